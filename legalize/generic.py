@@ -1,8 +1,8 @@
 """`generic`: plain LLVM vectors and multiply-adds that any backend compiles.
 
-Kernels carry no target features, or those that the function around them, `--mcpu` or `--mattr` name; these, the triple
-or `--vector-bits` tell how wide vectors are. Without, 128 bits: they are native nearly everywhere. `llvm.fmuladd` is
-one instruction where the machine has it and two where it has not, never a library call.
+Kernels have no target features, or those of the function around them, `--mcpu` or `--mattr`. These, the triple or
+`--vector-bits` set the width of vectors; the default is 128 bits, which nearly every machine has. `llvm.fmuladd` is one
+instruction if the machine has it and otherwise two, never a library call.
 """
 
 from __future__ import annotations

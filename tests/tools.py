@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -40,6 +42,20 @@ def require_openmp() -> None:
         openmp_library()
     except UsageError:
         missing("an OpenMP library (libomp5 or libgomp1)")
+
+
+def child_processes() -> set[int]:
+    """The processes that this one has started and not waited for."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text(encoding="ascii").split()}
+
+
+def kill(processes: set[int]) -> None:
+    """End processes by a signal that they cannot catch, and wait until they have ended."""
+    assert processes
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
 
 
 def quick(values: Iterable[Any], count: int = 1) -> list[Any]:

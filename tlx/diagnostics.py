@@ -113,7 +113,7 @@ class TlxError(Exception):
         message: What is wrong, naming both sides, and what to do.
         span: Where, if the error has a place in a text.
         notes: Further places.
-        name: What stands before `error:` when there is no span (a file, a tool).
+        name: The prefix of `error:` where there is no span (a file, a tool).
     """
 
     message: str
@@ -135,7 +135,7 @@ class TlxError(Exception):
 
 
 class TlxWarning(UserWarning):
-    """What is legal but may not be what was meant; `warnings.warn` shows it, and programs as they show errors.
+    """A warning: legal input that is probably a mistake. `warnings.warn` shows it; programs print it like an error.
 
     Attributes:
         message: What may go wrong, and what to do.
@@ -184,7 +184,7 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The other word that a misspelt one was probably meant to be: but for its case, misspelt, or cut short.
+    """The known word that a misspelt one was probably meant to be: in other case, misspelt, or cut short.
 
     Args:
         word: What was written.
@@ -210,7 +210,7 @@ def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
 
 
 def _unlikeness(known: str, word: str) -> tuple[float, int]:
-    """How unlike two words are; of words that are equally like, the one with the longest common beginning is first."""
+    """How unlike two words are; among equally similar words, a longer common prefix comes first."""
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(None, known, word)

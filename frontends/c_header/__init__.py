@@ -4,9 +4,9 @@
     token = tensor_typeinfo(x, shape, layout, padding);      an int stands for the token
     y = TLX_CALL(m44, matmul, token, token);
 
-clang compiles such a program as any other: the placeholders are functions that nobody defines. What reaches us is LLVM
-IR in which tensors, shapes and tokens have been bent to the C calling convention of the machine; raising bends them
-back. The header is generated from the table of intrinsics; programs may declare the placeholders themselves instead.
+clang compiles such a program like any other: the placeholders are undefined external functions. In the resulting LLVM
+IR, tensors, shapes and tokens follow the C calling convention of the machine; raising undoes that. The header is
+generated from the table of intrinsics; programs may also declare the placeholders themselves.
 """
 
 from __future__ import annotations

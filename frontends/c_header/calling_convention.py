@@ -1,4 +1,4 @@
-"""Undoing C's calling convention: what was passed in memory, or small vectors as scalars, become values again.
+"""Undoing C's calling convention: arguments in memory, and small vectors passed as scalars, become values again.
 
     %r = call i32 (...) @tensor_typeinfo(ptr byval(<16 x float>) align 64 %slot, ...)
     ->
@@ -10,7 +10,7 @@
     %v = call <16 x float> @tensor_matmul(i32 %a, i32 %b)
     store <16 x float> %v, ptr %slot, align 64
 
-The slot dies or is used again before the token is, so the value is the one at the call. Where a convention passes plain
+The slot may be reused while the token is live, so the value is loaded at the call. Where a convention passes plain
 pointers (AArch64), the slot is a variable of a vector type.
 
 C's convention on x86-64 passes a vector of 2, 4 or 8 bytes as `i16`, `i32` or `double`, and passes float and narrow
@@ -88,7 +88,7 @@ def _return_value(module: Module, function: Function, call: PlaceholderCall, arg
 def _argument_value(
     module: Module, function: Function, call: PlaceholderCall, known: dict[str, Instruction], number: int
 ) -> Value:
-    """An argument, loaded where it is passed in memory."""
+    """An argument, loaded if it is passed in memory."""
     value, attributes = call.args[number], call.instruction.arg_attributes[number]
     if not isinstance(value.type, PointerType):
         return value
@@ -115,7 +115,7 @@ def _slot_type(known: dict[str, Instruction], pointer: Value) -> Type | None:
 
 
 def _alignment(attributes: str, type_: Type) -> int:
-    """What the attributes say, else that of an element."""
+    """The alignment in the attributes, else that of an element."""
     found = _ALIGN.search(attributes)
     if found is not None:
         return int(found.group(1))
@@ -126,7 +126,7 @@ _EXTENSIONS: Final = {"fpext", "sext", "zext"}
 
 
 class Coercion:
-    """Conversions in one function, of the arguments of its placeholder calls."""
+    """Conversions of the arguments of placeholder calls in one function."""
 
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
@@ -137,7 +137,7 @@ class Coercion:
     # Shapes ----------------------------------------------------------------------------------------------------
 
     def dims(self, call: PlaceholderCall, operand: Operand, value: Value) -> Value:
-        """A shape as `<n x i32>`; a constant wherever it is one.
+        """A shape as `<n x i32>`; folded to a constant if possible.
 
         Raises:
             VerifyError: The argument is no vector of int.
@@ -165,11 +165,11 @@ class Coercion:
         return Builder(self.module, self.function, call.block, call.index).cast("bitcast", value, type_, "vector")
 
     def _without_casts(self, value: Value, type_: Type) -> Value:
-        """What a value was before bitcasts, if it was of the wanted type once: the first that was."""
+        """The earliest value of the wanted type from which bitcasts lead to a value, or the value itself."""
         return next((seen for seen in reversed(self._before_casts(value)) if seen.type == type_), value)
 
     def _before_casts(self, value: Value) -> list[Value]:
-        """A value, what it was cast from, and so on; in code that nothing leads to, values may be cast in a circle."""
+        """A value and the values that it was cast from; in unreachable code the casts may form a cycle."""
         seen = [value]
         while (definition := self.definition(seen[-1])) is not None and definition.opcode == "bitcast":
             source = definition.operands[0]
@@ -189,14 +189,14 @@ class Coercion:
         return pointer if isinstance(pointer, Global) else None
 
     def _load_before(self, value: Value, pointer: Global, type_: VectorType) -> Value:
-        """A load of another type beside the one that a value comes from."""
+        """A load of another type next to the load that defines a value."""
         load = self.definitions[str(value).removeprefix("%")]
         block = next(b for b in self.function.blocks if any(i is load for i in b.instructions))
         builder = Builder(self.module, self.function, block, _position(block, load))
         return builder.load(type_, pointer, load.align or 4, "vector")
 
     def definition(self, value: Value) -> Instruction | None:
-        """The instruction that a value is the result of."""
+        """The instruction that defines a value."""
         return self.definitions.get(value.name) if isinstance(value, Local) else None
 
     # Tensors ---------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Coercion:
             count: Number of elements by the shape, None if that is not known.
 
         Raises:
-            VerifyError: It is no vector, or its element type cannot be told.
+            VerifyError: It is no vector, or its element type is unknown.
         """
         element = call.placeholder.element
         if isinstance(value.type, VectorType):
@@ -224,7 +224,7 @@ class Coercion:
         return self._small(call, value, count)
 
     def _pointee(self, call: PlaceholderCall, value: Value, type_: PointerType, count: int) -> Value:
-        """The vector behind a pointer, as it is at the call."""
+        """The vector that a pointer points to at the call."""
         element = call.placeholder.element or type_.pointee
         if element is None or not is_scalar_number(element):
             raise call.error(f"got a pointer whose element type is not known; {_element_hint(call)}", value)
@@ -268,10 +268,10 @@ class Coercion:
     # Scalars ---------------------------------------------------------------------------------------------------
 
     def scalar(self, call: PlaceholderCall, value: Value, element: Type) -> Value:
-        """A number as one of the tensor's element type, where C's promotions hide it.
+        """A number as one of the tensor's element type, undoing C's promotions.
 
         Raises:
-            VerifyError: The conversion would have to guess.
+            VerifyError: The conversion is ambiguous.
         """
         if value.type == element:
             return value
@@ -290,7 +290,7 @@ class Coercion:
 
 
 def passed_scalar_bits(bits: int) -> int:
-    """Width of the scalar that a small vector of so many bits is passed as: a power of two, a byte at least."""
+    """Width of the scalar in which a small vector of so many bits is passed: a power of two, at least 8."""
     return max(8, 1 << (bits - 1).bit_length())
 
 
@@ -310,7 +310,7 @@ def _position(block: Block, instruction: Instruction) -> int:
 
 
 def _dims_type(type_: Type) -> VectorType | None:
-    """The vector of int that an argument of this type stands for."""
+    """The vector of int that is passed in this type."""
     if isinstance(type_, VectorType) and type_.element == I32:
         return type_
     if type_ == DOUBLE or (isinstance(type_, IntType) and type_.bits in (32, 64)):
@@ -352,7 +352,7 @@ def _float_of_bits(bits: int, element: Type) -> Value:
 
 
 def _element_hint(call: PlaceholderCall, width: int | None = None) -> str:
-    """How to say the element type, of so many bits."""
+    """A hint how to give an element type of so many bits."""
     stem = f"{PREFIX}{c_name(call.placeholder.intrinsic.name)}"
     names = [f"{stem}_{name}" for name, element in ELEMENTS.items() if width in (None, bits_of(element))]
     return f"say it in the name: {' or '.join(names) or f'{stem}_<element type>'}"

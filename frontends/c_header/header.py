@@ -1,10 +1,10 @@
 """Writing `tlx.h` from the table of intrinsics: `python -m tlx.frontends.c_header.header`.
 
-What a row becomes depends on its operands and its result only, so that a new row is in the header at once:
+The declarations of a row depend only on its operands and its result, so new rows are added automatically:
 
     result vector                    a macro over TLX_CALL, since each use may return another type
     result token, vector operand     a function that takes anything
-    pointer operand                  functions that take a pointer to any element type, which the symbol keeps
+    pointer operand                  functions of a pointer to each element type, which is kept in the symbol
 """
 
 from __future__ import annotations
@@ -172,12 +172,12 @@ def _names(row: Intrinsic) -> list[str]:
 
 
 def _anything(row: Intrinsic) -> str:
-    """A function of a vector of any type, and one for each element type that the symbol keeps."""
+    """A function of a vector of any type, and one for each element type, which is kept in the symbol."""
     return "\n".join(_anything_called(row, name) for name in _names(row))
 
 
 def _anything_called(row: Intrinsic, name: str) -> str:
-    """C before C23 knows functions of anything as those without a prototype, and clang 16 overloads functions."""
+    """Before C23 a function that takes anything has no prototype; from clang 16 on functions are overloaded."""
     symbol = PREFIX + name
     symbols = [symbol, *(f"{symbol}_{element}" for element in ELEMENTS)]
     overloads = [f'TLX_OVERLOAD int {s}(...) __asm__("{s}") TLX_ATTRIBUTES;' for s in symbols]
@@ -188,7 +188,7 @@ def _anything_called(row: Intrinsic, name: str) -> str:
 
 
 def _memory(row: Intrinsic) -> str:
-    """Functions of a pointer, one a type that it may point to; `void` leaves the element type to the token's users."""
+    """Functions of a pointer, one for each pointee; for `void` the users of the token determine the element type."""
     result, const = ("void", "") if row.result == "void" else ("int", "const ")
     (name,) = _names(row)
     return _MEMORY.format(comment=_comment(row, name), result=result, const=const, symbol=PREFIX + name)

@@ -1,4 +1,4 @@
-"""Helper functions that take or return tokens are inlined: a token cannot be an argument, yet -O0 leaves the calls.
+"""Inlining of helper functions that take or return tokens: a token cannot be an argument, and -O0 keeps the calls.
 
     define internal i32 @square(<16 x float> %v) {          %t = call i32 @tensor_typeinfo(<16 x float> %x, ...)
       %t = call i32 @tensor_typeinfo(<16 x float> %v, ...)
@@ -6,7 +6,7 @@
     }
     %s = call i32 @square(<16 x float> %x)                  (uses of %s use %t)
 
-Only such calls are inlined. A helper that is left without callers goes, if other files cannot call it.
+Only such calls are inlined. Helpers without remaining callers are removed if they are local to the file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Inlining:
         while active:
             function = active.pop()
             self._inline_into(function)
-            if self._trades_tokens(function) and function.name not in self.helpers:
+            if self._takes_or_returns_tokens(function) and function.name not in self.helpers:
                 self.helpers.add(function.name)
                 active.extend(f for n, f in self.functions.items() if function.name in self.callees[n])
         self._remove_helpers()
@@ -75,7 +75,7 @@ class _Inlining:
             self._simplify(function)
 
     def _wanted_call(self, function: Function) -> tuple[Block, Instruction, Function] | None:
-        """A call that trades tokens, with the function it calls."""
+        """A call that takes or returns tokens, with its callee."""
         tokens = _tokens(function)
         for block in function.blocks:
             for instruction in block.instructions:
@@ -104,8 +104,8 @@ class _Inlining:
                 stack.extend(self.callees[callee])
         return False
 
-    def _trades_tokens(self, function: Function) -> bool:
-        """Whether a function returns a token, or takes one: the operand of an operation is its parameter."""
+    def _takes_or_returns_tokens(self, function: Function) -> bool:
+        """Whether a function returns a token, or uses a parameter as a token."""
         tokens = _tokens(function)
         returns = (i for i in function.instructions() if i.opcode == "ret")
         if any(isinstance(v, Local) and v.name in tokens for i in returns for v in i.operands):
@@ -115,7 +115,7 @@ class _Inlining:
         return bool(operands)
 
     def _remove_helpers(self) -> None:
-        """Take out the helpers that nobody calls any more."""
+        """Remove the helpers that are no longer called."""
         removed = True
         while removed:
             removed = False
@@ -153,7 +153,7 @@ def _token_operands(function: Function) -> set[str]:
 
 
 class _Inliner:
-    """Puts the body of one function in the place of one call."""
+    """Replaces one call by the body of its callee."""
 
     def __init__(self, module: Module, caller: Function, callee: Function) -> None:
         self.module = module
@@ -163,7 +163,7 @@ class _Inliner:
         self.returned: list[tuple[Value | None, Block]] = []
 
     def inline(self, block: Block, call: Instruction) -> None:
-        """Inline a call that stands in a block of the caller."""
+        """Inline a call in a block of the caller."""
         place = next(i for i, other in enumerate(block.instructions) if other is call)
         tail = split_block(self.caller, block, place + 1, "inlined.end")
         block.instructions.pop()
@@ -189,7 +189,7 @@ class _Inliner:
             self.values[argument.name] = self._argument(builder, argument, value, attributes)
 
     def _argument(self, builder: Builder, argument: Argument, value: Value, attributes: str) -> Value:
-        """The value of a parameter; what is passed in memory is copied."""
+        """The value of a parameter; arguments in memory are copied."""
         type_ = attribute_pointee(attributes, "byval")
         if type_ is None:
             return value
@@ -214,12 +214,12 @@ class _Inliner:
         return clone
 
     def _mapped(self, value: Value) -> Value:
-        """What a value of the callee is in the caller; of the type its user gives it (a typed pointer, say)."""
+        """The value in the caller for one of the callee, with the type at its use (which may be a typed pointer)."""
         mapped = self.values.get(value.name, value) if isinstance(value, Local) else value
         return Local(value.type, mapped.name) if isinstance(mapped, Local) and mapped is not value else mapped
 
     def _clone(self, instruction: Instruction, call: Instruction) -> Instruction:
-        """A copy of an instruction with the caller's names, at the place of the call for a debugger."""
+        """A copy of an instruction with the caller's names and the debug location of the call."""
         operands = [self._mapped(value) for value in instruction.operands]
         text = _with_operands(instruction, operands)
         result = instruction.result

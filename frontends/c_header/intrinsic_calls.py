@@ -1,4 +1,4 @@
-"""Calls of placeholders become calls of tensor intrinsics: those that make tokens, and those that take them.
+"""Calls of placeholders become calls of tensor intrinsics: first those that return tokens, then those that take them.
 
     %t = call i32 @tensor_typeinfo(<256 x i32> %v, double 0x1000000010, double 0x100000000, double 0.0)
     %u = call i32 @tensor_load_i8(ptr %p, double 0x4000000010, double 0x100000000, double 0.0, double 0.0)
@@ -6,7 +6,7 @@
     %t = call token @llvm.tensor.typeinfo(<256 x i32> %v, <2 x i32> <i32 16, i32 16>, <2 x i32> ..., <2 x i32> ...)
     %u = call token @llvm.tensor.load(ptr elementtype(i8) %p, <2 x i32> <i32 16, i32 64>, ...)
 
-A tensor that is a parameter passed by value, and that the function never writes, is described where it lies:
+A tensor in a parameter that is passed by value and never written is not loaded:
 
     %v = load <256 x i32>, ptr %parameter
     %t = call i32 @tensor_typeinfo(<256 x i32> %v, ...)
@@ -47,7 +47,7 @@ from tlx.ir.values import ConstInt, Global, Local, Value, int_elements
 
 
 class StrayTokenError(VerifyError):
-    """A token may have gone through a function's parameter or result: inlining may help."""
+    """A token may be passed to or returned from a function: inlining may help."""
 
 
 @dataclass(eq=False)
@@ -55,12 +55,12 @@ class TensorToken:
     """A token.
 
     Attributes:
-        block: Where it is made.
-        maker: The call that makes it.
+        block: The block of its definition.
+        maker: The call that returns it.
         dims: Shape, layout and padding.
-        type: What it says, as far as that is known here: None where the shape is not constant, or where the element
-            type of a load is left to its users.
-        vector: Its flattened vector, where that is at hand.
+        type: Its tensor type, None if the shape is not constant or the element type of a load is determined by its
+            users.
+        vector: Its flattened vector, if that is available as a value.
     """
 
     block: Block
@@ -70,7 +70,7 @@ class TensorToken:
     vector: Value | None
 
     def flattened(self, module: Module, function: Function) -> Value:
-        """Its flattened vector; what is in memory is read where the token is made."""
+        """Its flattened vector; a tensor in memory is loaded at the definition of the token."""
         if self.vector is None and self.type is not None:
             index = next(i for i, other in enumerate(self.block.instructions) if other is self.maker)
             builder = Builder(module, function, self.block, index + 1)
@@ -85,7 +85,7 @@ class TensorToken:
 
 
 def make_tokens(module: Module, function: Function) -> dict[str, TensorToken]:
-    """Rewrite the calls of a function that make tokens; gives the tokens by name."""
+    """Rewrite the calls of a function that return tokens; returns the tokens by name."""
     coercion = Coercion(module, function)
     parameters = _constant_parameters(function)
     tokens: dict[str, TensorToken] = {}
@@ -125,7 +125,7 @@ def _make_token(call: PlaceholderCall, coercion: Coercion, parameters: dict[str,
 
 
 def check_operand_count(call: PlaceholderCall, forms: Sequence[Sequence[Operand]]) -> None:
-    """Whether any form takes as many operands as the call has.
+    """Check that a form of the operation has as many operands as the call.
 
     Raises:
         VerifyError: None does.
@@ -140,7 +140,7 @@ def check_operand_count(call: PlaceholderCall, forms: Sequence[Sequence[Operand]
 def emit_intrinsic(
     call: PlaceholderCall, name: str, type_: Type, args: Sequence[tuple[Value, str]], result: str | None = None
 ) -> None:
-    """Make a placeholder call a call of an intrinsic, its arguments with the attributes given."""
+    """Turn a placeholder call into a call of an intrinsic; arguments come with their attributes."""
     if result is not None:
         call.instruction.result = result
     call.rewrite([value for value, _ in args], type_, name)
@@ -151,7 +151,7 @@ def emit_intrinsic(
 
 
 def pointer_attribute(call: PlaceholderCall, pointer: Value) -> str:
-    """`elementtype(T)` where the name gives an element type that the pointer does not."""
+    """`elementtype(T)` if the name gives an element type and the pointer does not."""
     element = call.placeholder.element
     if element is None or (isinstance(pointer.type, PointerType) and pointer.type.pointee == element != I8):
         return ""
@@ -159,7 +159,7 @@ def pointer_attribute(call: PlaceholderCall, pointer: Value) -> str:
 
 
 def _load_element(call: PlaceholderCall, pointer: Value) -> Type | None:
-    """The element type of a load, None if it is left to the token's users."""
+    """The element type of a load, None if the users of the token determine it."""
     if not isinstance(pointer.type, PointerType):
         raise call.error(f"operand pointer must be a pointer, got {pointer.type}", pointer)
     if call.placeholder.element is not None:
@@ -169,7 +169,7 @@ def _load_element(call: PlaceholderCall, pointer: Value) -> Type | None:
 
 
 def _check_dims(call: PlaceholderCall, form: Sequence[Operand], args: Sequence[Value], dims: Sequence[Value]) -> None:
-    """Shape, layout, padding and strides go together."""
+    """Check that shape, layout, padding and strides are consistent."""
     names = [operand.name for operand in form if operand.kind is OperandKind.DIMS]
     ranks = [value.type.count for value in dims if isinstance(value.type, VectorType)]
     for name, rank in zip(names, ranks, strict=True):
@@ -195,7 +195,7 @@ def _constant_parameters(function: Function) -> dict[str, Type]:
 
 
 def _in_place(vector: Value, coercion: Coercion, parameters: dict[str, Type]) -> tuple[Value, str]:
-    """A tensor as operand of `typeinfo`: where it lies, if that is a parameter that nobody changes."""
+    """A tensor as operand of `typeinfo`: its address if it is a constant parameter in memory, else its vector."""
     load = coercion.definition(vector)
     if load is None or load.opcode != "load" or load.flags:
         return vector, ""
@@ -209,7 +209,7 @@ def make_operations(module: Module, function: Function, tokens: dict[str, Tensor
     """Rewrite the calls of a function that take tokens.
 
     Raises:
-        VerifyError: A call has arguments that its operation does not take.
+        VerifyError: The arguments of a call do not match its operation.
     """
     coercion = Coercion(module, function)
     for call in placeholder_calls(function):
@@ -227,7 +227,7 @@ class _Operation:
         self.arguments = self._arguments()
 
     def rewrite(self) -> None:
-        """Make it a call of the intrinsic."""
+        """Turn it into a call of the intrinsic."""
         call, row = self.call, self.call.placeholder.intrinsic
         values = [self._dims(operand, value) for operand, value in self.arguments]
         type_ = self._result(values) if row.result == "vector" else VOID
@@ -240,7 +240,7 @@ class _Operation:
         self._pass_back(call.instruction.value, written, old)
 
     def _pass_back(self, vector: Value, written: Type, name: str) -> None:
-        """Give the scalar that a small result arrives as its name: the vector's bits, those above them zero."""
+        """Cast a small result to the scalar in which C returns it: the bits of the vector, zero-extended."""
         call, bits = self.call, bits_of(vector.type)
         types: list[tuple[str, Type]] = [("bitcast", written)]
         if bits < bits_of(written):
@@ -260,7 +260,7 @@ class _Operation:
     # Operands --------------------------------------------------------------------------------------------------
 
     def _arguments(self) -> list[tuple[Operand, Value]]:
-        """The arguments with what they are, by the first form that they fit."""
+        """The arguments with their operands, by the first form that matches."""
         args = self.call.args
         forms = [expanded_form(form, len(args)) for form in self.call.placeholder.intrinsic.forms]
         check_operand_count(self.call, forms)
@@ -274,7 +274,7 @@ class _Operation:
         return []
 
     def _misfit(self, form: Sequence[Operand]) -> int | None:
-        """Number of the first argument that is not what a form wants."""
+        """Index of the first argument that does not match a form."""
         for number, (operand, value) in enumerate(zip(form, self.call.args, strict=True)):
             if not self._fits(operand.kind, value):
                 return number
@@ -330,7 +330,7 @@ class _Operation:
     # Results ---------------------------------------------------------------------------------------------------
 
     def _result(self, values: Sequence[Value]) -> Type:
-        """The flattened result's type; that of small results follows from the operands."""
+        """The type of the flattened result; for small results it is inferred from the operands."""
         written = self.call.instruction.type
         if isinstance(written, VectorType):
             return written
@@ -349,7 +349,7 @@ class _Operation:
         return f"the result arrives as {written}, which may be {choices}: say the element type in the name, {name}"
 
     def _fitting(self, values: Sequence[Value], bits: int) -> list[VectorType]:
-        """Results of that size which the operation may have."""
+        """The possible result types of that size."""
         tensors = [
             self._tensor(v) for (o, _), v in zip(self.arguments, values, strict=True) if o.kind is OperandKind.TENSOR
         ]
@@ -383,7 +383,7 @@ class _Operation:
 
 
 def _passes_as_dims(type_: Type) -> bool:
-    """Whether vectors of one or two ints arrive as this type."""
+    """Whether vectors of one or two ints are passed in this type."""
     return type_ == DOUBLE or (isinstance(type_, IntType) and type_.bits in (32, 64))
 
 

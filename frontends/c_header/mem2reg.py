@@ -1,4 +1,4 @@
-"""Variables in memory become values: what LLVM's mem2reg does, for the slots that hold tokens, shapes and tensors.
+"""Promotion of variables in memory to values, as in LLVM's mem2reg, for slots of tokens, shapes and tensors.
 
     %slot = alloca i32                                    %t = call i32 @tensor_typeinfo(...)
     %t = call i32 @tensor_typeinfo(...)            ->     ...
@@ -37,10 +37,10 @@ class _Slot:
         alloca: The variable.
         type: Type of its value.
         loads, stores: Its accesses.
-        others: What goes with it: markers of its lifetime, casts of its address, debug records.
-        live: Blocks that read it before they write it.
+        others: Instructions that are removed with it: lifetime markers, casts of its address, debug records.
+        live: Blocks at whose start it is live.
         phis: The phi of each block that needs one.
-        exits: Value at the end of blocks, as far as it was asked for.
+        exits: Cached values at the end of blocks.
     """
 
     alloca: Instruction
@@ -63,7 +63,7 @@ def promote_slots(function: Function) -> None:
 
 
 def debug_only(instruction: Instruction) -> bool:
-    """Whether an instruction only tells a debugger something."""
+    """Whether an instruction is only debug information."""
     return instruction.opcode == "#dbg" or callee_name(instruction) in _DEBUG
 
 
@@ -85,7 +85,7 @@ def _slot(alloca: Instruction, used: dict[str, list[Use]]) -> _Slot | None:
 
 
 def _collect(slot: _Slot, address: str, used: dict[str, list[Use]]) -> bool:
-    """Sort the uses of an address; whether all of them allow the slot to be a value."""
+    """Classify the uses of an address; whether all of them allow promotion."""
     for use in used.get(address, []):
         user = use.instruction
         if user.opcode == "load" and not user.flags:
@@ -108,7 +108,7 @@ def _accessed(access: Instruction) -> Type:
 
 
 def _same_bits(first: Type, second: Type) -> bool:
-    """Whether a bitcast leads from one type to the other."""
+    """Whether one type can be bitcast to the other."""
     if first == second:
         return True
     if isinstance(first, PointerType) or isinstance(second, PointerType):
@@ -136,7 +136,7 @@ class _Promotion:
         self.by_access = {id(use.instruction): slot for slot in slots for use in (*slot.loads, *slot.stores)}
 
     def run(self) -> None:
-        """Place phis, follow values through the blocks, and take out what is left over."""
+        """Place phis, propagate values through the blocks, and remove dead instructions."""
         frontier = _frontier(self.flow)
         for slot in self.slots:
             slot.live = self._live(slot)
@@ -153,7 +153,7 @@ class _Promotion:
         self._clean()
 
     def _live(self, slot: _Slot) -> set[str]:
-        """Blocks at whose start the slot's value is still read."""
+        """Blocks at whose start the slot is live."""
         reads, writes = self._first_accesses(slot)
         live: set[str] = set()
         stack = list(reads)
@@ -189,7 +189,7 @@ class _Promotion:
                     stack.append(name)
 
     def _follow(self, block: Block) -> None:
-        """Replace loads by the value the slot has there; note the values that the block leaves in slots it writes."""
+        """Replace loads by the current value of the slot, and record the values at the end of the block."""
         current: dict[int, Value] = {}
         instructions = [slot.phis[block.name] for slot in self.merging[block.name]]
         for instruction in block.instructions:
@@ -264,7 +264,7 @@ class _Promotion:
                         set_operand(instruction, index, value)
 
     def _final(self, value: Value) -> Value:
-        """What a value is after all replacements: a replacement may have been replaced in turn."""
+        """A value after all replacements, which may be chained."""
         while isinstance(value, Local) and value.name in self.replaced:
             value = self.replaced[value.name]
         return value

@@ -1,10 +1,10 @@
-r"""Placeholder functions: what their names say, and calls of them in whatever spelling clang chose.
+r"""Placeholder functions: the meaning of their names, and their calls in all spellings that clang writes.
 
 A name is `tensor_` + operation + anything:
 
 tensor_reduce_add            llvm.tensor.reduce.add
-tensor_matmul_v16            llvm.tensor.matmul; what follows the operation is the program's own affair ...
-tensor_typeinfo_f32          ... but for an element type, which says what C's calling convention forgets
+tensor_matmul_v16            llvm.tensor.matmul; any suffix is allowed and ignored ...
+tensor_typeinfo_f32          ... except an element type, which C's calling convention may lose
 tensor_load_bf16_left
 tensor_matmul15              digits may follow directly, but for `exp` and `log`: `exp2` is another operation than `exp`
 
@@ -13,7 +13,7 @@ tensor_matmul15              digits may follow directly, but for `exp` and `log`
     call i32 (T*, ...) bitcast (i32 (...)* @tensor_typeinfo to ...)(...)  without a prototype, typed pointers
     call i32 @"\01tensor_typeinfo"(...)                                an assembler name
 
-Only a call's own operands and result are believed: a declaration may say something else.
+Types are those of the operands and the result of a call; the declaration may differ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ELEMENTS: Final[dict[str, Type]] = {
 
 @dataclass(frozen=True, eq=False)
 class Placeholder:
-    """What a function's name says.
+    """The meaning of a function's name.
 
     Attributes:
         symbol: The name.
@@ -68,12 +68,12 @@ def c_name(intrinsic_name: str) -> str:
 
 @cache
 def operations_by_c_name() -> dict[str, Intrinsic]:
-    """Rows of the table by their names in C, other names included."""
+    """Rows of the table by their names in C, including aliases."""
     return {c_name(name): row for row in INTRINSICS for name in (row.name, *row.aliases)}
 
 
 def symbol_name(name: str) -> str:
-    r"""The symbol behind a global's name: clang writes an assembler name as `"\01name"`."""
+    r"""The symbol of a global: clang writes an assembler name as `"\01name"`."""
     return name.strip('"').removeprefix("\\01")
 
 
@@ -83,7 +83,7 @@ def is_candidate(name: str) -> bool:
 
 
 def parse_placeholder(name: str) -> Placeholder | None:
-    """What a global's name says, None if it names no operation; the longest operation wins."""
+    """The placeholder that a global's name denotes, None if it names no operation; the longest operation wins."""
     symbol = symbol_name(name)
     if not symbol.startswith(PREFIX):
         return None
@@ -97,7 +97,7 @@ def parse_placeholder(name: str) -> Placeholder | None:
 
 
 def _longest_operation(words: str) -> Intrinsic | None:
-    """The operation of a name, which digits may follow where no other operation's name is made of it and digits."""
+    """The operation of a name; digits may follow unless name and digits are another operation, as in `exp2`."""
     known = operations_by_c_name()
     stem = words.rstrip(_DIGITS)
     is_stem = any(name != stem and name.rstrip(_DIGITS) == stem for name in known)
@@ -116,9 +116,9 @@ class PlaceholderCall:
     """A call of a placeholder.
 
     Attributes:
-        block: Where it stands.
-        instruction: The call; steps change it in place, so that its span and its users stay.
-        placeholder: What the callee's name says.
+        block: Its block.
+        instruction: The call; steps change it in place, which keeps its span and its users.
+        placeholder: The meaning of the callee's name.
     """
 
     block: Block
@@ -141,7 +141,7 @@ class PlaceholderCall:
         return VerifyError(text, operand_span(self.instruction, value), list(notes))
 
     def rewrite(self, args: Sequence[Value], type_: Type | None = None, name: str | None = None) -> None:
-        """Give the call other arguments, another result type or another callee, all spelled plainly."""
+        """Give the call other arguments, another result type or another callee."""
         call = self.instruction
         type_ = type_ or call.type
         callee = Global(VOID, name or f'"{self.placeholder.symbol}"')

@@ -1,32 +1,50 @@
-"""Raising: a flat list of steps, each of which leaves IR that can be printed.
+"""Raising calls of placeholders to tensor operations: a flat list of steps, each of which leaves printable IR.
 
-calling_convention  what was passed in memory is passed as a value
-mem2reg             variables become values
-intrinsic_calls     calls that make tokens
-token_flow          tokens that come from several places, or lie in vectors
-intrinsic_calls     calls that take tokens
-raising             nothing is left of placeholders: dead casts, declarations, `optnone`
+    calling_convention  arguments and results that are passed in memory become values
+    mem2reg             variables become values
+    intrinsic_calls     calls that make tokens
+    token_flow          tokens that reach phis or vectors
+    intrinsic_calls     calls that take tokens
+    raising             dead casts, declarations of placeholders and `optnone` are removed
+
+Errors also name the line of the C program if it was compiled with `-g`:
+
+    %t = call i32 ... !dbg !30
+    !30 = !DILocation(line: 12, column: 7, scope: !20)
+    !20 = distinct !DISubprogram(..., file: !1, ...)       ->  program.c:12:7
+    !1 = !DIFile(filename: "program.c", directory: "/src")
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tlx.diagnostics import VerifyError
+from tlx.diagnostics import Note, Span, TlxWarning, VerifyError
 from tlx.frontends.c_header.calling_convention import pass_by_value
-from tlx.frontends.c_header.checks import check_placeholders, check_tokens, source_note, warn_of_unknown
 from tlx.frontends.c_header.inline import inline_helpers
-from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, make_operations, make_tokens
-from tlx.frontends.c_header.mem2reg import promote_slots
-from tlx.frontends.c_header.placeholders import parse_placeholder, placeholder_calls, symbol_name
+from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, TensorToken, make_operations, make_tokens
+from tlx.frontends.c_header.mem2reg import debug_only, promote_slots
+from tlx.frontends.c_header.placeholders import (
+    PREFIX,
+    callee_name,
+    is_candidate,
+    nearest_placeholder,
+    parse_placeholder,
+    placeholder_calls,
+    symbol_name,
+)
 from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
 from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.module import needs_lowering, parse
-from tlx.ir.tensors.calls import canonicalise
+from tlx.ir.tensors.calls import canonicalise, operand_span
 from tlx.ir.transform.rewrite import uses
+from tlx.ir.types import VOID
+from tlx.ir.values import Local, Value
 
 _MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
 
@@ -42,7 +60,7 @@ def raise_module(module: Module) -> Module | None:
 
     Raises:
         ParseError: A function with such calls cannot be read.
-        VerifyError: A placeholder or a token is used in a way that has no meaning.
+        VerifyError: A placeholder or a token is used incorrectly.
     """
     text = str(module)
     if not _mentions_placeholder(text):
@@ -72,7 +90,7 @@ def _raised_text(text: str, filename: str) -> Module | None:
 
 
 def _calls_undefined(module: Module) -> bool:
-    """Whether the program calls placeholders, rather than functions of its own with such names."""
+    """Whether the program calls placeholders, and not only functions of its own with such names."""
     declared = {symbol_name(name) for name in module.declarations}
     return any(call.placeholder.symbol in declared for f in module.functions for call in placeholder_calls(f))
 
@@ -113,7 +131,7 @@ _DEAD: Final = frozenset(
 
 
 def remove_dead_code(function: Function) -> None:
-    """Take out conversions, merges and loads without a use."""
+    """Remove conversions, merges and loads without uses."""
     changed = True
     while changed:
         used = uses(function)
@@ -125,7 +143,7 @@ def remove_dead_code(function: Function) -> None:
 
 
 def remove_declarations(module: Module) -> None:
-    """Take out the declarations of placeholders."""
+    """Remove the declarations of placeholders."""
     for item in list(module.items):
         if isinstance(item, Declaration) and parse_placeholder(item.name) is not None:
             module.remove(item)
@@ -152,3 +170,169 @@ def _without_optnone(module: Module, group: str) -> str:
     module.attribute_groups[name] = body
     module.items.append(Raw(f"\nattributes {name} = {{ {body} }}\n"))
     return name
+
+
+_MENTIONED: Final = re.compile(r'@("(?:[^"]*)"|[-a-zA-Z$._0-9]+)')
+_INLINE: Final = "make it static inline and compile with -O1, or take and return vectors"
+
+
+def check_placeholders(module: Module) -> None:
+    """Placeholders may only be declared and called.
+
+    Raises:
+        VerifyError: One is defined, its address is taken, it is called by invoke, or its name is misspelled.
+    """
+    for function in module.functions:
+        if parse_placeholder(function.name) is not None:
+            message = f"@{function.name} is a placeholder for a tensor operation and has a body: rename the function"
+            raise VerifyError(message, function.span)
+        for instruction in function.instructions():
+            _check_instruction(instruction)
+    _check_globals(module)
+
+
+def _check_instruction(instruction: Instruction) -> None:
+    name = callee_name(instruction)
+    mentions = [found.group(1) for found in _MENTIONED.finditer(instruction.text)]
+    if name in mentions:
+        mentions.remove(name)
+    for mention in mentions:
+        if parse_placeholder(mention) is not None and not debug_only(instruction):
+            message = f"the address of @{mention} is taken: a placeholder can only be called"
+            raise VerifyError(message, operand_span(instruction))
+    if name is None or not is_candidate(name):
+        return
+    if parse_placeholder(name) is None:
+        near = nearest_placeholder(name)
+        if near is not None:
+            raise VerifyError(
+                f"unknown tensor operation {symbol_name(name)}; did you mean {near}?", operand_span(instruction)
+            )
+    elif instruction.opcode != "call":
+        message = f"{symbol_name(name)} is called where it might throw: declare it noexcept"
+        raise VerifyError(message, operand_span(instruction))
+
+
+def warn_of_unknown(module: Module) -> None:
+    """Warn of calls of undefined functions `tensor_*` that are no operations: they are left to the linker."""
+    seen: set[str] = set()
+    for function in module.functions:
+        for instruction in function.instructions():
+            name = callee_name(instruction)
+            if name is None or name in seen or not is_candidate(name) or name not in module.declarations:
+                continue
+            seen.add(name)
+            if parse_placeholder(name) is None:
+                near = nearest_placeholder(name)
+                advice = f"; did you mean {near}?" if near else ""
+                message = (
+                    f"{symbol_name(name)} is no tensor operation and not defined here: it is left to the linker{advice}"
+                )
+                warnings.warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
+
+
+def _check_globals(module: Module) -> None:
+    for item in module.items:
+        if not isinstance(item, Raw):
+            continue
+        for line in re.finditer(r"(?m)^@[^\n;]+", item.text):
+            for mention in _MENTIONED.finditer(line.group()):
+                if parse_placeholder(mention.group(1)) is not None:
+                    message = f"the address of @{mention.group(1)} is taken: a placeholder can only be called"
+                    raise VerifyError(message, _raw_span(module, line.group(), mention))
+
+
+def _raw_span(module: Module, line: str, mention: re.Match[str]) -> Span | None:
+    start = f"\n{module.source.text}".find(f"\n{line}")
+    return None if start < 0 else module.source.span(start + mention.start(), start + mention.end())
+
+
+def check_tokens(function: Function, tokens: dict[str, TensorToken]) -> None:
+    """Tokens may only be operands of tensor operations; debug records of them are dropped.
+
+    Raises:
+        VerifyError: One is stored, returned, passed to a function or used in arithmetic.
+    """
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if not (debug_only(i) and _tokens_in(i, tokens))]
+    for instruction in function.instructions():
+        if _is_operation(instruction):
+            continue
+        for value in _tokens_in(instruction, tokens):
+            note = Note("made here", tokens[value.name].maker.span)
+            kind = StrayTokenError if instruction.is_call or instruction.opcode == "ret" else VerifyError
+            raise kind(_misuse(instruction, function), operand_span(instruction, value), [note])
+
+
+def _tokens_in(instruction: Instruction, tokens: dict[str, TensorToken]) -> list[Local]:
+    return list(_locals(instruction.operands, tokens))
+
+
+def _locals(values: list[Value], tokens: dict[str, TensorToken]) -> Iterator[Local]:
+    for value in values:
+        if isinstance(value, Local) and value.name in tokens:
+            yield value
+
+
+def _is_operation(instruction: Instruction) -> bool:
+    name = callee_name(instruction)
+    return name is not None and (name.startswith("llvm.tensor.") or parse_placeholder(name) is not None)
+
+
+def _misuse(instruction: Instruction, function: Function) -> str:
+    name = callee_name(instruction)
+    if name is not None and symbol_name(name).startswith(PREFIX):
+        return f"unknown tensor operation {symbol_name(name)}"
+    if name is not None:
+        return f"a tensor's token is passed to @{name}, whose body is not known here: {_INLINE}"
+    if instruction.is_call:
+        return "a tensor's token is passed through a pointer to a function: call the function by its name"
+    if instruction.opcode == "store":
+        return "a tensor's token is stored to memory that is no plain local variable: keep it in an int variable"
+    if instruction.opcode == "ret":
+        return f"a tensor's token is returned from @{function.name}: {_INLINE}"
+    what = f"{instruction.opcode} {instruction.predicate}".strip() if instruction.type != VOID else instruction.opcode
+    return f"a tensor's token is no number: it cannot be an operand of {what}"
+
+
+_DEBUG_LOCATION: Final = re.compile(r"!dbg (!\d+)")
+_LOCATION: Final = re.compile(r"line: (\d+)(?:, column: (\d+))?, scope: (!\d+)")
+_FILE: Final = re.compile(r"\bfile: (!\d+)")
+_SCOPE: Final = re.compile(r"\bscope: (!\d+)")
+_FILE_NAME: Final = re.compile(r'filename: "([^"]*)"')
+
+
+def source_note(span: Span | None) -> Note | None:
+    """A note with the line of the C program, None without debug information."""
+    if span is None:
+        return None
+    text = span.source.text
+    end = text.find("\n", span.end)
+    debug = _DEBUG_LOCATION.search(text, span.start, end if end >= 0 else len(text))
+    location = _LOCATION.search(_metadata(text, debug.group(1))) if debug else None
+    if location is None:
+        return None
+    line, column, scope = location.groups()
+    place = ":".join(part for part in (_source_file(text, scope), line, column) if part)
+    return Note(f"this is {place} of the C program")
+
+
+def _metadata(text: str, name: str) -> str:
+    """The text of a metadata node."""
+    found = re.search(rf"(?m)^{re.escape(name)} = (.*)$", text)
+    return found.group(1) if found else ""
+
+
+def _source_file(text: str, scope: str) -> str:
+    """The file of a scope, or of the nearest enclosing scope that has one."""
+    for _ in range(100):
+        node = _metadata(text, scope)
+        file = _FILE.search(node)
+        if file is not None:
+            name = _FILE_NAME.search(_metadata(text, file.group(1)))
+            return name.group(1) if name else ""
+        outer = _SCOPE.search(node)
+        if outer is None:
+            break
+        scope = outer.group(1)
+    return ""

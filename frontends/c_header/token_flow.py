@@ -1,13 +1,13 @@
-"""Tokens that flow through phis, selects and vectors: tokens can be neither phis nor elements.
+"""Tokens that flow through phis, selects and vectors, which LLVM does not allow for the type `token`.
 
     %t = phi i32 [ %a, %then ], [ %b, %else ]
     ->
     %merged = phi <16 x float> [ %va, %then ], [ %vb, %else ]
     %t = call token @llvm.tensor.typeinfo(<16 x float> %merged, ...)
 
-All the tokens that meet must say the same. A phi of one token is that token.
+All tokens that are merged must have the same tensor type. A phi of a single token is replaced by that token.
 
-Tokens that the optimiser packed into vectors are unpacked: LLVM's SLP vectoriser (-O2) takes them for numbers.
+Tokens in vectors are unpacked: LLVM's SLP vectoriser (-O2) packs them like numbers.
 
 %v = insertelement <2 x i32> %n.only, i32 %token, i64 1        %v = insertelement <2 x i32> %n.only, i32 undef, i64 1
 ...                                                            ...
@@ -39,7 +39,7 @@ def merge_tokens(module: Module, function: Function, tokens: dict[str, TensorTok
     """Replace the phis and selects of tokens; new tokens are added to `tokens`.
 
     Raises:
-        VerifyError: Tokens meet that say different things, or something that is no token.
+        VerifyError: Tokens of different types are merged, or a token with another value.
     """
     merges = _merges(function, tokens)
     _resolve(function, merges)
@@ -52,7 +52,7 @@ _Merges = dict[str, tuple[Block, Instruction]]
 
 
 def _incoming_values(merge: Instruction) -> list[Value]:
-    """The values that a phi or select chooses from."""
+    """The values between which a phi or select chooses."""
     if merge.opcode == "phi":
         return [value for value, _ in merge.incoming]
     return merge.operands[1:]
@@ -64,7 +64,7 @@ def names_with_merges(function: Function, names: Collection[str]) -> set[str]:
 
 
 def _merges(function: Function, tokens: Collection[str]) -> _Merges:
-    """The phis and selects that some token reaches."""
+    """The phis and selects that tokens reach."""
     merges: _Merges = {}
     grown = True
     while grown:
@@ -81,7 +81,7 @@ def _merges(function: Function, tokens: Collection[str]) -> _Merges:
 
 
 def _resolve(function: Function, merges: _Merges) -> None:
-    """Take out the phis that have one source only."""
+    """Remove the phis with a single source."""
     changed = True
     while changed:
         changed = False
@@ -107,14 +107,14 @@ def _check_sources(merge: Instruction, name: str, tokens: dict[str, TensorToken]
 
 
 def _name_of(merge: Instruction, name: str) -> str:
-    """What to call a merge: by its name, if the program gave it one."""
+    """The name of a merge in messages, if the program gave it one."""
     span = merge.span
     written = span is not None and span.source.text.startswith(f"%{name} =", span.start)
     return f"%{name}" if written else "this variable"
 
 
 class _Merging:
-    """Replaces the merges that are left."""
+    """Replaces the remaining merges."""
 
     def __init__(self, module: Module, function: Function, tokens: dict[str, TensorToken], merges: _Merges) -> None:
         self.module = module
@@ -124,7 +124,7 @@ class _Merging:
         self.vectors: dict[str, Local] = {}
 
     def run(self) -> None:
-        """Make a vector of each merge and a token of each vector."""
+        """Turn each merge into one of vectors, and make a token of its result."""
         examples = {name: self._check(name) for name in self.merges}
         for name, example in examples.items():
             if example.type is not None:
@@ -147,7 +147,7 @@ class _Merging:
                 stack.extend(v.name for v in reversed(_incoming_values(self.merges[merge][1])) if isinstance(v, Local))
 
     def _check(self, name: str) -> TensorToken:
-        """One of the tokens that reach a merge; all of them say the same."""
+        """One of the tokens that reach a merge, after checking that all have the same type."""
         leaves = list(self._leaves(name))
         merge = self.merges[name][1]
         subject = _name_of(merge, name)
@@ -210,14 +210,14 @@ _MOVES: Final = ("phi", "select", "insertelement", "shufflevector")
 
 
 def unpack_tokens(function: Function, tokens: Collection[str]) -> None:
-    """Take tokens out of vectors.
+    """Unpack tokens from vectors.
 
     Args:
         function: Where.
         tokens: Names of the calls' results that are tokens.
 
     Raises:
-        VerifyError: A vector with a token in it is calculated with, stored or passed on.
+        VerifyError: A vector with a token is used in arithmetic, stored or passed to a function.
     """
     packed, lanes = _tokens_and_lanes(function, tokens)
     if lanes:
@@ -226,7 +226,7 @@ def unpack_tokens(function: Function, tokens: Collection[str]) -> None:
 
 
 def _check_moves(function: Function, lanes: _Lanes) -> None:
-    """Vectors that hold tokens are moved about, and nothing else."""
+    """Vectors that contain tokens may only be moved."""
     for instruction in function.instructions():
         held = [v for v in instruction.operands if isinstance(v, Local) and v.name in lanes]
         if not held or debug_only(instruction) or instruction.opcode in _MOVES:
@@ -238,7 +238,7 @@ def _check_moves(function: Function, lanes: _Lanes) -> None:
 
 
 def _tokens_and_lanes(function: Function, tokens: Collection[str]) -> tuple[set[str], _Lanes]:
-    """All names of tokens, those from vectors included, and the lanes of vectors that hold tokens."""
+    """All names of tokens, including those from vectors, and the lanes of vectors that contain tokens."""
     names: set[str] = set()
     lanes: _Lanes = defaultdict(set)
     found = names_with_merges(function, tokens)
@@ -251,7 +251,7 @@ def _tokens_and_lanes(function: Function, tokens: Collection[str]) -> tuple[set[
 
 
 def _is_extract(instruction: Instruction, lanes: _Lanes) -> bool:
-    """Whether an instruction takes a token out of a vector."""
+    """Whether an instruction extracts a token from a vector."""
     if instruction.opcode != "extractelement":
         return False
     vector, index = instruction.operands
@@ -259,7 +259,7 @@ def _is_extract(instruction: Instruction, lanes: _Lanes) -> bool:
 
 
 def _spread(function: Function, names: Collection[str], lanes: _Lanes) -> None:
-    """Follow tokens into the lanes of vectors, until nothing is new."""
+    """Propagate tokens into lanes of vectors, to a fixed point."""
     grown = True
     while grown:
         grown = False
@@ -273,7 +273,7 @@ def _spread(function: Function, names: Collection[str], lanes: _Lanes) -> None:
 
 
 def _token_lanes(instruction: Instruction, names: Collection[str], lanes: _Lanes) -> set[int]:
-    """The lanes of a result that hold tokens."""
+    """The lanes of a result that contain tokens."""
 
     def of(value: Value) -> set[int]:
         return lanes.get(value.name, set()) if isinstance(value, Local) else set()
@@ -325,7 +325,7 @@ def _lane_count(type_: Type) -> int:
 
 
 class _Unpacking:
-    """Makes scalars of the lanes that hold tokens."""
+    """Turns lanes that contain tokens into scalars."""
 
     def __init__(self, function: Function, lanes: _Lanes) -> None:
         self.function = function
@@ -334,7 +334,7 @@ class _Unpacking:
         self.scalars: dict[tuple[str, int], Value] = {}
 
     def run(self, names: Collection[str]) -> None:
-        """Replace the tokens that are taken out of vectors, then those that are put into them."""
+        """Replace tokens that are extracted from vectors, then those that are inserted."""
         for instruction in list(self.function.instructions()):
             if _is_extract(instruction, self.lanes) and instruction.result is not None:
                 vector, index = instruction.operands
@@ -346,7 +346,7 @@ class _Unpacking:
                 self._clear(instruction, names)
 
     def _clear(self, instruction: Instruction, names: Collection[str]) -> None:
-        """Put nothing where a token was put into a vector."""
+        """Replace a token that is inserted into a vector by undef."""
         if instruction.opcode != "insertelement":
             return
         element = instruction.operands[1]
@@ -355,7 +355,7 @@ class _Unpacking:
             set_operand(instruction, 1, Keyword(element.type, "undef"))
 
     def _scalar(self, vector: Value, lane: int) -> Value:
-        """One lane of a vector as a value of its own."""
+        """One lane of a vector as a scalar."""
         if not isinstance(vector, Local):
             return _constant_lane(vector, lane)
         key = (vector.name, lane)
@@ -383,7 +383,7 @@ class _Unpacking:
         return self._extracted(vector, lane, block, place + 1)
 
     def _phi(self, vector: Local, lane: int, block: Block, definition: Instruction, place: int) -> Value:
-        """A phi of one lane; known before its operands are, since these may lead back to it."""
+        """A phi of one lane, recorded before its operands are computed, as these may refer to it."""
         type_ = _constant_element(vector.type)
         scalar = Instruction("phi", type_, [], "", result=self.function.names.fresh("lane"), span=definition.span)
         block.instructions.insert(place, scalar)
@@ -394,7 +394,7 @@ class _Unpacking:
         return scalar.value
 
     def _extracted(self, vector: Local, lane: int, block: Block, place: int) -> Value:
-        """A lane of what holds no token."""
+        """A lane of a value without tokens."""
         operands = [vector, ConstInt(I64, lane)]
         return self._insert(block, place, "extractelement", _constant_element(vector.type), operands)
 

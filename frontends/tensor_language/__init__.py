@@ -8,12 +8,12 @@
     from tlx import tensor_language as tl
 
     tl.parse(text)          text -> syntax tree
-    tl.check_program(tree)  raises ProgramError with all that is wrong
+    tl.check_program(tree)  raises ProgramError with all errors
     tl.translate(text)      text -> TLX IR
     tl.compile(text)        text -> functions that take numpy arrays
     tl.kernel("scale", alpha="f32", A="memref<f32x?x?>")     a kernel written in Python
 
-There are two versions of the language, and kernels written in Python; one syntax tree stands behind all of them:
+There are two versions of the language, and kernels written in Python; all of them become the same syntax tree:
 
     version 2 -- syntax.parser -----+                       +-- emit --> TLX IR --> functions that take arrays
     version 1 -- v1 ----------------+--> tree - check --> --+-- calling.header --> C
@@ -30,7 +30,6 @@ There are two versions of the language, and kernels written in Python; one synta
     calling         C signatures and headers, numpy arguments, compiling into this process
     errors          all errors of a text in one exception; words of messages, spelling hints
     translation     text to syntax tree to TLX IR: `parse`, `check_program`, `translate`
-    outputs         what `tlx translate` writes
     examples        programs for tests and fuzzers to start from
 """
 
@@ -59,11 +58,11 @@ if TYPE_CHECKING:
     from tlx.lower.options import Options
     from tlx.target.target import Target
 
-LANGUAGE: Final = "tl"  # what `-x` calls it
+LANGUAGE: Final = "tl"  # its name for `-x`
 TITLE: Final = "the tensor language"
 STANDARDS: Final = ("v1", "v2")  # the last one is the default
 SUFFIXES: Final = (".tl", ".ir")  # of files that TRANSLATE reads
-OPENINGS: Final = ("func",)  # words that a text begins with
+OPENINGS: Final = ("func",)  # words that a text can begin with
 _LAZY: Final = {
     "Kernel": "builder.kernel",
     "kernel": "builder.kernel",
@@ -93,9 +92,9 @@ def compile(  # noqa: A001 (named as tlx.compile)
 
     Args:
         source: A text, the path of a file, a syntax tree, or a kernel written in Python.
-        target: The machine to aim at, which must be this one; a target or its name.
+        target: The target, which must run on this machine; a target or its name.
         std: Version of the language that a text is written in.
-        threads: What runs work-groups side by side.
+        threads: The library that runs work-groups in parallel.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: How to lower.
 

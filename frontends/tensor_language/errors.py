@@ -10,11 +10,11 @@ from tlx.frontends.tensor_language.syntax.nodes import Name
 
 LIMIT: Final = 50  # errors shown of one text
 _COMPARED: Final = 200  # names that an unknown one is compared with
-_LONGER: Final = 2  # characters that a misspelt name has more or less than it should
+_LONGER: Final = 2  # by how many characters the length of a misspelt name may differ
 
 
 class ProgramError(TlxError):
-    """What is wrong with a text, everything that was found.
+    """All errors of a text.
 
     Attributes:
         errors: The errors in the order of the text, each with its place.
@@ -25,7 +25,7 @@ class ProgramError(TlxError):
         self.errors = errors
 
     def render(self) -> str:
-        """The diagnostics one below the other, and how many are left out."""
+        """All diagnostics, one after the other, up to a limit."""
         parts = [error.render() for error in self.errors[:LIMIT]]
         if len(self.errors) > LIMIT:
             parts.append(f"error: too many errors: {len(self.errors) - LIMIT} more")
@@ -33,23 +33,23 @@ class ProgramError(TlxError):
 
 
 class Reports:
-    """Collects errors while a text is worked on."""
+    """Collects errors while a text is processed."""
 
     def __init__(self) -> None:
         self.errors: list[TlxError] = []
 
     def add(self, message: str, span: Span | None, *notes: Note) -> None:
-        """Note an error; a second one at the same place is a consequence of the first and is left out."""
+        """Add an error; a second one at the same place follows from the first and is dropped."""
         if span is not None and any(e.span is not None and _same(e.span, span) for e in self.errors[-8:]):
             return
         self.errors.append(TlxError(message, span, list(notes)))
 
     def undefined(self, name: Name, closed: Span | None, visible: Iterable[str]) -> None:
-        """Report a name that nothing defines where it is used.
+        """Report the use of an undefined name.
 
         Args:
             name: The name.
-            closed: Where a region that has ended defines it.
+            closed: Its definition in a region that has ended, if there is one.
             visible: The names that are defined there.
         """
         notes = () if closed is None else (Note("declared here, in a region that has closed", closed),)
@@ -58,17 +58,17 @@ class Reports:
         self.add(f"{name} is not defined here: {what}", name.span, *notes)
 
     def finish(self) -> None:
-        """Raise what was collected.
+        """Raise the errors that were collected.
 
         Raises:
-            ProgramError: There was something.
+            ProgramError: There are errors.
         """
         if self.errors:
             raise ProgramError(sorted(self.errors, key=lambda e: e.span.start if e.span else -1))
 
 
 def _near(name: Name, visible: Iterable[str]) -> str:
-    """The name that may have been meant, among the last ones of about that length."""
+    """The name that may have been meant, among the most recent ones of similar length."""
     alike = [f"%{v}" for v in visible if not v.isdigit() and abs(len(v) - len(name.text)) <= _LONGER]
     return did_you_mean(str(name), alike[-_COMPARED:]) if len(name.text) > 1 else ""
 
@@ -88,7 +88,7 @@ def listed(words: Iterable[object], last: str) -> str:
     return f"{', '.join(first)} {last} {final}" if first else final
 
 
-_SYNONYMS: Final = {  # what LLVM and others call the modifiers
+_SYNONYMS: Final = {  # names of the modifiers in LLVM and elsewhere
     "acq_rel": "acquire_release",
     "monotonic": "relaxed",
     "seq_cst": "sequentially_consistent",
@@ -97,7 +97,7 @@ _SYNONYMS: Final = {  # what LLVM and others call the modifiers
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean '...'?`, or nothing where no word is near."""
+    """`did you mean '...'?`, or nothing if no word is similar."""
     known = tuple(known)
     near = nearest(word, known)
     synonym = "." * word.startswith(".") + _SYNONYMS.get(word.lower().lstrip("."), "")

@@ -1,7 +1,8 @@
-"""Text to syntax tree to TLX IR."""
+"""Text to syntax tree to TLX IR, and the other outputs of `tlx translate`."""
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from tlx.llvm.openmp import THREADS, Threads
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from tlx.ir.module import Module
 
 Standard = Literal["v1", "v2"]
+Output = Literal["ll", "ast", "signature", "header", "v2"]
 
 
 def parse(text: str, filename: str = "<string>", *, std: Standard = "v2") -> Program:
@@ -18,11 +20,11 @@ def parse(text: str, filename: str = "<string>", *, std: Standard = "v2") -> Pro
 
     Args:
         text: The text.
-        filename: What errors call it.
+        filename: The name of the file in errors.
         std: Version of the language.
 
     Raises:
-        ProgramError: The text does not follow the grammar; it has every error that was found.
+        ProgramError: The text does not follow the grammar; the exception has all errors.
     """
     from tlx.diagnostics import Source, UsageError
 
@@ -39,7 +41,7 @@ def check_program(program: Program) -> None:
     """Check a syntax tree against the rules of the language.
 
     Raises:
-        ProgramError: It breaks some; it has every error that was found.
+        ProgramError: It breaks some; the exception has all errors.
     """
     from tlx.frontends.tensor_language.check import check_program as check
 
@@ -58,13 +60,13 @@ def translate(
 
     Args:
         text: The text.
-        filename: What errors call it.
+        filename: The name of the file in errors.
         std: Version of the language.
-        typed_pointers: Write `float*` for LLVM 14, in place of `ptr`.
-        threads: What runs work-groups side by side.
+        typed_pointers: Write `float*` instead of `ptr`, for LLVM 14.
+        threads: The library that runs work-groups in parallel.
 
     Raises:
-        ProgramError: The text is wrong; it has every error that was found.
+        ProgramError: The text is wrong; the exception has all errors.
     """
     program = parse(text, filename, std=std)
     return emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
@@ -84,3 +86,44 @@ def emitted(
     for function in program.functions:
         warn_of_barriers(function)
     return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
+
+
+def written(
+    text: str,
+    filename: str,
+    output: Output,
+    *,
+    std: Standard,
+    typed_pointers: bool = False,
+    threads: Threads = "none",
+) -> str:
+    """The output of `tlx translate --emit=` for a text.
+
+    Args:
+        text: The text.
+        filename: The name of the file in errors and in a header.
+        output: `ll` for TLX IR; `ast` for the syntax tree in version 2, unchecked; `v2` for the same of a checked
+            program; `signature` and `header` for the C interface.
+        std: Version of the language that the text is written in.
+        typed_pointers: See `translate`.
+        threads: See `translate`.
+
+    Raises:
+        ProgramError: The text is wrong; the exception has all errors.
+    """
+    from tlx.frontends.tensor_language.calling.signature import header, signatures
+    from tlx.frontends.tensor_language.syntax.printer import print_program
+
+    program = parse(text, filename, std=std)
+    if output == "ll":
+        module = emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
+        return str(module).strip("\n") + "\n"
+    if output != "ast":
+        check_program(program)
+    match output:
+        case "signature":
+            return signatures(program)
+        case "header":
+            return header(program, PurePath(filename).name)
+        case _:
+            return print_program(program)

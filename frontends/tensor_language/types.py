@@ -19,10 +19,10 @@ from typing import Any, Final, Literal
 Kind = Literal["bool", "int", "float", "complex"]
 AddressSpace = Literal["global", "local"]
 MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
-Extent = int | None  # None is `?`: known only when the kernel runs
+Extent = int | None  # None is `?`: known only at run time
 MAX_INTEGER: Final = 2**63 - 1  # integers of a text lie between -MAX_INTEGER and this
-LOCAL_ALIGNMENT: Final = 64  # bytes: what `alloca` gives; a cache line, and the widest vector
-LARGEST_LOCAL_ALIGNMENT: Final = 128  # bytes: what `alloca` can be asked for; two lines, which are prefetched as a pair
+LOCAL_ALIGNMENT: Final = 64  # bytes: alignment of `alloca`; a cache line, and the widest vector
+LARGEST_LOCAL_ALIGNMENT: Final = 128  # bytes: largest alignment of `alloca`; two lines, which are prefetched as a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ScalarType:
 
     @property
     def is_narrow_float(self) -> bool:
-        """Whether it is `bf16` or `f16`, in which nothing is computed: operations compute in f32 and round."""
+        """Whether it is `bf16` or `f16`: operations on them compute in f32 and round."""
         return self.kind == "float" and self.bits == 16
 
     @property
@@ -87,11 +87,11 @@ NUMBERS: Final = {t.name: t for t in (I8, I16, I32, I64, INDEX, BF16, F16, F32, 
 
 
 def is_known(type_: ScalarType) -> bool:
-    """Whether a scalar type is one of the language, and not one that a program has made up."""
+    """Whether a scalar type belongs to the language; programs can construct others."""
     return type_ == BOOL or NUMBERS.get(type_.name) == type_
 
 
-# Which types hold every value of a type exactly; a type holds its own values.
+# The types that represent every value of a type exactly, apart from the type itself.
 _WIDER: Final = {
     I8: (I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64),
     I16: (I32, I64, INDEX, F32, F64, C32, C64),
@@ -113,7 +113,7 @@ def promotable(narrow: ScalarType, wide: ScalarType) -> bool:
 
 
 def promote(a: ScalarType, b: ScalarType) -> ScalarType | None:
-    """The one of two types that holds the values of both; None where neither does."""
+    """The one of two types that represents the values of both; None if neither does."""
     if promotable(a, b):
         return b
     return a if promotable(b, a) else None
@@ -182,7 +182,7 @@ class GroupType:
 
 @dataclass(frozen=True, slots=True)
 class CoopMatrixType:
-    """A matrix that a subgroup holds together.
+    """A matrix that is distributed over a subgroup.
 
     Attributes:
         component: A number type.
@@ -218,10 +218,10 @@ Type = ScalarType | MemrefType | GroupType | CoopMatrixType
 
 
 def number_of_kind(value: Any, type_: ScalarType) -> bool | int | float | complex:
-    """A number of Python or numpy as one of Python of the type's kind; integers lie in the type's range.
+    """A Python or numpy number as a Python number of the type's kind; integers lie in the type's range.
 
     Raises:
-        TypeError: It is no number of that kind; no array is, nor a truth value where a number is wanted.
+        TypeError: It is no number of that kind; arrays are not, and booleans are no numbers.
         ValueError: It is no number at all.
         OverflowError: The type has no such integer, or there is no such float.
     """
@@ -254,7 +254,7 @@ def default_stride(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
 
 
 def extent_product(a: Extent, b: Extent) -> Extent:
-    """The product of two extents, which is not known where one of them is not."""
+    """The product of two extents, unknown if one of them is."""
     return None if a is None or b is None else a * b
 
 

@@ -15,8 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
-from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES
+from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
 from tlx.target.target import Target
 
@@ -29,7 +28,7 @@ _PAIRS: Final = VectorType(16, I16)
 
 
 def _dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """A dot product; its operands are spelled as i32, which LLVM 14 wants and later ones upgrade."""
+    """A dot product; its operands are spelled as i32, which LLVM 14 requires and later ones upgrade."""
     return b.call_named(f"llvm.x86.{name}.256", _WORDS, [acc, lhs, rhs], "acc").value
 
 
@@ -39,7 +38,7 @@ def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value
 
 
 def _vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Pairs of i16, multiplied and added up to i32, then added."""
+    """Pairs of i16, multiplied and summed to i32, then accumulated."""
     pairs = [b.cast("bitcast", operand, _PAIRS) for operand in (lhs, rhs)]
     products = b.call_named("llvm.x86.avx2.pmadd.wd", _WORDS, pairs, "pairs").value
     return b.binary("add", acc, products)
@@ -50,7 +49,7 @@ def _fma(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
 
 
 def _widened(name: str, b: Builder, address: Value, lanes: int) -> Value:
-    """A load that makes floats of bfloats; LLVM knows it since version 16."""
+    """A load that converts bfloat to float; LLVM has it since version 16."""
     return b.call_named(f"llvm.x86.{name}{32 * lanes}", VectorType(lanes, FLOAT), [b.retype(address, I8)], "w").value
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
-from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
-from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES
+from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes
 from tlx.target.target import Target
 
@@ -29,7 +28,7 @@ _CURRENT_ROUNDING: Final = 4
 _TO_NEAREST: Final = 8
 """VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
 _FROM_THREE_QUARTERS: Final = 0b1111
-"""VGETMANTPS: from 3/4 to 3/2; negative numbers but -0 are invalid, whose sign does not count."""
+"""VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
 _SLOW: Final = (
     "amx-tile",
     2.0,
@@ -38,12 +37,12 @@ _FLOATS: Final = VectorType(16, FLOAT)
 
 
 def vdpbf16ps(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Pairs of bfloat; the operands are spelled as i32, which LLVM 14 wants and later ones upgrade."""
+    """Pairs of bfloat; the operands are spelled as i32, which LLVM 14 requires and later ones upgrade."""
     return b.call_named("llvm.x86.avx512bf16.dpbf16ps.512", _FLOATS, [acc, lhs, rhs], "acc").value
 
 
 def vcvtne2ps2bf16(b: Builder, first: Value, second: Value) -> Value:
-    """VCVTNE2PS2BF16; LLVM 14 to 16 know the result as i16, later ones upgrade it."""
+    """VCVTNE2PS2BF16; its result is i16 in LLVM 14 to 16, later ones upgrade it."""
     return b.call_named("llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, [second, first], "rounded").value
 
 
@@ -63,7 +62,7 @@ def vpdpwssd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
 
 
 def vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Pairs of i16, multiplied and added up to i32, then added."""
+    """Pairs of i16, multiplied and summed to i32, then accumulated."""
     pairs = [b.cast("bitcast", operand, _PAIRS) for operand in (lhs, rhs)]
     products = b.call_named("llvm.x86.avx512.pmaddw.d.512", _WORDS, pairs, "pairs").value
     return b.binary("add", acc, products)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.frontends import tensor_language as tl
-from tlx.ir.garbage_collection import without_collection
+from tlx.ir.parser.module import without_collection
 from tlx.tuning.measure import machine
 
 _BAR: Final = 2.0  # seconds for 10,000 lines

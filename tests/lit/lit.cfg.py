@@ -7,6 +7,8 @@ A test is written as in LLVM::
 Each tool named in ``TOOLS`` may stand in a RUN line and is also a feature, so that a test which needs it says
 ``; REQUIRES: clang-19``. A missing tool makes such tests unsupported on a developer's machine and is an error where CI
 is set. The features of the host's CPU, in LLVM's spelling (``avx2``, ``avx512f``, ``amx-tile``), are features as well.
+Where LLVM's FileCheck is missing, ``commands/file_check.py`` stands in for it; what it cannot do is behind the feature
+``llvm-filecheck``.
 
 `tlx` and `tlx-lower` run in processes that a server forks (see ``commands/server.py``); the tests in ``cli/process``
 run the installed commands.
@@ -32,6 +34,7 @@ ENVIRONMENT = Path(sys.executable).parent
 SMALL_TOOLS = HERE / "Inputs"
 BIN = HERE / "Output" / "bin"
 COMMANDS = ("tlx", "tlx-lower")
+FILECHECK = HERE / "commands" / "file_check.py"
 
 
 def _llvm(name: str) -> list[str]:
@@ -42,7 +45,7 @@ def _llvm(name: str) -> list[str]:
 # A tool's name in RUN lines, and where it is looked for, best first.
 TOOLS: dict[str, list[str]] = {
     **{name: [str(ENVIRONMENT / name)] for name in COMMANDS},
-    "FileCheck": [*_llvm("FileCheck"), str(ENVIRONMENT / "filecheck")],
+    "FileCheck": _llvm("FileCheck"),
     "not": [*_llvm("not"), str(SMALL_TOOLS / "not.py")],
     "count": [*_llvm("count"), str(SMALL_TOOLS / "count.py")],
     "split-file": _llvm("split-file"),
@@ -63,14 +66,19 @@ def _offer(tool: str, path: str) -> None:
     """Put the tool into ``BIN`` under the name that RUN lines use; another run may be doing the same."""
     place, fresh = BIN / tool, BIN / f".{tool}.{os.getpid()}"
     if tool in COMMANDS:
-        client = (HERE / "commands" / "client.py").read_text(encoding="utf-8")
-        fresh.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
-        fresh.chmod(0o755)
+        _write_script(fresh, HERE / "commands" / "client.py", "-IS")
+    elif path == str(FILECHECK):
+        _write_script(fresh, FILECHECK, "-I")
     elif place.is_symlink() and str(place.readlink()) == path:
         return
     else:
         fresh.symlink_to(path)
     fresh.replace(place)
+
+
+def _write_script(place: Path, source: Path, options: str) -> None:
+    place.write_text(f"#!{sys.executable} {options}\n{source.read_text(encoding='utf-8')}", encoding="utf-8")
+    place.chmod(0o755)
 
 
 def _host_cpu_features() -> set[str]:
@@ -83,11 +91,16 @@ missing = [tool for tool in TOOLS if tool not in found]
 
 if missing and os.environ.get("CI") == "true":
     lit_config.fatal(f"missing tools: {', '.join(missing)}")
+if "FileCheck" in found:
+    config.available_features.add("llvm-filecheck")
+else:
+    found["FileCheck"] = str(FILECHECK)
 BIN.mkdir(parents=True, exist_ok=True)
 for tool, path in found.items():
     _offer(tool, path)
 for tool in missing:
-    lit_config.note(f"{tool} was not found; tests that require it are unsupported")
+    feature = "llvm-filecheck" if tool == "FileCheck" else tool
+    lit_config.note(f"{tool} was not found; tests that require {feature} are unsupported")
 
 config.name = "tlx"
 config.test_format = ShTest(execute_external=False)

@@ -1,9 +1,8 @@
-"""TLX from Python: compile a module, call its functions on numpy arrays, check what it means.
+"""TLX from Python: compile a module, call its functions on numpy arrays, check its meaning.
 
 compiler    `tlx.compile`
-call        calling machine code with numpy arrays
-signatures  what functions take and return, seen from numpy
-namespace   functions by name
-files       what users name: paths and `-`, LLVM IR, bitcode, the languages of front ends
-validation  does what a stage leaves mean the same as the input?
+call        calls of machine code with numpy arrays
+signatures  parameters and results of functions, in terms of numpy
+files       input and output files: paths and `-`, LLVM IR, bitcode, the languages of front ends
+validation  whether each stage's output means the same as the input
 """

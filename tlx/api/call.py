@@ -1,7 +1,7 @@
-"""Calling machine code with numpy arrays: what is passed is checked first.
+"""Calls of machine code with numpy arrays, whose arguments are checked first.
 
-Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So every argument is compared
-with what the function's IR says, and an error names both sides:
+Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So every argument is checked
+against the function's IR, and an error names both sides:
 
     argument 2 (%c): expected 4096 elements of float32, got float64 array of shape (64, 64)
 
@@ -79,14 +79,14 @@ def passed_in_memory(type_: Type) -> bool:
 class CompiledFunction:
     """A function of a compiled module.
 
-    What its parameters ask for is worked out once, when it is made.
+    The checks of its parameters are prepared once, when it is created.
 
     Args:
         prototype: What it takes and returns.
         address: Where its code is.
         through_memory: Whether the code is a wrapper that takes pointers to what ctypes cannot pass.
         owner: Whatever must live as long as the code.
-        workspace: Bytes of memory that the code works in and is given, behind all other arguments.
+        workspace: Bytes of workspace that the code takes as its last argument.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class CompiledFunction:
         return self._code
 
     def unchecked(self, *passed: Any) -> Any:
-        """Call the function with what its code takes: numbers, addresses, memory to work in. Nothing is checked."""
+        """Call the code with numbers, addresses and a workspace. Nothing is checked."""
         return self._code(*passed)
 
 
@@ -176,19 +176,19 @@ _kept: Final = threading.local()
 
 
 def _taken_workspace(size: int) -> Array:
-    """Memory of so many bytes at least, which belongs to one call: a call within it finds no `_kept.workspace`."""
+    """At least so many bytes of memory, which belong to one call: a nested call finds no `_kept.workspace`."""
     memory: Array | None = _kept.__dict__.pop("workspace", None)
     return memory if memory is not None and memory.nbytes >= size else np.empty(size, np.uint8)
 
 
 _FitCheck = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
-"""Element types (None: any), bytes, flags and alignment of arrays that fit a parameter for sure."""
+"""Element types (None: any), bytes, flags and alignment of arrays that certainly fit a parameter."""
 
 _NEVER: Final[_FitCheck] = (None, 0, -1, 1)
 
 
 def _fit_check(parameter: Parameter) -> _FitCheck:
-    """What an array must be to be passed without a closer look; nothing is for what is passed by value."""
+    """The properties of arrays that the fast path accepts; None for parameters passed by value."""
     if not isinstance(parameter.type, PointerType):
         return _NEVER
     dtypes = None if parameter.element is None else _dtypes(parameter.element)
@@ -244,10 +244,10 @@ def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
 
 
 def _copy(array: Array, size: int, parameter: Parameter) -> Array:
-    """The first bytes of an array, aligned and padded as the type of a `byval` or `sret` parameter is.
+    """The first bytes of an array, aligned and padded like the type of a `byval` or `sret` parameter.
 
-    Machine code takes such memory to be aligned, which numpy's is to 16 bytes at most. A call copies what a `byval`
-    argument points to as well, but with its padding; and in preserve_nonecc LLVM makes no copy.
+    Machine code assumes that such memory is aligned, while numpy guarantees 16 bytes at most. The callee's own copy of
+    a `byval` argument includes its padding, and in preserve_nonecc LLVM makes no copy.
     """
     room = np.zeros(max(size, parameter.byval_bytes) + parameter.align, np.uint8)
     start = -array_address(room) % parameter.align
@@ -352,10 +352,10 @@ def unsupported_error(prototype: Prototype) -> UsageError | None:
 
 
 def _compiled_wrong(prototype: Prototype) -> str | None:
-    """What of a signature LLVM itself does not pass as its convention says.
+    """The part of a signature that LLVM passes in violation of its calling convention.
 
-    Callers of tailcc lose count of the stack where arguments on it are aligned to more than 8 bytes. Functions that
-    save all registers for their callers restore even the one that the result is in.
+    Callers of tailcc corrupt the stack pointer where stack arguments are aligned to more than 8 bytes. Functions that
+    save all registers for their callers restore even the result register.
     """
     result = prototype.result
     if prototype.convention in _SAVING_ALL and (isinstance(result, FloatType) or _is_in_registers(result)):
@@ -365,7 +365,7 @@ def _compiled_wrong(prototype: Prototype) -> str | None:
 
 
 def _is_in_registers(type_: Type) -> bool:
-    """Whether a type is a vector that is no pointer in the end."""
+    """Whether a type is a vector that is not lowered to a pointer."""
     return isinstance(type_, VectorType) and not exceeds_abi(type_)
 
 

@@ -14,10 +14,10 @@ from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
 from tlx.ir.analysis.large_vectors import exceeds_abi
-from tlx.ir.builder.threads import GOMP_PARALLEL
+from tlx.ir.builder.instructions import GOMP_PARALLEL
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.constructors import collect_constructors
+from tlx.ir.transform.functions import collect_constructors
 from tlx.ir.types import I1, PTR, VOID, Type, VectorType
 from tlx.llvm import openmp
 from tlx.llvm.codegen import emit_code
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Namespace(ABC, Generic[T]):
-    """Things by name: attributes, or items where the name is no Python name; iteration gives the names."""
+    """Objects by name: as attributes, or as items where the name is no identifier; iteration yields the names."""
 
     def __init__(self, named: Mapping[str, T]) -> None:
         self._named = named
@@ -74,9 +74,9 @@ _INHERITED: Final = ("target-cpu", "target-features")
 
 
 class CompiledModule(Namespace[CompiledFunction]):
-    """A compiled module: its functions are attributes, or items where the name is no Python name.
+    """A compiled module: its functions are attributes, or items where the name is no identifier.
 
-    Called directly, it is its entry: the function named at compilation, or the only one.
+    Calling the module calls its entry: the function named at compilation, or the only one.
 
     Attributes:
         lowered: The LLVM IR that was compiled.
@@ -239,7 +239,7 @@ def _wrapper_names(wrapped: Sequence[str], taken: Collection[str]) -> dict[str, 
 
 
 def _with_workspace(prototype: Prototype) -> Prototype:
-    """What a lowered function takes whose caller hands over its memory."""
+    """The prototype of a lowered function whose caller passes its workspace."""
     return replace(prototype, parameters=(*prototype.parameters, Parameter("%workspace", PTR)))
 
 
@@ -248,7 +248,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _needs_wrapper(prototype: Prototype) -> bool:
-    """Whether ctypes would not call the function as LLVM says that it is called, or its symbol has another name."""
+    """Whether ctypes cannot call the function by its convention, or its symbol has another name."""
     types = [p.type for p in prototype.parameters]
     if prototype.result != VOID:
         types.append(prototype.result)
@@ -256,7 +256,7 @@ def _needs_wrapper(prototype: Prototype) -> bool:
 
 
 def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
-    """A C function that takes pointers to what ctypes cannot pass, and calls the function as LLVM says.
+    """A C function that takes pointers to the values that ctypes cannot pass, and calls the function.
 
     Its features are those of the function: they decide which registers vectors are passed in.
     """
@@ -293,7 +293,7 @@ def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
 def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
     """The call of a function in the words of its definition, given type and value of each argument.
 
-    It is no tail call: of byval arguments in x86_vectorcallcc, LLVM 22 dies of those.
+    It is marked `notail`: LLVM 22 crashes on tail calls with byval arguments in x86_vectorcallcc.
     """
     type_ = str(result)
     if prototype.variadic:

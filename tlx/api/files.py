@@ -1,7 +1,7 @@
-"""Reading and writing what users name on a command line: paths and `-`, text and binary, whole or not at all.
+"""Reading and writing files named on a command line: paths and `-`, text and binary.
 
-Text goes through without any translation of newlines. A file is written beside its final place and moved there when it
-is complete: an error leaves no half-written file and no damage to one that was there.
+Newlines are not translated. A file is written next to its final place and moved there when it is complete: an error
+leaves no half-written file and does not damage an existing one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def read_ir(path: str, threads: Threads = "none", reading: InputFormat = FORMAT_
 
     Args:
         path: The file.
-        threads: What runs at once what a front end's language has at once.
+        threads: What runs the parallel parts of a front end's language.
         reading: The file's language.
 
     Raises:
@@ -128,7 +128,7 @@ def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:
 
 
 def check_translatable(text: str, name: str, language: str) -> None:
-    """Refuse a text that is plainly LLVM assembly where another language is expected.
+    """Reject a text that is clearly LLVM assembly where another language is expected.
 
     Raises:
         UsageError: It is.
@@ -149,8 +149,8 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
 
     Args:
         path: The file, `-` for what has no name that tells.
-        data: What is in it; None to look there where that decides.
-        reading: What the user says.
+        data: Its contents; None to read them where they decide.
+        reading: The user's choice of language.
 
     Raises:
         UsageError: There is no such language, or it has no versions.
@@ -198,7 +198,7 @@ def _translated(front_end: ModuleType, text: str, name: str, threads: Threads, r
 
 
 def _check_assembly(text: str, name: str) -> None:
-    """Refuse a text that is not LLVM assembly, but plainly a front end's language.
+    """Reject a text that is not LLVM assembly, but clearly a front end's language.
 
     Raises:
         UsageError: It is.
@@ -253,7 +253,7 @@ def write_output(path: str, data: str | bytes, *, force: bool = False) -> None:
 
 
 def check_writable(path: str) -> None:
-    """See to it that a file can be written later; nothing is.
+    """Check that a file can be written later, without writing it.
 
     Raises:
         UsageError: It cannot.
@@ -268,7 +268,7 @@ def check_writable(path: str) -> None:
 
 @contextlib.contextmanager
 def _named_errors(path: str) -> Generator[None]:
-    """What keeps an output file from being written, as an error that names it."""
+    """Turns a failure to write an output file into an error that names the file."""
     try:
         yield
     except OSError as error:
@@ -329,7 +329,7 @@ def _write_standard_output(data: str | bytes, *, force: bool) -> None:
 
 
 def abandon_standard_output() -> None:
-    """Let what is still in the buffers of standard output go nowhere: Python would fail to write it once more."""
+    """Discard what is left in the buffers of standard output: Python would fail again when flushing it."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)

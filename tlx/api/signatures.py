@@ -1,8 +1,8 @@
-"""What the functions of a module take and return, seen from numpy.
+"""Parameters and results of a module's functions in terms of numpy.
 
-A typed pointer says what it points to. An opaque one does not, so the tensors say it: a parameter that is the pointer
-of a load, a store or a pointer-form typeinfo points to as many elements as that tensor spans. Ordinary loads and stores
-of scalars and vectors count as well, masked and atomic ones among them. Where floats and integers of their size are
+A typed pointer has an element type. That of an opaque one follows from its tensors: a parameter that is the pointer of
+a load, a store or a pointer-form typeinfo points to as many elements as that tensor spans. Ordinary loads and stores of
+scalars and vectors count as well, masked and atomic ones among them. Where floats and integers of their size are
 accessed, there or in local memory that is copied from or to, the elements are floats: their bits are what is copied.
 
     define void @gemm(ptr %a, ptr %b, ptr %c)             a: 8 elements of float, read

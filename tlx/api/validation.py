@@ -1,4 +1,4 @@
-"""Translation validation: does what a stage leaves mean the same as the input, on random data?
+"""Translation validation: checks on random data that each stage's output means the same as the input.
 
     import tlx.api.validation
 
@@ -6,15 +6,15 @@
         print(note)                                   # what could not be checked, and why
 
 Each function with tensor operations, or very large vectors, is evaluated before the lowering and after each stage, and
-the memory behind its pointers is compared. How much memory that is says a first run of the input: it gets a large,
-empty region for each pointer, which takes note of what is read and written.
+the memory that its pointers refer to is compared. Its size is found by a first run of the input, which has a large,
+empty region for each pointer that records reads and writes.
 
     reach of %a      ..............[######]..........     then an array of just that size, full of random numbers
 
 Floats are small integers, so that sums do not depend on their order; where a function divides, takes roots or calls
-elementary functions, a few units in the last place of the largest number are allowed. What the input leaves undefined
-may be anything: where something differs, the input is evaluated again with other bits in place of `undef`, `poison`
-and memory that nothing has written, and what changes with them is not compared.
+elementary functions, a few units in the last place of the largest number are allowed. Undefined results may be
+anything: where something differs, the input is evaluated again with other bits for `undef`, `poison` and uninitialised
+memory, and elements that change with them are not compared.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ DEFAULT_RUNS: Final = 3
 
 
 class ValidationError(TlxError):
-    """A stage's output does something else than the input."""
+    """A stage's output does not mean the same as the input."""
 
 
 @dataclass(eq=False)
 class StageRecorder:
-    """Takes note of what each stage leaves; to be given to the pipeline as `print_after`.
+    """Records the output of each stage; passed to the pipeline as `print_after`.
 
     Attributes:
-        then: What else is told of each step.
-        texts: What stages left.
+        then: Another function to call after each step.
+        texts: The outputs of stages.
     """
 
     then: Callable[[Step, Module], None] | None = None
@@ -109,7 +109,7 @@ def validate(
 
 
 def compare_stages(text: str, name: str, stages: StageRecorder, runs: int = DEFAULT_RUNS) -> list[Note]:
-    """Compare a text with what the stages made of it; see `validate`."""
+    """Compare a text with the outputs of the stages; see `validate`."""
     module = _whole(str(raise_front_ends(parse(text, name))), name)
     outputs = [part for step, output in stages.texts for part in _versions(step, output, name)]
     notes: list[Note] = []
@@ -124,7 +124,7 @@ def compare_stages(text: str, name: str, stages: StageRecorder, runs: int = DEFA
 
 
 def _versions(step: Step, text: str, name: str) -> Iterator[tuple[Step, Module]]:
-    """What a stage left, on each kind of machine that it has kernels for."""
+    """A stage's output, on each kind of machine that it has kernels for."""
     for level in levels(text) or [0]:
         told = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
         yield told, _whole(at_level(text, level), f"{name} after {step.name}")
@@ -180,12 +180,12 @@ def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | N
 
 @dataclass
 class _Pointed:
-    """The memory behind a pointer.
+    """The memory that a pointer refers to.
 
     Attributes:
-        element: Type of its elements; i8 where the IR does not tell.
+        element: Type of its elements; i8 where the IR does not say.
         low: Offset in bytes of the first byte that is used.
-        data: What is there before a call.
+        data: Its contents before a call.
     """
 
     element: Type
@@ -194,7 +194,7 @@ class _Pointed:
 
 
 _Results = tuple[list[Array], Any]
-"""Memory behind each pointer after a call, and what the call returns."""
+"""The memory of each pointer after a call, and the call's result."""
 
 
 @dataclass
@@ -241,7 +241,7 @@ class _Sample:
         Args:
             expected: What the input gives.
             got: What a stage's output gives.
-            unlike: What the input gives where undefined bytes are others: what differs there may be anything.
+            unlike: What the input gives with other undefined bytes: elements that differ from it may be anything.
             exact: Whether floating-point numbers must be the same to the last bit.
         """
         unlike = unlike or expected
@@ -287,7 +287,7 @@ def _first_difference(got: Array, expected: Array, element: Type, *, exact: bool
 
 
 def _sample(module: Module, prototype: Prototype, run: int) -> _Sample:
-    """Data for a call: of any size first, then tamer.
+    """Data for a call: arbitrary numbers first, then smaller ones.
 
     Raises:
         _UncheckedError: There is none that the function can be evaluated with.
@@ -372,7 +372,7 @@ def _random(element: Type, count: int, generator: np.random.Generator, *, tame: 
 
 
 class _Watching(AddressSpace):
-    """Memory that knows which bytes of some regions were touched."""
+    """Memory that records which bytes of some regions were accessed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -389,7 +389,7 @@ class _Watching(AddressSpace):
         return region
 
     def region(self, address: int, size: int, access: str) -> MemoryRegion:
-        """The region of an access, of which note is taken."""
+        """The region of an access, which is recorded."""
         found = super().region(address, size, access)
         reach = self._reaches.get(found.base)
         if reach is not None:
@@ -399,6 +399,6 @@ class _Watching(AddressSpace):
         return found
 
     def reach(self, region: MemoryRegion) -> tuple[int, int]:
-        """First byte that was touched, and the one behind the last, counted from the pointer."""
+        """The range of bytes that were accessed, relative to the pointer (end exclusive)."""
         low, high = self._reaches[region.base] or (_BEFORE, _BEFORE)
         return low - _BEFORE, high - _BEFORE

@@ -1,13 +1,11 @@
 """`tlx bench`: how fast the generated code is, beside the machine's peak and other libraries, in one process.
 
-workloads/    what is measured: functions in LLVM IR, with their results in numpy; the table, and the user's own
-peers/        other libraries, by ctypes
-peaks         loops that do nothing but the target's best instruction; memory that is only streamed
-timing        samples of contestants that take turns, and whether the core was disturbed
-native_calls  loops of machine code around calls
-measure       compiles, checks and times one workload and everything it is compared with
-scaling       speed on several threads, beside what the machine gives to as many
-report        results as JSON, compared with bars and with earlier results
-tables        results as text and Markdown
+workloads/    the benchmark's table, and the user's own functions: LLVM IR with its results in numpy
+peers/        other libraries, called by ctypes
+peaks         loops of the target's best instruction, and loops that stream memory
+measure       compiles, checks and times one workload, its peak and its peers
+scaling       speed on several threads, beside that of independent threads
+report        results as JSON, text and Markdown, compared with bars and with earlier results
 plot          results as plots
+command       what `tlx bench` does
 """

@@ -51,13 +51,13 @@ class Setting:
         peers: Names of the peers; None means all that are found.
         peers_path: Where they are; None means where TLX_PEERS says.
         cpu: Processor to stay on; None means the last one.
-        report: File that everything is written to.
-        plot: File that it is drawn in.
+        report: JSON file with everything.
+        plot: File of the plots.
         compare: Earlier report to compare with.
         sources: Reports, or folders of them, to take in place of measuring.
         markdown: File that tables are written to.
-        knobs: What products' kernels are asked for.
-        folder: Where the workloads' texts are written to.
+        knobs: Knobs of the products' kernels.
+        folder: Where the workloads' IR is written to.
     """
 
     target: str = "native"

@@ -38,10 +38,10 @@ class Cell:
         rates: By contestant: `peak`, `tlx`, then the peers.
         instruction: What the peak loop repeats; empty without one.
         notes: What is special about a contestant, by its name.
-        predicted: Share of what bounds the work that the lowering predicts; None where it says nothing.
-        error: Why there is nothing of ours; empty where there is.
-        rounds: How many there were.
-        quiet: How many of them were quiet; None where nobody looked.
+        predicted: Share of the peak that the lowering predicts; None without a prediction.
+        error: Why our code was not measured; empty where it was.
+        rounds: Number of rounds.
+        quiet: How many of them were quiet; None where that was not probed.
     """
 
     work: Workload
@@ -67,12 +67,12 @@ class Bench:
 
     Attributes:
         target: Machine that our code is for.
-        peers: Whom to compare with.
+        peers: Libraries to compare with.
         rounds: Samples of each figure.
         threads: Threads that all of them use, by OpenMP where there are more than one.
         folder: Where the workloads' texts are written to, if anywhere.
-        knobs: What products' kernels are asked for.
-        core: What tells whether somebody else was on it; None takes all samples.
+        knobs: Knobs of the products' kernels.
+        core: Probe that tells whether another program used the core; None takes all samples.
     """
 
     target: Target
@@ -123,7 +123,7 @@ class Bench:
         return Cell(work, self.target.name, timed.rates, *facts)
 
     def _limit(self, work: Workload) -> tuple[Contestant, str]:
-        """What bounds a workload, and what that loop does: multiplications, or memory where that takes longer."""
+        """The peak loop that bounds a workload (multiplications, or memory if slower), and its instruction."""
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, MemoryTraffic) or work.operations > _INTENSE * work.traffic:
             return loop, instruction
@@ -137,7 +137,7 @@ class Bench:
         return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
 
     def _of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
-        """The peak of what multiplies, of what bounds a workload and was measured beside it."""
+        """The peak of multiplications, of what bounds a workload and was measured beside it."""
         if isinstance(work.peak, MemoryTraffic):
             return 1.0
         loop = self._of_unit(work.peak, unit)
@@ -165,7 +165,7 @@ class Bench:
     def _timed_kernel(
         self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None
     ) -> tuple[Contestant, Prediction | None]:
-        """Our code, checked, and the share of the peak that the lowering predicts."""
+        """Our code, checked, and the share of the peak that is predicted."""
         text = work.text()
         if self.folder is not None:
             name = work.name.replace("->", "-").replace(" ", "_")

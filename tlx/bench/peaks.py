@@ -1,4 +1,4 @@
-"""What the machine can do at most: loops of multiply-adds on registers, and loops that only stream memory.
+"""The machine's peak: loops of multiply-adds on registers, and loops that only stream memory.
 
     define void @peak(i64 %steps, ptr %out, ptr %in) {
       x, y = load from %in
@@ -11,12 +11,12 @@
 There are more accumulators than a multiply-add's latency times its throughput, and nothing is loaded in the loop. The
 instruction is the best one the target has for the element types: a tile product, a dot product, or a multiply-add.
 
-Memory: a loop that reads and writes as many arrays as a workload does.
+The memory peak is a loop that reads and writes as many arrays as a workload does.
 
     for i:  y[i] = x0[i] ^ x1[i] ^ ...          vectors of the target's width
 
-An array that is written may be written past the caches; whichever is faster counts. Arrays are as large as the
-workload's, so that what fits a cache is measured there.
+Arrays are written by ordinary or by non-temporal stores, whichever is faster. They are as large as the workload's, so
+that arrays that fit a cache are measured in that cache.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant
         Contestant(compile_loop(_stream_text(stream, places, size, target, past=past), memory), moved) for past in ways
     ]
     best = fastest(made)
-    what = f"{stream.reads} read, {stream.writes} written" + (", past the caches" if ways[best] else "")
+    what = f"{stream.reads} read, {stream.writes} written" + (", non-temporal" if ways[best] else "")
     return made[best], what
 
 
@@ -255,6 +255,6 @@ def _xor(lines: list[str], vector: str, x: str, y: str) -> str:
 
 
 def _used_sum(vector: str, place: int) -> str:
-    """What was read must be needed: the sum of it goes into the last array."""
+    """Stores the sum of what was read into the last array, so that the loads are not dead."""
     sums = f"  %u1 = xor {vector} %s0, %s1\n  %u2 = xor {vector} %s2, %s3\n  %u = xor {vector} %u1, %u2\n"
     return f"{sums}  store {vector} %u, ptr inttoptr (i64 {place} to ptr), align 8\n"

@@ -1,7 +1,7 @@
 """Plots of a report: speed over size with the peak as a line, one panel for each kind of work, and a roofline.
 
-Sizes of one number are joined by lines; those of several, `1x1024x1024`, are dots at the geometric mean, and where no
-size of a panel is one number, `64-64.56.3s1`, they stand side by side by their names.
+Sizes of one number are joined by lines; sizes of several, `1x1024x1024`, are dots at the geometric mean. Panels whose
+sizes are all names, `64-64.56.3s1`, have a category for each.
 
 matplotlib is an optional dependency: `pip install tlx[bench]`.
 """
@@ -137,7 +137,7 @@ def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
 
 
 def _draw(axis: Any, name: str, joined: Sequence[Any], apart: Sequence[Any]) -> None:
-    """Somebody's speeds: a line through some, dots for the others."""
+    """The speeds of one contestant: a line through some, dots for the others."""
     look: dict[str, Any] = {"color": _COLOURS.get(name)}
     width = 2 if name == OURS else 1
     if joined:
@@ -160,7 +160,7 @@ def _tick(size: float, _position: int) -> str:
 
 
 def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
-    """Speed over operations for each byte that must move; roofs are the peaks, and the memory, that were measured."""
+    """Speed over arithmetic intensity; the roofs are the measured peaks of instructions and memory."""
     roofs: dict[str, float] = {}
     points: dict[str, list[tuple[float, float]]] = {}
     for cell in cells:

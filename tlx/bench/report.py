@@ -220,8 +220,8 @@ def read(path: str) -> Record:
 def merge_reports(paths: Sequence[str]) -> Record:
     """Reports of parts of the table as one, in the order of the table.
 
-    Of a cell in several, that with the most quiet rounds counts, then that with the steadiest peak, then the last. No
-    round was quiet in a report that never saw the core as quiet as another one did.
+    A cell that is in several is taken from the report with the most quiet rounds, then with the steadiest peak, then
+    from the last. A report whose core was never as quiet as another's has no quiet rounds.
 
     Raises:
         UsageError: One cannot be read, or they are not of one machine, target and number of threads.
@@ -249,7 +249,7 @@ def merge_reports(paths: Sequence[str]) -> Record:
 
 
 def count_disturbed(cells: Sequence[Record]) -> int:
-    """How many cells have fewer quiet rounds than a median is taken of; not those where nobody looked."""
+    """How many cells have too few quiet rounds for a median; cells without the probe do not count."""
     looked = [cell for cell in cells if cell.get("quiet") is not None]
     return sum(cell["quiet"] < min(FEWEST_QUIET_ROUNDS, cell["rounds"]) for cell in looked)
 
@@ -263,7 +263,7 @@ def _all_cells(reports: Sequence[Record]) -> Iterator[Record]:
 
 
 def _quietest(reports: Sequence[Record]) -> float:
-    """The lowest ratio of reports that tell one, but for a tenth of them: one in 70 was off by a tenth."""
+    """The lowest ratio of the reports that have one, without the lowest tenth: one in 70 was off by a tenth."""
     cores = sorted(report["core"] for report in reports if report.get("core"))
     return cores[len(cores) // 10] if cores else 0.0
 
@@ -322,7 +322,7 @@ _TIE: Final = 0.995  # what rounds to 1.00
 
 @dataclass(frozen=True)
 class BarVerdict:
-    """What a cell should reach, as a share of the peak, how much of that it reaches, and whether that is enough."""
+    """The bar of a cell as a share of the peak, the part of it that is reached, and whether that is enough."""
 
     bar: float
     reached: float

@@ -6,14 +6,14 @@
       multiply-adds alone                   1.00   1.98   3.95
       copies alone                          1.00   1.81   2.70
 
-`alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
-is. Below it are the speeds that the code without threads has on each of the processors, the others idle, added up: not
-all are equally fast where something else is at work beside them. Then what the machine gives to as many threads at that
-time: how many times as much as one of them all get done, by the loop of the peak and by copies. All take
-turns; the time is that of the clock on the wall.
+`alone` is the speed of the code without threads; the columns after it are speedups for each number of threads. The rows
+below are upper bounds. The first adds up the speeds of the code without threads on each of the processors, the others
+idle: not all are equally fast where other programs run. The others are what as many independent threads achieve at that
+time, relative to one of them, with the loop of the peak and with copies. All contestants are timed in each round, in
+wall-clock time.
 
-Each thread stays on a processor, the first ones on processors of different cores. Threads that have nothing
-to do sleep after a millisecond: LLVM's library would have them spin for 200, beside what is timed next.
+Each thread stays on a processor, the first ones on processors of different cores. Idle threads sleep after a
+millisecond: LLVM's library would have them spin for 200, next to the following measurement.
 
     multiply-adds    each thread runs the peak's loop: no memory, so that only cores and their clocks are shared
     copies           each thread copies 8 MB of its own: what the memory that all share lets through

@@ -27,9 +27,9 @@ def main() -> None:
 
 
 def end_without_collection() -> None:
-    """No garbage collection from here to the end of the process, the one that Python makes at its end included.
+    """Turn off garbage collection until the process ends, including the collection at interpreter shutdown.
 
-    That is for a process that does one thing and ends: all it has goes with it.
+    The process does one thing and ends; the system frees its memory.
     """
     gc.disable()
-    atexit.register(gc.freeze)  # what is frozen is not looked at
+    atexit.register(gc.freeze)  # frozen objects are not traversed

@@ -1,4 +1,4 @@
-"""`tlx fuzz`: random programs, and random damage to them, in search of mistakes of TLX."""
+"""`tlx fuzz`: finds bugs of TLX by random programs, and by random damage to programs."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def fuzz(
     from pathlib import Path
 
     from tlx.fuzz import command
-    from tlx.fuzz.generation.operations.table import parse_operations
+    from tlx.fuzz.generation.programs import parse_operations
 
     if replay is not None:
         from tlx.api import files
 
         right = command.replay(replay, files.read_ir(replay), click.echo)
     elif malformed:
-        from tlx.fuzz.mutation.campaign import fuzz_malformed
+        from tlx.fuzz.mutation import fuzz_malformed
 
         right = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
     else:

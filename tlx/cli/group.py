@@ -1,4 +1,4 @@
-"""`tlx`: a command each file, imported when it is asked for; and the completion of commands in a shell."""
+"""`tlx`: the group of commands, each imported when it is used, and shell completion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMANDS: Final = {
     "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.convert:raise_"),
     "run": ("call a function on numpy arrays", "tlx.cli.run:run"),
     "targets": ("list the targets", "tlx.cli.inspect:targets"),
-    "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.translate:translate"),
+    "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.convert:translate"),
     "tune": ("find the fastest tiles, cache blocks and packing for products", "tlx.cli.tune:tune"),
     "verify": ("check files, and say nothing where they are right", "tlx.cli.inspect:verify"),
 }

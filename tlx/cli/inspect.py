@@ -1,4 +1,4 @@
-"""`tlx verify` and `tlx targets`: what is in a file, and which machines there is code for."""
+"""`tlx verify` checks files; `tlx targets` lists the targets."""
 
 from __future__ import annotations
 

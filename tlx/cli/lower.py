@@ -76,7 +76,7 @@ def _lowered(
     if needs_llvm:
         from tlx.llvm.process import llvm
 
-        llvm().start()  # it comes up while this process reads
+        llvm().start()  # it starts while this process reads the input
     text = files.read_ir(file, options.threads, reading)
     name = files.ir_name(file, reading)
     if runs is None or not pipeline.has_work(text):
@@ -85,11 +85,11 @@ def _lowered(
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
-    """The lowered text, after comparing what it and each stage's output mean with what the input means."""
+    """The lowered text, after checking that it and each stage's output mean the same as the input."""
     from tlx.api import validation
     from tlx.lower import pipeline
 
-    gc.enable()  # the evaluator leaves memory of its machines behind
+    gc.enable()  # frees the memory of the evaluator's machines
     stages = validation.StageRecorder(options.print_after)
     lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
     for note in validation.compare_stages(text, name, stages, runs):
@@ -98,7 +98,7 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
 
 
 def _judges(file: str, verify_each: bool | None) -> bool:
-    """Whether LLVM is going to be asked about a file, as far as its size tells."""
+    """Whether LLVM will probably verify a file, judged by its size."""
     from tlx.api import files
     from tlx.lower.pipeline import UNJUDGED_SIZE
 

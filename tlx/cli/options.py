@@ -53,7 +53,7 @@ def knob_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def knob_source(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> KnobSource:
-    """What is asked of products: on the command line for all of them, else by the files, else by the database."""
+    """The knobs of products: from the command line for all of them, else from the files, else from the database."""
     from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobOrigin, parse_knobs
 
     if "" in knobs:

@@ -1,4 +1,4 @@
-"""How every program ends: status 0 or 1, errors on standard error the way LLVM's tools print them, no traceback."""
+"""The exit of every program: status 0 or 1, errors on standard error in the format of LLVM's tools, no traceback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_program(command: click.Command, name: str) -> NoReturn:
         status = _status(command, name, sys.argv[1:])
         if sys.stdout:
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         files.abandon_standard_output()
         status = 1
     sys.exit(status)

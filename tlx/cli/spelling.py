@@ -1,4 +1,4 @@
-"""LLVM's spellings of options, brought to those that click knows.
+"""Converts LLVM's spellings of options to click's.
 
 -target=amx            ->  --target=amx            one dash will do, as for opt and llc
 -o=x.ll                ->  -o x.ll

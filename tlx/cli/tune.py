@@ -114,7 +114,7 @@ def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | 
 
 @dataclass(frozen=True)
 class _Shapes:
-    """What the command line says about products of shapes."""
+    """The products that shapes on the command line name."""
 
     types: Sequence[str]
     layout: str
@@ -182,7 +182,7 @@ def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[Knob
 
 @dataclass
 class _Progress:
-    """A bar of trials; how many a product takes is a guess."""
+    """A progress bar of trials; the number that a product takes is an estimate."""
 
     bar: Any
     total: int

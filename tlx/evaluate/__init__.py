@@ -1,16 +1,24 @@
 """The evaluator: runs a function of a module on numpy memory, at any stage of lowering.
 
-It executes input IR with tensor intrinsics, what each stage makes of it, and lowered code with target intrinsics, and
-it is the oracle of the semantic tests: what LLVM leaves undefined and can be noticed cheaply (accesses outside memory,
-division by zero, misaligned accesses) is an `EvaluationError` with the instruction's place.
+It executes input IR with tensor intrinsics, the output of each stage, and lowered code with target intrinsics. It is
+the oracle of the semantic tests: undefined behaviour that is cheap to notice (accesses outside memory, division by
+zero, misaligned accesses) is an `EvaluationError` with the instruction's place.
 
     from tlx.evaluate import Machine, evaluate
 
     machine = Machine(tlx.parse(text))
     machine.call("axpy", x, y, 2.0, len(x))     # x and y: numpy arrays, used in place
 
-A function is compiled once to a list of Python closures for each block (`compiler`), which work on a list of values
-(`scope`); vectors are numpy arrays (`values`), memory is a set of regions with made-up addresses (`memory`).
+A function is compiled once to a list of Python closures for each block.
+
+machine        compiles functions, and runs them
+context        what closures have access to: memory, slots of values, types of a call, the thread team
+values         integers, floats and vectors as numpy has them
+memory         regions with made-up addresses, and the layout of types in them
+globals        constants and global variables
+arithmetic, vectors, memory_access, calls, tensors     the instructions
+scalars, vectors, library                              intrinsics and library functions
+library        finds an implementation by name; targets bring those of their own instructions
 """
 
 from tlx.evaluate.machine import Machine, evaluate

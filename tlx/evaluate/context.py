@@ -1,10 +1,10 @@
-"""What compiled steps know: the machine's parts, the slots of a function's values, a call's types, the thread team.
+"""The context of compiled steps: the machine's parts, slots of values, types of a call, the thread team.
 
 A running function is a list, its frame: slot 0 holds the result, slot 1 the stack regions, then come arguments,
 results of instructions and constants. A step is a closure over slot numbers that works on a frame.
 
-A team runs one thread after the other, in an order that the machine is told. What threads do must not depend on each
-other, so any order gives the same; two that differ would tell of a race.
+The threads of a team run one after the other, in a configurable order. Correct threads do not depend on each other, so
+results that change with the order reveal a race.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tlx.ir.values import Value as Operand
 
 @dataclass(eq=False)
 class ThreadTeam:
-    """The team that runs.
+    """The current thread team.
 
     Attributes:
-        max_threads: Threads of a team that asks for no number, and what `omp_get_max_threads` gives.
+        max_threads: Threads of a team without a requested size, and the result of `omp_get_max_threads`.
         reverse_order: Whether the last thread of a team is run first.
         size: Threads of the team that runs now.
         number: Which of them is running.
@@ -48,7 +48,7 @@ class ThreadTeam:
         """Run the body once for every thread; a team inside a team has one thread.
 
         Raises:
-            EvaluationError: No such number of threads can be wanted.
+            EvaluationError: The number of threads is not possible.
         """
         if not 0 <= wanted < 1 << 16:
             raise EvaluationError(f"a team of {wanted} threads is asked for")
@@ -190,7 +190,7 @@ def type_independent(function: Implementation) -> ImplementationFactory:
 
 
 def first_argument(value: Any, *_others: Any) -> Any:
-    """The first argument: what intrinsics give that only tell the optimiser something."""
+    """The first argument, for intrinsics that only inform the optimiser."""
     return value
 
 

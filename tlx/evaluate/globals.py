@@ -14,8 +14,7 @@ from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.values import Codecs, RuntimeValue, element_dtype, filled, signed, splat, vector, width_of
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.operands import ValueParser
+from tlx.ir.parser.operands import ValueParser, tokenize
 from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Local, Splat, Text, Value
 from tlx.ir.values import Value as Operand
@@ -31,7 +30,7 @@ _CODE_STEP: Final = 16
 
 @dataclass(frozen=True)
 class GlobalVariable:
-    """What the text says about a global: `initialiser` is None for an external one; `words` stand before its kind."""
+    """A global variable: `initialiser` is None for an external one; `words` precede its kind."""
 
     name: str
     kind: str
@@ -83,7 +82,7 @@ def _alignment(cursor: ValueParser) -> int | None:
 
 
 class SymbolTable:
-    """Addresses of globals and functions, given out when first asked for."""
+    """Addresses of globals and functions, allocated on first use."""
 
     def __init__(self, module: Module, layout: Layout, memory: AddressSpace, codecs: Codecs) -> None:
         self._source = module.source
@@ -114,7 +113,7 @@ class SymbolTable:
         return self._addresses[name]
 
     def variable(self, name: str) -> GlobalVariable | None:
-        """What the text says about a global; None for what is none."""
+        """The global variable of that name; None if there is none."""
         if name not in self._variables and name in self._places:
             self._variables[name] = _read_global(self._source, name, self._places[name])
         return self._variables.get(name)
@@ -284,7 +283,7 @@ _DEFINITIVE: Final = frozenset(
 
 
 class ConstantMemory:
-    """The constant globals of a module's source whose contents no other module and no linker can replace."""
+    """The constant globals of a module's source whose contents cannot be replaced at link time."""
 
     def __init__(self, module: Module) -> None:
         self._memory = AddressSpace()
@@ -333,7 +332,7 @@ def _is_definitive(variable: GlobalVariable) -> bool:
 
 
 def _is_data(value: Value) -> bool:
-    """Whether a constant is made of numbers: no addresses, which only the linker knows."""
+    """Whether a constant consists of numbers, without addresses, which only the linker knows."""
     match value:
         case Aggregate():
             return value.integers is not None or all(_is_data(element) for element in value.elements)

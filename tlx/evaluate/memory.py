@@ -13,7 +13,7 @@ from tlx.ir.types import ArrayType, FloatType, IntType, NamedType, PointerType, 
 
 POINTER_BYTES = 8
 UNDEFINED = 0xFF
-"""Each byte of what LLVM leaves undefined, unless something else is asked for; a float of such bytes is NaN."""
+"""The default byte of undefined values; a float of such bytes is NaN."""
 
 
 def round_up(number: int, step: int) -> int:
@@ -32,8 +32,8 @@ class Layout:
     Args:
         named: Bodies of the module's `%name = type ...`.
         wide_alignment: Alignment of integers above 64 bits: 16 since LLVM 18, 8 before.
-        undefined: Each byte of what LLVM leaves undefined: 255 or 0.
-        registers: Gives the shapes of the machines' register types, by name; asked when a program first uses one.
+        undefined: Each byte of undefined values: 255 or 0.
+        registers: Returns the shapes of the machines' register types, by name; called when a program first uses one.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Layout:
         """The body of a named type, any other type itself.
 
         Raises:
-            EvaluationError: The module does not say what the named type is.
+            EvaluationError: The module does not define the named type.
         """
         while isinstance(type_, NamedType):
             if type_.name not in self.named:
@@ -134,13 +134,13 @@ class MemoryRegion:
 
     Attributes:
         base: Its address.
-        end: Address behind its last byte; `base - 1` once the region is dead, so that no access fits.
+        end: Address after its last byte; `base - 1` once the region is dead, so that no access fits.
         data: Its bytes.
         label: What errors call it.
         size: Its size in bytes.
         writable: Whether it may be stored to.
         death: Why it may not be used any more, empty while it lives.
-        owner: Keeps the memory behind `data` alive.
+        owner: Keeps the memory of `data` alive.
     """
 
     base: int
@@ -169,7 +169,7 @@ class AddressSpace:
 
     Attributes:
         last: The region of the last access that had to search; callers try it first.
-        undefined: What bytes are that nobody has written.
+        undefined: The value of uninitialised bytes.
     """
 
     def __init__(self, undefined: int = UNDEFINED) -> None:

@@ -8,10 +8,10 @@
     a machine's registers   array of bytes, whose shape the target tells
     token                   what the tensor intrinsics make of it
 
-What LLVM leaves undefined (`undef`, `poison`, memory nobody wrote) has all bits set: as a float it is NaN, which no
-test takes for a result. In memory values are little endian, vectors packed, as x86-64 lays them out.
+Undefined values (`undef`, `poison`, uninitialised memory) have all bits set: as a float that is NaN, which no test
+takes for a result. In memory values are little endian and vectors are packed, as on x86-64.
 
-Conversions round once. numpy rounds wide numbers to half or bfloat in two steps in places. Here a number is first
+Conversions round once, while numpy in places rounds wide numbers to half or bfloat in two steps. Here a number is first
 rounded *to odd* (if it is not exact, to the neighbour whose last bit is one) in a format at least two bits wider;
 rounding that to the target is then the same as rounding once (Boldo and Melquiond, "Emulation of FMA and correctly
 rounded sums", 2008).
@@ -128,7 +128,7 @@ def zero(type_: Type, layout: Layout) -> RuntimeValue:
 
 
 def undefined(type_: Type, layout: Layout) -> RuntimeValue:
-    """What `undef` and `poison` are here: all bits set, or what the layout says."""
+    """The value of `undef` and `poison`: all bits set, or the layout's undefined byte."""
     return filled(type_, layout, layout.undefined)
 
 

@@ -46,7 +46,7 @@ class _SmallestFailure:
     seen: set[str]
 
     def accepts(self, candidate: Node) -> bool:
-        """Whether a program fails alike; then it is the best."""
+        """Whether a program fails in the same way; then it becomes the best."""
         request = replace(self.best.request, source=candidate)
         try:
             made = request.program()
@@ -58,7 +58,7 @@ class _SmallestFailure:
         return self._fails_alike(replace(request, source=made.node), made.node)
 
     def accepts_asked(self, asked: RandomOptions) -> bool:
-        """Whether the program fails alike where less is asked for; then it is the best."""
+        """Whether the program fails in the same way with fewer options; then it becomes the best."""
         if self.left <= 0:
             return False
         request = self.best.request
@@ -74,7 +74,7 @@ class _SmallestFailure:
 
 
 def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], trials: int = 300) -> CheckOutcome:
-    """A simpler program that fails alike.
+    """A simpler program that fails in the same way.
 
     Args:
         failure: The failure.
@@ -125,7 +125,7 @@ def _lower_numbers(search: _SmallestFailure) -> None:
 
 
 def _lower(search: _SmallestFailure, path: NodePath, at: int) -> None:
-    """Make one number as small as it can be by zero, halving, and counting down."""
+    """Minimise one number by zero, halving, and counting down."""
     while _exists(search.node, path) and at < len(_at(search.node, path).draws):
         number = _at(search.node, path).draws[at]
         if not any(search.accepts(_with(search.node, path, at, new)) for new in _smaller(number)):
@@ -169,7 +169,7 @@ Kind = Literal["done", "refused", "mismatch", "diagnostic", "exception", "crash"
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What became of a program.
+    """The outcome of checking a program.
 
     Attributes:
         request: The program and how it was checked.
@@ -347,7 +347,7 @@ class CampaignReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, outcome: CheckOutcome) -> bool:
-        """Count an outcome; whether it is a failure that is worth a file, unlike those before."""
+        """Count an outcome; whether it is a new failure, which is worth a file."""
         with self._lock:
             if outcome.kind == "done":
                 self.passed += 1
@@ -388,7 +388,7 @@ class CampaignReport:
 
 
 def failure_key(outcome: CheckOutcome) -> str:
-    """What failures of the same kind have in common."""
+    """The key by which failures are grouped."""
     if outcome.kind in ("diagnostic", "exception"):
         lines = [line for line in outcome.message.splitlines() if line.strip()]
         said = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
@@ -406,7 +406,7 @@ def _without_names(message: str) -> str:
 
 
 def file_text(outcome: CheckOutcome, path: Path) -> str:
-    """A failing program with what is wrong and how to see it again."""
+    """The file of a failing program: what is wrong, how to reproduce it, and the program."""
     request = outcome.request
     target = request.check.target or "none"
     check = request.check

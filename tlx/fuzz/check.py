@@ -1,10 +1,8 @@
-"""Checks a program: what it means, what each stage makes of it, and what the machine code does must agree.
+"""Checks a program: its meaning, the output of each stage and the machine code must agree.
 
-What a form means says its numpy model, which the evaluator must agree with; of a dataflow function the evaluator says
-it. Machine code runs on guarded memory, once at the end of the pages and once at the beginning.
-
-An array of compiled code lies either so that the byte behind its last one is inaccessible, or so that the byte in front
-of its first one is; what is left of its pages is filled and must stay as it is.
+The meaning of a form is its numpy model, with which the evaluator must agree; that of a dataflow function is the
+evaluator's. Machine code runs on guarded memory: the byte after an array's last one is inaccessible or, in a second
+run, the byte before its first one; the rest of its pages is filled and must not change.
 
     [ no access ][ fill | array ][ no access ]        [ no access ][ array | fill ][ no access ]
 """
@@ -28,8 +26,7 @@ from tlx.api.signatures import Parameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
-from tlx.fuzz.generation.arrays import difference
-from tlx.fuzz.generation.model import RandomFunction
+from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.options import RandomOptions
 from tlx.intrinsics.numpy_types import Array, memory_dtype
@@ -59,7 +56,7 @@ _PIPELINES: Final = (
     ("-O3", "-mtriple=x86_64-unknown-linux-gnu", "-mcpu=x86-64-v4"),
     ("-passes=slp-vectorizer,vector-combine,instcombine,gvn,loop-unroll,jump-threading,simplifycfg,instcombine",),
 )
-"""What LLVM's `opt` is asked for; without a machine it hardly touches vectors."""
+"""Options of LLVM's `opt`; without a machine it hardly transforms vectors."""
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
 _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
@@ -93,9 +90,9 @@ class Check:
         run: Run machine code.
         variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
         optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call; empty for none.
-            It must not make a program of it that is refused.
+            The lowering must not refuse its output.
         threads: Run every kernel on several threads, however small it is.
-        asked: What else the lowering is asked for.
+        asked: Further options of the lowering.
     """
 
     target: str = ""
@@ -158,7 +155,7 @@ def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None
     Args:
         made: The program.
         check: How.
-        doing: Is told what comes next, before the process can die of it.
+        doing: Called with the next step before the process can crash in it.
 
     Raises:
         MismatchError: Results differ.
@@ -198,7 +195,7 @@ def _check(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> C
 def _optimised(text: str, check: Check) -> str:
     """What LLVM's pipeline leaves of a module; its tensor operations are still there.
 
-    LLVM 19 dies of scalable splats where it knows of x86 that it cannot tell their cost.
+    LLVM 19 crashes on scalable splats where x86's cost model is asked for their cost.
     """
     asked = [word for word in check.pipeline if "vscale" not in text or not word.startswith("-m")]
     command = [check.optimise, *asked, "-S"]
@@ -232,7 +229,7 @@ def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
 def _stages(
     check: Check, made: RandomProgram, target: Target, doing: Callable[[str], None]
 ) -> Iterator[tuple[str, Module]]:
-    """What the stages leave; every fourth time a stage reads the text that the one before wrote.
+    """The outputs of the stages; every fourth time a stage reads the text that the one before wrote.
 
     Every fourth time the last stage's output is evaluated as well, which takes long; otherwise it is only run.
     """
@@ -376,7 +373,7 @@ class GuardedArray:
 
     Args:
         array: What it holds, one-dimensional.
-        at_end: Whether it ends at the page behind it, or begins at the page in front of it.
+        at_end: Whether its end or its beginning is at an inaccessible page.
 
     Attributes:
         array: The copy.

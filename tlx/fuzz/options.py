@@ -4,8 +4,7 @@
 
 Knobs that do not fit a product are left out of it.
 
-Half of the programs name a processor or features, or have functions that are compiled for some; two of three ask
-something of their products.
+Half of the programs name a processor or features, or have functions that are compiled for some; two of three set knobs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ORIGIN: Final = KnobOrigin("from the fuzzer", binding=False)
 
 @dataclass(frozen=True)
 class RandomOptions:
-    """What is asked for.
+    """The options.
 
     Attributes:
         cpu: `--mcpu`.
@@ -79,7 +78,7 @@ class RandomOptions:
         return _DEFINE.sub(rf'\1 "target-features"="{self.functions}"\2', text) if self.functions else text
 
     def simpler(self) -> Iterator[RandomOptions]:
-        """With less asked for: nothing at all first."""
+        """Fewer options: first none at all."""
         plain = RandomOptions()
         for names in ([f.name for f in fields(self)], *([f.name] for f in fields(self))):
             less = replace(self, **{name: getattr(plain, name) for name in names})
@@ -154,7 +153,7 @@ _LONGEST_PREFETCH_DISTANCE: Final = 16
 
 
 def random_options(name: str, seed: int) -> RandomOptions:
-    """What the program of a seed is asked for on a target.
+    """The options for the program of a seed on a target.
 
     Args:
         name: The target's name; empty for none.
@@ -177,7 +176,7 @@ def random_options(name: str, seed: int) -> RandomOptions:
 
 
 def is_runnable(asked: RandomOptions, target: Target, flags: frozenset[str]) -> bool:
-    """Whether a machine with these flags, which runs the target's own code, runs what is asked for."""
+    """Whether a machine with these flags, which runs the target's own code, runs code with these options."""
     if asked.cpu.startswith(_VENDOR_CPUS):
         return False
     wanted = (*asked.features, *asked.functions.split(","), *(f"+{f}" for f in target.cpus.get(asked.cpu, ())))
@@ -211,7 +210,7 @@ def _random_features(target: Target, dice: random.Random) -> tuple[str, ...]:
 
 
 def _is_accepted(target: Target, feature: str) -> bool:
-    """Whether a target takes a feature, and LLVM 22: it dies of AVX512-FP16 without AVX512VL, as no machine is."""
+    """Whether a target and LLVM 22 accept a feature; LLVM crashes on AVX512-FP16 without AVX512VL."""
     if feature == "+avx512fp16" and not all("+avx512vl" in v.features for v in target.versions or (target,)):
         return False
     try:

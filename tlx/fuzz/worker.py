@@ -1,4 +1,4 @@
-"""Checks programs in a process of its own: compiled code that touches what it must not ends it, and so may LLVM.
+"""Checks programs in a process of its own, which invalid accesses of compiled code, or LLVM, may crash.
 
     python -m tlx.fuzz.worker
 
@@ -7,8 +7,7 @@ Standard input has a request a line, standard output the events, each a line of 
     {"profile": "any", "source": 7, "target": "avx2", ...}    ->    {"doing": "lowering to to-2d"}
                                                                     {"failed": "mismatch", "stage": ..., "message": ...}
 
-What it is doing is written before the process can die of it. A program that takes more than its share of the
-processor's time ends the process by SIGPROF.
+Each step is announced before it can crash the process. A program that exceeds its CPU time ends the process by SIGPROF.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class Request:
 
 
 def answer(request: Request) -> None:
-    """Check a program and say what came of it."""
+    """Check a program and report the outcome."""
     begun = time.monotonic()
     try:
         counts = check_program(request.program(), request.check, lambda what: _say(doing=what))
@@ -121,9 +120,9 @@ _RARELY: Final = 1_000_000
 
 
 def collect_rarely() -> None:
-    """Garbage collection a thousand times as rarely, for a process that reads, lowers and evaluates many modules.
+    """Make garbage collection a thousand times rarer, for a process that reads, lowers and evaluates many modules.
 
-    As often as Python looks by itself, that is a fifth of the process's time.
+    At Python's default frequency it takes a fifth of the process's time.
     """
     gc.set_threshold(_RARELY)
 

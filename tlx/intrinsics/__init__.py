@@ -1,10 +1,18 @@
 """THE table: each `llvm.tensor.*` intrinsic once. Everything else is derived from it.
 
 Verifier, builder methods, canonical names and declarations, the evaluator, the C header and the reference pages read
-`INTRINSICS`; adding an intrinsic is adding one row to the file of its family (and one lowering rule).
+`INTRINSICS`. A new intrinsic is a row in the file of its family, listed in `INTRINSICS`, and a rule in
+`tlx.lower.to_2d.rules`; docs/add_an_intrinsic.md adds one step by step.
+
+core         the classes of rows and operands, and typing rules that families share
+memory       `typeinfo`, `load`, `store`, `tovector`
+products     `matmul`, the `mma` family, `contract`
+convolution  `convolution`
+elementwise  `relu`, `exp`, ...; `reduce.*`
+layout       `transpose`, `broadcast`, `pad`, `concat`, `reshape.*`
 
 A row's `infer` is its typing rule and its `meaning` is what it computes, on logical arrays: dimension `d` of an array
-is logical dimension `d` of the tensor, wherever memory has it, and holds data only, no padding.
+is logical dimension `d` of the tensor, in whatever order memory has it, and holds data only, no padding.
 """
 
 from __future__ import annotations
@@ -12,16 +20,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from tlx.intrinsics.contraction import CONTRACTIONS
 from tlx.intrinsics.convolution import CONVOLUTIONS
 from tlx.intrinsics.core import Intrinsic, Operand, OperandKind, RuleError, extents_text
-from tlx.intrinsics.elementwise import ELEMENTWISE
-from tlx.intrinsics.joining import JOINS
+from tlx.intrinsics.elementwise import ELEMENTWISE, REDUCTIONS
+from tlx.intrinsics.layout import JOINS, MOVES, RESHAPES
 from tlx.intrinsics.memory import MEMORY
-from tlx.intrinsics.movement import MOVES
-from tlx.intrinsics.products import PRODUCTS
-from tlx.intrinsics.reductions import REDUCTIONS
-from tlx.intrinsics.reshapes import RESHAPES
+from tlx.intrinsics.products import CONTRACTIONS, PRODUCTS
 
 __all__ = ["INTRINSICS", "Intrinsic", "Operand", "OperandKind", "RuleError", "extents_text", "is_tensor_name", "lookup"]
 

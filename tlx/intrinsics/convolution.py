@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the kernel lies, an entry a spatial dimension.
+    """The positions of the kernel, with an entry for each spatial dimension.
 
     Attributes:
-        strides: How far the kernel moves on.
-        input_steps: Distance of neighbouring elements of `x`: 1 and the number of holes between them.
+        strides: Distance of neighbouring positions.
+        input_steps: Distance of neighbouring elements of `x`: 1 plus the number of holes between them.
         kernel_steps: Distance of neighbouring elements of `w`.
     """
 
@@ -117,7 +117,7 @@ def _with_holes(extent: int, positions: int) -> str:
 
 
 def _check_groups(channels: int, filters: int, group: int) -> None:
-    """The channels that a filter sees must divide all channels, and the groups the filters."""
+    """The channels of a filter must divide all channels, and the number of groups the filters."""
     if channels % group:
         message = f"x has {channels} channels and w takes {group}: groups of {group} do not divide {channels}"
         raise RuleError(message, "w")

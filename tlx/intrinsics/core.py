@@ -1,4 +1,4 @@
-"""What a row of the table of intrinsics says, and the rules that families of intrinsics share."""
+"""The rows of the table of intrinsics, and typing rules that families of intrinsics share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Operand:
         doc: One line for the reference.
         like_previous: Whether its type is that of the DIMS operand before it, so that it is not mangled.
         repeated: Whether it may stand once or more often.
-        empty: Of DIMS: what to write for no numbers, which no vector of LLVM holds; empty where there must be some.
+        empty: Of DIMS: the spelling of an empty list, as LLVM has no vectors without elements; empty where the list
+            must have entries.
     """
 
     name: str
@@ -67,11 +68,11 @@ class Intrinsic:
         result: What a call returns; a vector is the flattened result.
         doc: One line.
         infer: From the operands' tensor types, the values of the DIMS (and INDEX) operands and the result's element
-            type to the results that are allowed, the preferred one first. Raises ValueError (RuleError where one
-            operand is to blame) if the operands do not go together. Loads and typeinfo give the type they describe.
+            type to the allowed results, the preferred one first. Raises ValueError (RuleError where one operand is to
+            blame) if the operands do not match. For loads and typeinfo the result is the type that they describe.
         meaning: From logical arrays, DIMS, SCALAR operands and the result's dtype to the result's logical array.
         example: Calls in the proposal's spelling, complete but for the function around them.
-        effects: On memory; `typeinfo` is pure but may be neither speculated nor taken for one that always returns.
+        effects: On memory; `typeinfo` is pure, but neither speculatable nor `willreturn` (see `attributes`).
         variants: Other accepted forms.
         aliases: Other accepted names.
         narrow: Tensor operands (by their number among the tensors) whose elements may be narrower than the result's.
@@ -107,7 +108,7 @@ class Intrinsic:
         Args:
             reads: Whether the operand that may be a pointer is one.
 
-        `typeinfo` is no `willreturn speculatable`: with these LLVM deletes a loop whose token is used behind it.
+        `typeinfo` is not `willreturn speculatable`: with these LLVM deletes a loop whose token is used after it.
         """
         return _ATTRIBUTES["read" if reads else self.effects]
 
@@ -197,11 +198,11 @@ def check_permutation(name: str, numbers: Sequence[int], rank: int) -> None:
 
 
 def own_type(tensors: Sequence[TensorType], _dims: Dims, element: Type) -> list[TensorType]:
-    """The rule of what changes no type: the result is like the (only) operand."""
+    """The typing rule of operations whose result has the type of the (only) operand."""
     check_same_element(tensors[0], element)
     return [tensors[0]]
 
 
 def same_array(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], _dtype: np.dtype[Any]) -> Array:
-    """The meaning of what moves no element of the logical array."""
+    """The meaning of operations that leave the logical array as it is."""
     return arrays[0]

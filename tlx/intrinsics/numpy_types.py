@@ -1,7 +1,7 @@
-"""Between LLVM's scalar types and numpy's: the one place that knows both.
+"""Conversions between LLVM's scalar types and numpy's.
 
-Integers have no sign in LLVM; their arrays here are of numpy's signed types, and whoever reads them as unsigned says
-so.
+LLVM's integers have no sign; here they are arrays of numpy's signed types, and code that reads them as unsigned
+converts them explicitly.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def working_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Round or wrap what was computed in `working_type(dtype)` to `dtype`."""
+    """Round or wrap an array from `working_type(dtype)` to `dtype`."""
     if dtype.kind == "b":
         return (array & 1).astype(dtype)
     with np.errstate(all="ignore"):

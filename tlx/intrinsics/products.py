@@ -1,7 +1,8 @@
-"""Matrix products, with and without an accumulator."""
+"""Matrix products, with and without an accumulator, and contractions of two tensors along any dimensions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from tlx.intrinsics.core import (
     logical_paddings,
     row_major_results,
 )
-from tlx.intrinsics.tensor_type import TensorType
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import IntType, Type
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _mma_type(floats: bool) -> Infer:
 
 
 def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
-    """What a matrix product with an accumulator computes."""
+    """The meaning of a matrix product with an accumulator."""
 
     def meaning(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
         from tlx.intrinsics.numpy_types import extend, narrow, working_type
@@ -179,4 +180,143 @@ PRODUCTS: Final = (
     _mma_row("smma", lhs_signed=True, rhs_signed=True, aliases=("mma",)),
     _mma_row("usmma", lhs_signed=False, rhs_signed=True),
     _mma_row("summa", lhs_signed=True, rhs_signed=False),
+)
+
+
+EMPTY: Final = (-1,)
+"""An empty list of dimensions."""
+
+
+def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
+    """The free dimensions, which are neither contracted nor batch dimensions, in order."""
+    taken = {axis for axes in used for axis in axes}
+    return [d for d in range(rank) if d not in taken]
+
+
+def axes_of(dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Contracted dimensions of `a` and of `b`, and batch dimensions of both.
+
+    Lists that a form leaves out are empty, and so is <-1>: LLVM has no vectors without elements.
+    """
+    axes_a, axes_b, batch_a, batch_b = (
+        () if axes == EMPTY else tuple(axes) for axes in (*dims, *[()] * (4 - len(dims)))
+    )
+    return axes_a, axes_b, batch_a, batch_b
+
+
+def _contract_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
+    """`a[batch, free a, contracted] b[batch, free b, contracted] -> [batch, free a, free b]`."""
+    a, b = tensors
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
+    _check_axes("a", a, {"axes_a": axes_a, "batch_a": batch_a})
+    _check_axes("b", b, {"axes_b": axes_b, "batch_b": batch_b})
+    _check_pairs(a, b, ("axes_a", axes_a), ("axes_b", axes_b))
+    _check_pairs(a, b, ("batch_a", batch_a), ("batch_b", batch_b))
+    check_extends("a", a.element, element, "the result")
+    check_extends("b", b.element, element, "the result")
+    free_a, free_b = free_axes(a.rank, axes_a, batch_a), free_axes(b.rank, axes_b, batch_b)
+    left, right = logical_paddings(a), logical_paddings(b)
+    batch = [left[i] or right[j] for i, j in zip(batch_a, batch_b, strict=True)]
+    extents = [*(a.extents[d] for d in (*batch_a, *free_a)), *(b.extents[d] for d in free_b)]
+    paddings = [*batch, *(left[d] for d in free_a), *(right[d] for d in free_b)]
+    return row_major_results(element, extents or [1], paddings or [0])
+
+
+def _check_axes(operand: str, tensor: TensorType, lists: dict[str, tuple[int, ...]]) -> None:
+    """Axes must be dimensions of their operand, each named once at most."""
+    seen: dict[int, str] = {}
+    for name, axes in lists.items():
+        for axis in axes:
+            if not 0 <= axis < tensor.rank:
+                message = f"{name} {vector_text(axes)} must be dimensions of {operand}, 0 to {tensor.rank - 1}"
+                raise RuleError(message, name)
+            if axis in seen:
+                where = "twice" if seen[axis] == name else f"and {seen[axis]} does too"
+                raise RuleError(f"{name} {vector_text(axes)} names dimension {axis} of {operand} {where}", name)
+            seen[axis] = name
+
+
+def _check_pairs(
+    a: TensorType, b: TensorType, of_a: tuple[str, tuple[int, ...]], of_b: tuple[str, tuple[int, ...]]
+) -> None:
+    """Axes come in pairs of the same extent."""
+    (name_a, axes_a), (name_b, axes_b) = of_a, of_b
+    if len(axes_a) != len(axes_b):
+        message = f"{name_a} {_list_text(axes_a)} and {name_b} {_list_text(axes_b)} must have as many entries"
+        raise RuleError(message, name_b)
+    for i, j in zip(axes_a, axes_b, strict=True):
+        if a.extents[i] != b.extents[j]:
+            message = (
+                f"{name_a} and {name_b} pair dimension {i} of a, extent {a.extents[i]}, "
+                f"with dimension {j} of b, extent {b.extents[j]}: extents must agree"
+            )
+            raise RuleError(message, name_b)
+
+
+def _list_text(axes: Sequence[int]) -> str:
+    return vector_text(axes) if axes else "(empty)"
+
+
+def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    """The sum over all pairs of contracted dimensions of the products of elements (`numpy.tensordot`).
+
+    The result's dimensions are the batch in the order of `batch_a`, then those of `a` that are left, then those of
+    `b`, both in order; where none are left it has one element. Over no dimensions, `contract(a, b)`, it is the outer
+    product. LLVM has no vectors without elements: the list `<1 x i32> <i32 -1>` is empty, as the axes are of a batch of
+    outer products.
+    Integers are signed and wrap. Operands narrower than the result are extended to it first.
+    """
+    import numpy as np
+
+    from tlx.intrinsics.numpy_types import extend, narrow, working_type
+
+    a, b = (extend(array, working_type(dtype)) for array in arrays)
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
+    free_a, free_b = free_axes(a.ndim, axes_a, batch_a), free_axes(b.ndim, axes_b, batch_b)
+    batch = [a.shape[d] for d in batch_a]
+    rows, columns = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
+    inner = math.prod(a.shape[d] for d in axes_a)
+    lhs = np.transpose(a, (*batch_a, *free_a, *axes_a)).reshape(*batch, math.prod(rows), inner)
+    rhs = np.transpose(b, (*batch_b, *axes_b, *free_b)).reshape(*batch, inner, math.prod(columns))
+    return narrow(matrix_product(lhs, rhs), dtype).reshape([*batch, *rows, *columns] or [1])
+
+
+_A: Final = Operand("a", OperandKind.TENSOR, "the first tensor")
+_B: Final = Operand("b", OperandKind.TENSOR, "the second tensor")
+_NONE: Final = "write <1 x i32> <i32 -1> for an empty list, or leave all lists out"
+_AXES_A: Final = Operand(
+    "axes_a", OperandKind.DIMS, "logical dimensions of `a` to contract; <-1> for none", empty=_NONE
+)
+_AXES_B: Final = Operand(
+    "axes_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+)
+_BATCH_A: Final = Operand("batch_a", OperandKind.DIMS, "logical dimensions of `a` that count batches", empty=_NONE)
+_BATCH_B: Final = Operand(
+    "batch_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+)
+
+CONTRACTIONS: Final = (
+    Intrinsic(
+        "contract",
+        (_A, _B, _AXES_A, _AXES_B),
+        "vector",
+        "Multiplies tensors and sums over pairs of dimensions.",
+        _contract_type,
+        _contract,
+        """\
+%a = call token @llvm.tensor.typeinfo(<8 x float> %v, <3 x i32> <i32 2, i32 2, i32 2>,
+                                      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+; dimension 1 of %a is left, then dimension 2: four elements
+%c = call <4 x float> @llvm.tensor.contract(token %a, token %a, <2 x i32> <i32 0, i32 2>, <2 x i32> <i32 0, i32 1>)
+; for each index of dimension 0: 2 x 2 times 2 x 2
+%d = call <8 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 2>, <1 x i32> <i32 1>,
+                                            <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+; every element of %a times every element of %a
+%e = call <64 x float> @llvm.tensor.contract(token %a, token %a)
+; for each index of dimension 0: 2 x 2 elements, each times each
+%f = call <32 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 -1>, <1 x i32> <i32 -1>,
+                                             <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)""",
+        variants=((_A, _B, _AXES_A, _AXES_B, _BATCH_A, _BATCH_B), (_A, _B)),
+        narrow=(0, 1),
+    ),
 )

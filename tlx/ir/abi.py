@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Source
-from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.operands import ValueParser
+from tlx.ir.parser.operands import ValueParser, tokenize
 from tlx.ir.types import PointerType, Type
 
 _ABI_ATTRIBUTES: Final = frozenset(
@@ -21,7 +20,7 @@ _ABI_ATTRIBUTES: Final = frozenset(
     "zeroext".split()
 )
 MEMORY_ATTRIBUTES: Final = ("byval", "byref", "sret", "inalloca", "preallocated")
-"""Attributes that tell the type of the memory behind a pointer."""
+"""Attributes that carry the pointee type of a pointer."""
 
 
 # By number, from LLVM's include/llvm/IR/CallingConv.h. What C cannot call is left out: functions that are only jumped
@@ -115,7 +114,7 @@ def attribute_pointee(text: str, *names: str) -> Type | None:
 
 
 def pointee_type(type_: Type, text: str, *names: str) -> Type | None:
-    """The type of the memory behind a pointer, where an attribute with one of these names tells it.
+    """The pointee type of a pointer, where an attribute with one of these names carries it.
 
     Up to LLVM 11 the attributes had no types of their own: `float* byval`.
 
@@ -129,9 +128,10 @@ def pointee_type(type_: Type, text: str, *names: str) -> Type | None:
 
 
 def abi_attributes(text: str) -> str:
-    """Of a parameter's or result's attributes, those that say how it is passed, as they are spelled.
+    """The attributes of a parameter or result that belong to the ABI, as they are spelled.
 
-    An alignment is only that of a place on the stack: other pointers are passed alike whatever they are aligned to.
+    An alignment belongs to the ABI only where it is that of a stack slot; it does not change how other pointers are
+    passed.
     """
     found = parse_attributes(text)
     words = {a.name for a in found} & _ABI_ATTRIBUTES

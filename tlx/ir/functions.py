@@ -1,7 +1,8 @@
-"""Functions: signatures, bodies parsed to instructions, names of values, and writing them back as text.
+"""Functions: signatures, bodies parsed to instructions, names of values, and their text.
 
-LLVM numbers unnamed values one by one and wants the numbers in a text to follow that order (before LLVM 20 without
-gaps). Where lowering takes numbered values away or puts named ones between them, `renumber` restores the order.
+LLVM numbers unnamed values consecutively and requires the numbers in a text to follow that order (before LLVM 20
+without gaps). Where the lowering removes numbered values or inserts named ones between them, `renumber` restores the
+order.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class Function:
         header: From the white space before `define` to the opening brace, as text.
         footer: From the last instruction to the closing brace, as text.
         numbered_types: Whether the module has types named by numbers, which look like values in a text.
-        facts: What analyses found out, by what they find; they know whether it is still true.
+        facts: Cached results of analyses, by their kind; each analysis checks whether its result is still valid.
     """
 
     signature: Signature
@@ -222,7 +223,7 @@ class Function:
 
     @staticmethod
     def _renumbered(block: Block, numbers: dict[str, str]) -> str:
-        """A block's text with other numbers, where only what is known to be a value may change."""
+        """A block's text with other numbers for values, and nothing else changed."""
         from tlx.ir.parser.instructions import parse_instruction_text
 
         pieces = [renumber(block.label, numbers)]
@@ -251,7 +252,7 @@ class Function:
 
 @dataclass(eq=False)
 class DuplicateFunction:
-    """A `define` that is written as another function is, under a name of its own (`tlx.ir.parser.duplicates`).
+    """A `define` that differs from another function in its name only (`tlx.ir.parser.duplicates`).
 
     Attributes:
         original: The other function.
@@ -276,7 +277,7 @@ class DuplicateFunction:
 
     @property
     def declaration(self) -> str:
-        """A `declare` of it: all that other functions know of it."""
+        """A `declare` of it, for callers."""
         type_ = self.original.signature.type
         parameters = [*map(str, type_.params), *(["..."] if type_.vararg else [])]
         return f"\ndeclare {type_.result} @{self.name}({', '.join(parameters)})"

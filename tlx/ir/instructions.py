@@ -1,4 +1,4 @@
-"""Instructions and basic blocks, the words of LLVM assembly's opcodes, and which of them touch memory."""
+"""Instructions and basic blocks, the opcodes of LLVM assembly, and which of them access memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Instruction:
         result: Name of the result without `%`, None where there is none.
         lead: White space and comments before it.
         spans: Range of each operand's value in `text`.
-        span: Where it stands in the user's file; None for what lowering made.
+        span: Where it is in the user's file; None for instructions of the lowering.
         source_type: Element type of `getelementptr`, type of `alloca`, function type of calls.
         predicate: Of `icmp` and `fcmp`; operation of `atomicrmw`.
         indices: Of `extractvalue` and `insertvalue`.

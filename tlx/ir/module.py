@@ -1,8 +1,8 @@
-"""The model: a module is a list of items in file order; functions with work in them are parsed on demand.
+"""Modules: a list of items in file order, of which the functions with tensor operations are parsed to instructions.
 
 Every piece keeps its own text. An instruction is the white space and comments before it (`lead`) and its own
-characters (`text`); a function is its header, its blocks and the closing brace. Writing joins the pieces, so what
-nobody changed comes out byte for byte.
+characters (`text`); a function is its header, its blocks and the closing brace. Writing joins the pieces, so whatever
+has not been changed comes out byte for byte.
 
 Metadata of loads and stores: non-temporal stores, streaming loads, loads without subnormals.
 """
@@ -24,7 +24,7 @@ _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((
 
 @dataclass(eq=False)
 class Raw:
-    """Text that is kept as it is: globals, types, metadata, comments, functions nobody works on."""
+    """Text that is kept unparsed: globals, types, metadata, comments, functions without tensor operations."""
 
     text: str
 
@@ -79,7 +79,7 @@ class Module:
         return text
 
     def without_duplicates(self) -> str:
-        """Its text with declarations in place of twins, which are as right or wrong as what they are twins of."""
+        """Its text with declarations in place of duplicates, which are valid if their originals are."""
         return "".join([item.declaration if isinstance(item, DuplicateFunction) else str(item) for item in self.items])
 
     def _texts(self) -> list[str]:
@@ -95,12 +95,12 @@ class Module:
 
     @property
     def functions(self) -> list[Function]:
-        """The parsed functions, in file order, without twins."""
+        """The parsed functions, in file order, without duplicates."""
         return [item for item in self.items if isinstance(item, Function)]
 
     @property
     def declarations(self) -> dict[str, Declaration]:
-        """The declarations by name; declarations come and go through `append` and `remove`."""
+        """The declarations by name; `append` and `remove` change them."""
         if self._declarations is None:
             self._declarations = {item.name: item for item in self.items if isinstance(item, Declaration)}
         return self._declarations
@@ -122,7 +122,7 @@ class Module:
         return NameScope(set(re.findall(r"@\"?([-a-zA-Z$._0-9]+)", self.source.text)))
 
     def raw_text(self) -> str:
-        """Text of everything that is no parsed function: globals, attribute groups, metadata."""
+        """Text of everything but parsed functions: globals, attribute groups, metadata."""
         return "".join(item.text for item in self.items if isinstance(item, Raw | Declaration))
 
     @cached_property
@@ -162,13 +162,13 @@ _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
-"""What marks a load of floats none of which is subnormal."""
+"""Marks a load of floats none of which is subnormal."""
 STREAMING: Final = ", !tlx.passing !{}"
-"""What marks a load of what has left the first cache before it is read again."""
+"""Marks a load of data that will have left the L1 cache before it is read again."""
 
 
 def nontemporal_metadata(module: Module) -> str:
-    """What marks a store past the caches: `, !nontemporal !7`. The node is added where the module has none."""
+    """The metadata of a non-temporal store: `, !nontemporal !7`. The node is added if the module has none."""
     nodes = {text: number for number, text in reversed(_NODES.findall(module.raw_text()))}
     if _ONE not in nodes:
         nodes[_ONE] = str(1 + max((int(number) for number in nodes.values()), default=-1))
@@ -177,15 +177,15 @@ def nontemporal_metadata(module: Module) -> str:
 
 
 def is_nontemporal(instruction: Instruction) -> bool:
-    """Whether a store goes past the caches."""
+    """Whether a store is non-temporal."""
     return _NONTEMPORAL in instruction.text
 
 
 def is_streaming(instruction: Instruction) -> bool:
-    """Whether what is loaded need not stay in the first cache."""
+    """Whether the loaded data need not stay in the L1 cache."""
     return STREAMING in instruction.text
 
 
 def has_no_subnormals(instruction: Instruction) -> bool:
-    """Whether what is loaded is no subnormal float."""
+    """Whether no loaded float is subnormal."""
     return NO_SUBNORMALS in instruction.text

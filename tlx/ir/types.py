@@ -108,7 +108,7 @@ class VectorType(Type):
 
 @lru_cache(maxsize=4096)
 def vector_of(count: int, element: Type) -> VectorType:
-    """`<count x element>`; equal ones are one object, which Python finds faster in what it keeps."""
+    """`<count x element>`; equal ones are one object, which makes dictionary lookups faster."""
     return VectorType(count, element)
 
 

@@ -61,7 +61,7 @@ class ConstInt(Constant):
 
     @property
     def unsigned(self) -> int:
-        """The number that its bits are without a sign."""
+        """Its bits as an unsigned number."""
         return self.value % (1 << self.type.bits) if isinstance(self.type, IntType) else self.value
 
 
@@ -122,7 +122,7 @@ class Aggregate(Constant):
         return self._integers or None
 
     def copy(self) -> Aggregate:
-        """The same constant as an object of its own: which operand of an instruction it is, identity tells."""
+        """A copy of the constant: the operands of an instruction are told apart by identity."""
         return Aggregate(self.type, self.elements, self.brackets, str(self), self.integers)
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ def zero(type_: Type) -> Constant:
 
 
 def is_undefined(value: Value) -> bool:
-    """Whether a value is `undef` or `poison`: anything will do in its place."""
+    """Whether a value is `undef` or `poison`, so that any value may replace it."""
     return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 

@@ -80,7 +80,7 @@ class Rejection:
     """What LLVM said about a text.
 
     Attributes:
-        parsing: LLVM could not parse it, as opposed to parsed it and found a rule broken.
+        parsing: Whether parsing failed; else verification did.
         message: LLVM's message, without places and quoted lines.
         offsets: Places in the text; the first is the main one. Empty if LLVM names none.
     """
@@ -156,8 +156,8 @@ def _cause(error: TlxError, source: Source) -> TlxError:
 def judge(text: str) -> Rejection | None:
     """LLVM's verdict: None where it accepts the text.
 
-    What older LLVMs wrote and today's cannot read any more (`inrange` before an index, `byval` without a type) is
-    respelled in a copy, column by column where that is possible.
+    Spellings of older LLVMs that the current one cannot read (`inrange` before an index, `byval` without a type) are
+    replaced in a copy, with the same columns where that is possible.
 
     Raises:
         LLVMCrashError: LLVM crashed over it.
@@ -195,7 +195,7 @@ def disassemble(bitcode: bytes, name: str) -> bytes:
 
 
 def user_span(module: Module, offset: int) -> Span | None:
-    """Where in its source stands what is at `offset` of `str(module)`; None for what lowering added."""
+    """The position in the source of what is at `offset` of `str(module)`; None for what the lowering added."""
     from tlx.ir.functions import DuplicateFunction, Function
 
     for item in module.items:
@@ -258,7 +258,7 @@ def _offset(text: str, line: int, column: int) -> int:
 
 
 def _quotes_ir(line: str) -> bool:
-    """Whether a line of a verifier's message is a piece of the module rather than a sentence."""
+    """Whether a line of a verifier's message quotes the module."""
     return line.startswith(" ") or bool(re.match(r"(?:\S+ )?[%@!]\S+$|ptr @", line))
 
 

@@ -1,8 +1,8 @@
 """Machine code in this process: an object file, linked by LLVM's just-in-time linker.
 
 Without AVX512-BF16 (or the like), LLVM converts to bfloat by calls of `__truncsfbf2` and `__truncdfbf2`, which libgcc
-has since version 13 only. Both are here in integer arithmetic, and are linked where the process lacks them: they round
-to nearest, ties to even; a NaN stays one.
+has only since version 13. Versions in integer arithmetic are linked where the process lacks them: they round to
+nearest, ties to even, and keep NaN.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _llvmlite_lock() -> contextlib.AbstractContextManager[Any]:
 
 
 class _Fork:
-    """A fork waits until no other thread is inside LLVM: the child would find LLVM, and the lock, as they were then."""
+    """Delay a fork until no other thread is inside LLVM: the child would inherit a locked LLVM."""
 
     def __init__(self) -> None:
         self._held: list[contextlib.AbstractContextManager[Any]] = []
@@ -127,7 +127,7 @@ def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
 
 
 def _is_for_this_process(image: bytes) -> bool:
-    """Whether an object file is of the format, the class and the machine (at 18 in ELF) of the running program."""
+    """Whether an object file has the format, the class and the machine (at 18 in ELF) of the running program."""
     try:
         with Path("/proc/self/exe").open("rb") as program:
             own = program.read(20)
@@ -137,7 +137,7 @@ def _is_for_this_process(image: bytes) -> bool:
 
 
 def _missing_symbols(binding: Any, image: bytes) -> list[str]:
-    """Symbols that the object file wants and that nobody has; LLVM would only print them."""
+    """Undefined symbols that no library defines; LLVM would only print them."""
     wanted = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
     if any(not binding.address_of_symbol(name) for name in wanted):
         for library in _COMMON:
@@ -169,7 +169,7 @@ define bfloat @__truncsfbf2(float %x) {
   ret bfloat %result
 }
 
-; Rounded to odd on the way, so that rounding twice is rounding once.
+; Rounded to odd first, so that rounding twice is rounding once.
 define bfloat @__truncdfbf2(double %x) {
   %near = fptrunc double %x to float
   %back = fpext float %near to double

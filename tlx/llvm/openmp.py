@@ -1,10 +1,10 @@
-"""OpenMP: the choice of threads, and the library that compiled modules in this process run them with.
+"""OpenMP: how many threads run, and the library that compiled modules in this process call.
 
-A process should have one OpenMP library: two do not know of each other's threads. One that is loaded already, such as
-PyTorch's, is taken; else LLVM's or GCC's, as installed. `TLX_OPENMP` names another.
+A process should have one OpenMP library, as two do not know of each other's threads. One that is already loaded, such
+as PyTorch's, is used; else LLVM's or GCC's, as installed. `TLX_OPENMP` names another.
 
-GCC's library keeps the threads of a team for the next one. A process that is forked off has none of them, and would
-wait for them forever: they are released before a fork, and the next team starts others.
+GCC's library keeps the threads of a team for the next one. A forked process has none of them and would wait for them
+forever, so they are released before a fork, and the next team starts new ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tlx.diagnostics import UsageError
 Threads = Literal["none", "openmp"]
 THREADS: Final[tuple[Threads, ...]] = ("none", "openmp")
 THREAD_CYCLES: Final = 10_000
-"""Cycles of work that are worth a thread: starting a team and waiting for it takes 2 to 5 microseconds."""
+"""Least work of a thread in cycles: starting a team and waiting for it takes 2 to 5 microseconds."""
 VARIABLE: Final = "TLX_OPENMP"
 
 _LOADED: Final = re.compile(r"(?m)\s(/\S*/lib(?:gomp|omp|iomp5)[-.][^/\s]*)$")
@@ -50,7 +50,7 @@ def openmp_library() -> str:
 
 
 def prepare_for_forks(name: str) -> None:
-    """Make sure that a library, which is going to be used, can start teams in forked processes."""
+    """Make sure that a library can start teams in forked processes; to be called before it is used."""
     try:
         found = ctypes.CDLL(name)
     except OSError:  # whoever loads it says so
@@ -69,7 +69,7 @@ def _release_threads() -> None:
 
 
 def set_threads(count: int) -> None:
-    """Have teams that this thread starts use that many threads, whatever OMP_NUM_THREADS says."""
+    """Set the size of teams that this thread starts, overriding OMP_NUM_THREADS."""
     ctypes.CDLL(openmp_library()).omp_set_num_threads(count)
 
 

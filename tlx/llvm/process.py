@@ -1,11 +1,11 @@
-"""LLVM in a process of its own, asked through pipes.
+"""LLVM in a process of its own, which answers requests through pipes.
 
-A process is started at the first question and answers all later ones. When LLVM takes it down (a fatal error, a crash,
-a stack that overflows), the question is answered by `LLVMCrashError`, which quotes what LLVM said, and the next
-question starts another. Where somebody else ended it, the question is asked again in another one.
+The process starts at the first request and serves all later ones. When LLVM crashes it (a fatal error, a stack
+overflow), the request raises `LLVMCrashError`, which quotes LLVM's output, and the next request starts another process.
+If it was killed from outside, the request is repeated in a new one.
 
-Threads take turns. A forked process starts an LLVM of its own: pipes and the bulk file carry one conversation. Each
-question has a number that its answer repeats.
+One thread at a time is served. A forked process starts an LLVM of its own, as pipes and the bulk file belong to one
+client. Each request has a number that its reply repeats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tlx.diagnostics import TlxError
 _CHUNK: Final = 1 << 20
 _QUOTED_LINES: Final = 12
 _FROM_OUTSIDE: Final = (0, *(-number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)))
-"""How the process ends when neither LLVM nor `close` ends it: an interrupt of all programs of a terminal, `kill`."""
+"""Signals that end the process from outside: an interrupt of all programs of a terminal, `kill`."""
 
 
 class LLVMCrashError(TlxError):
@@ -56,9 +56,9 @@ class LLVMRejectedError(Exception):
 
 @dataclass(frozen=True)
 class _Running:
-    """A process, the file that both sides have open, and what it writes to standard error.
+    """A process, the bulk file that both sides have open, and its standard error.
 
-    Nothing is buffered: a buffer has a lock, and what another thread holds at a fork stays locked in the child.
+    Nothing is buffered: buffers have locks, and a lock that another thread holds at a fork stays locked in the child.
     """
 
     child: subprocess.Popen[bytes]
@@ -115,7 +115,7 @@ class _Running:
 
 
 class LLVMProcess:
-    """A running LLVM, for all threads of this process; one that is forked off gets its own.
+    """A running LLVM, shared by all threads of this process; a forked process gets its own.
 
     Args:
         options: Command line options of LLVM, such as `-enable-x86-scalar-amx`.
@@ -166,7 +166,7 @@ class LLVMProcess:
             running.detach()
 
     def _check_owner(self) -> None:
-        """See to it that this process has an LLVM of its own, even where a library forked without Python's help."""
+        """Make sure that this process has an LLVM of its own, even where a library forked without Python's help."""
         if self._owner != os.getpid():
             self.disown()
 
@@ -192,7 +192,7 @@ class LLVMProcess:
         except LLVMRejectedError:
             raise
         except BaseException:
-            self.close()  # interrupted: the answer to this question must not be taken for that of the next
+            self.close()  # interrupted: the reply to this request must not be taken for that of the next
             raise
         said = running.error_output()
         self.close()
@@ -206,7 +206,7 @@ class LLVMProcess:
 _processes: Final = weakref.WeakSet[LLVMProcess]()
 _shared: Final[dict[tuple[str, ...], LLVMProcess]] = {}
 _starting = threading.RLock()
-"""Held while a process is started, and at a fork: the child must not inherit pipes that it does not know of."""
+"""Held while a process is started, and at a fork: the child must not inherit half-created pipes."""
 
 
 def llvm(options: tuple[str, ...] = ()) -> LLVMProcess:

@@ -1,12 +1,11 @@
 """The LLVM side of `tlx.llvm.process`: a script that answers requests with llvmlite.
 
-Requests and replies are lines of JSON on standard input and output. What is large (a module's text, an object file)
-lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message. A reply repeats
-the `number` of its request.
+Requests and replies are lines of JSON on standard input and output. Large data (a module's text, an object file) is in
+the bulk file, which both sides have open; `size` is its length. A reply repeats the `number` of its request.
 
-The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. Texts are
-parsed and verified by functions called straight in llvmlite's library: importing `llvmlite.binding` takes three times
-as long as loading LLVM, and most processes are asked nothing else.
+The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. It parses
+and verifies texts by calling llvmlite's shared library directly: importing `llvmlite.binding` takes three times as long
+as loading LLVM, and most processes need nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from typing import Any, Final
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
 _STACK: Final = re.compile(r"-A([1-9]\d*)")  # of a data layout
-_HELP: Final = ("help", "cpuhelp")  # what LLVM takes for the wish for a list, in place of a name
+_HELP: Final = ("help", "cpuhelp")  # with this as a name, LLVM prints a list
 
 # The context and module of the last request. They go after the reply has been sent: taking down a large one takes a
 # while.
@@ -82,14 +81,14 @@ def _mapped(bulk: int, size: int) -> Generator[int]:
 
 
 class _Handle:
-    """Something of LLVM's, and how to free it."""
+    """A pointer to an LLVM object, and how to free it."""
 
     def __init__(self, pointer: int, dispose: Callable[[int], None]) -> None:
         self.pointer = pointer
         self._dispose: Callable[[int], None] | None = dispose
 
     def take(self) -> int:
-        """The pointer, which somebody else is going to free."""
+        """The pointer, whose ownership goes to the caller."""
         self._dispose = None
         return self.pointer
 
@@ -120,7 +119,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _said(message: ctypes.c_char_p) -> str:
-    """What LLVM put there, which is freed; nothing if there is nothing."""
+    """The message that LLVM allocated there, which is freed; empty if there is none."""
     text = (message.value or b"").decode(errors="replace")
     _library().LLVMPY_DisposeString(message)
     return text
@@ -227,7 +226,7 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
 
 
 def _check_stack(module: Any, space: int) -> None:
-    """Refuse memory on the stack that lies in address space 0, where the machine's stack lies in another one."""
+    """Reject stack memory in address space 0 if the machine's stack is in another one."""
     for instruction in re.findall(r"(?m)= alloca .*$", str(module)):
         if f"addrspace({space})" not in instruction:
             stack = f"the stack of machines of triple '{module.triple}' lies in address space {space}"
@@ -236,11 +235,11 @@ def _check_stack(module: Any, space: int) -> None:
 
 @cache
 def _select_as_usual() -> None:
-    """Have instructions selected without optimisation as they are with it.
+    """Disable FastISel, so that -O0 selects instructions as the other levels do.
 
-    LLVM's quick way is wrong for the results of calls whose registers the calling convention chooses otherwise than
-    the type does, such as `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are
-    garbage, or LLVM dies. LLVM takes an option once.
+    FastISel miscompiles results of calls whose registers differ between the calling convention and the type, such as
+    `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are garbage, or LLVM
+    crashes. LLVM accepts an option only once.
     """
     _llvmlite().set_option("tlx", "-fast-isel=0")
 
@@ -248,7 +247,7 @@ def _select_as_usual() -> None:
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
     """Which of some features and processors LLVM does not know, as JSON.
 
-    All features go to one machine: LLVM dies of some without others (`+hvxv66` without a vector length).
+    All features go to one machine: LLVM crashes on some without others (`+hvxv66` without a vector length).
     """
     target = _target(request["triple"])
 
@@ -278,7 +277,7 @@ def _target(triple: str) -> Any:
 
 
 def _written(run: Callable[[], Any]) -> str:
-    """What is written to standard error meanwhile, which is taken out of it."""
+    """Captures what is written to standard error in the block."""
     start = os.lseek(2, 0, os.SEEK_END)
     run()
     text = os.pread(2, os.fstat(2).st_size - start, start)
@@ -355,4 +354,4 @@ if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1]]
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         _serve(int(sys.argv[2]), sys.argv[3:])
-    os._exit(0)  # leaving LLVM's memory to the system is faster than taking it down piece by piece
+    os._exit(0)  # exiting without destructors is faster than freeing LLVM's memory

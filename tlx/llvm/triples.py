@@ -1,4 +1,4 @@
-"""What a target triple says: LLVM reads its parts by their places, and takes no features for granted that compilers do.
+"""Target triples: their normal form, and the baseline features that they imply.
 
 armv7-linux-gnueabihf -> armv7-unknown-linux-gnueabihf      LLVM would take `linux` for the vendor, and floats would
                                                             be passed in integer registers
@@ -36,7 +36,7 @@ def normalized(triple: str) -> str:
 
 
 def native_triple() -> str:
-    """The triple of this machine, but for the environment; LLVM knows it whole."""
+    """The triple of this machine without the environment, which LLVM adds."""
     return f"{platform.machine()}-unknown-{sys.platform}"
 
 
@@ -47,7 +47,7 @@ def baseline(triple: str, text: str = "") -> tuple[str, ...]:
 
     Args:
         triple: The platform.
-        text: A module; one that says itself how floats are passed knows its machine.
+        text: A module; its flag `target-abi`, if there is one, takes precedence.
     """
     architecture, _, system, environment, *_ = (*normalized(triple).split("-"), "", "", "")
     hosted = bool(_SYSTEM.fullmatch(system)) and not system.startswith("none")

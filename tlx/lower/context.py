@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -75,24 +74,12 @@ class PipelineStep(Step):
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
 TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is made for
-BUFFER_METADATA: Final = re.compile(r', !tlx\.buffer !\{(?:!"([^"]*)")?\}')
-"""On a call of malloc that is freed at every way out of the function; see `buffer_metadata`."""
 INDEPENDENT_METADATA: Final = (
     ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
 )
 CALL_COUNTER_ATTRIBUTE: Final = (
     "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
 )
-
-
-def buffer_metadata(scope: str = "") -> str:
-    """The metadata of a call of malloc that gives a buffer.
-
-    Args:
-        scope: Name of the block that makes what the buffer holds, anew whenever it runs; empty where it is not known.
-    """
-    named = f'!"{scope}"' if scope and re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", scope) else ""
-    return f", !tlx.buffer !{{{named}}}"
 
 
 def is_kernel(module: Module, function: Function) -> bool:
@@ -115,4 +102,4 @@ FEATURES_ATTRIBUTE: Final = '"tlx-features"="target"'
 
 
 MOST_INTERLEAVED_SUMS: Final = 12
-"""Products of a sum up to which they may take turns: a loop over K has a position of each."""
+"""Largest number of products of a sum that may be interleaved: one loop over K steps through all of them."""

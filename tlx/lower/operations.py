@@ -149,6 +149,17 @@ def emit_combine_ordered(b: Builder, operation: str, x: Value, y: Value, *, sign
     return b.select(b.icmp(f"{'s' if signed else 'u'}{sense}", x, y), x, y, "acc")
 
 
+def emit_portable_combine(b: Builder, operation: str, x: Value, y: Value) -> Value:
+    """Both combined by instructions that the later stages lower; numbers, vectors or flattened tensors."""
+    floats = isinstance(scalar_of(x.type), FloatType)
+    if operation not in MIN_MAX:
+        opcode = f"f{operation}" if floats and operation in ("add", "mul") else operation
+        return b.binary(opcode, x, y, operation)
+    if floats:
+        return b.call_intrinsic(f"llvm.{operation}imum", [x.type], x.type, [x, y])
+    return b.select(b.icmp("sgt" if operation == "max" else "slt", x, y), x, y)
+
+
 def combine_identity(operation: str, element: Type) -> Constant:
     """What changes nothing when it is combined: -0 for sums of floats, as -0 + -0 is -0."""
     if isinstance(element, FloatType):

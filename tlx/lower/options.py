@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.llvm.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.lower.knobs import WEIGHT_BYTES, KnobSource, no_knobs
-from tlx.lower.memory.allocators import WORKSPACES, Workspace
 from tlx.lower.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
 
 STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
 VECTOR_BITS: Final = (128, 256, 512)
+
+Workspace = Literal["malloc", "arena", "argument"]
+"""Who allocates temporaries: malloc in each call, an arena that each thread keeps, or the caller."""
+WORKSPACES: Final[tuple[Workspace, ...]] = ("malloc", "arena", "argument")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Setting:
     minimum: int | None = None
 
     def mistake(self, value: object) -> str | None:
-        """What is wrong with a value, in the words of click; None where nothing is."""
+        """The error of a value in the words of click; None if it is valid."""
         if not isinstance(value, self.type) or (self.type is int and isinstance(value, bool)):
             return f"{value!r} is not of type {self.type.__name__}"
         if self.choices and value not in self.choices:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from tlx.diagnostics import LoweringError, Source, TlxError
 from tlx.ir.analysis.large_vectors import has_large_vectors
-from tlx.ir.garbage_collection import without_collection
+from tlx.ir.parser.module import without_collection
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
 from tlx.lower.knobs import TrackedKnobSource
@@ -93,14 +93,14 @@ def _run_steps(module: Module, context: LoweringContext, options: Options) -> Mo
 
 
 def _blames_tlx(error: Exception) -> bool:
-    """Whether an error is TLX's own: unless LLVM, which was not asked before, rejects the input, which explains it."""
+    """Whether an error is TLX's own, unless LLVM, which has not judged the input yet, rejects it."""
     return not isinstance(error, TlxError) or "bug of TLX" in error.message
 
 
 def lower_text(
     text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
 ) -> str:
-    """Lower LLVM assembly; what there is nothing to do for (`has_work`) comes back as it is, judged where it is small.
+    """Lower LLVM assembly; a text without work (`has_work`) is returned unchanged, judged if it is small.
 
     Raises:
         TlxError: See `lower`.
@@ -114,7 +114,7 @@ def lower_text(
     from tlx.ir.parser.module import needs_lowering, parse
 
     def wanted(function: str) -> bool:
-        """Of what a stage left, what calls kernels as well."""
+        """Whether a function is parsed; behind a stage, also if it calls kernels."""
         return needs_lowering(function) or (options.start_after is not None and "tlx." in function)
 
     shares = not any(
@@ -126,7 +126,7 @@ def lower_text(
 
 
 def has_work(text: str) -> bool:
-    """Whether a text has tensor operations, or what front ends turn into them, large vectors, or asks for features."""
+    """Whether a text has tensor operations, placeholders of front ends, large vectors, or asks for features."""
     if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE)):
         return True
     if any(_mentions(raiser, text) for raiser in raising_front_ends()):
@@ -155,7 +155,7 @@ def raise_front_ends(module: Module) -> Module:
 
 
 def _verify_for_front_ends(module: Module) -> None:
-    """Check what front ends are going to change: they rely on rules of LLVM, such as one definition of a name."""
+    """Check the input of front ends, which rely on rules of LLVM, such as one definition of a name."""
     if any(_mentions(raiser, module.source.text) for raiser in raising_front_ends()):
         from tlx.ir.parser.module import parse
 
@@ -247,7 +247,7 @@ def _run_kernel(module: Module, name: str, constant: bytes, offset: int, size: i
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:
-    """Have LLVM judge text that comes back as it is, except where only its size would cost something."""
+    """Have LLVM judge a text that is returned unchanged, unless it is so large that only the judging takes time."""
     if options.verify_each or (options.verify_each is None and len(text) <= UNJUDGED_SIZE):
         from tlx.llvm.judge import check_text
 
@@ -275,7 +275,7 @@ def _remark_equals(module: Module, remarks: Remarks) -> None:
 
 
 def _remark_unused(options: Options) -> None:
-    """Say which knobs no product took."""
+    """Say which knobs no product used."""
     if isinstance(options.knobs, TrackedKnobSource):
         for message, span in options.knobs.unused():
             options.remarks.add("analysis", "to-tiles", message, span)
@@ -349,7 +349,7 @@ def resolve_target(target: Target | str, options: Options, triple: str = "") -> 
 
 
 def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
-    """What functions that name features must name besides, unless somebody takes it away."""
+    """The baseline features that functions with features of their own must name, except those turned off."""
     from tlx.llvm.triples import baseline, native_triple
 
     off = {feature[1:] for feature in features if feature[0] == "-"}
@@ -358,7 +358,7 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: str) -> None:
-    """Have LLVM look at names that the user gave, and at a triple that may not be of the target's architecture."""
+    """Have LLVM check the names of features and processor, and a triple of another architecture."""
     if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
         return
     from tlx.llvm.codegen import check_subtarget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -140,12 +140,177 @@ class Caches:
     Attributes:
         l1, l2, l3: By level.
         sharers: Processors that share the last one.
+        line: Bytes of a cache line.
+        l1_way: Bytes of a way of the first-level cache: lines that far apart are in the same set.
+        page: Bytes of a page of virtual memory.
+        far_pitch: Bytes; a tile's 16 rows that far apart share a few sets of a cache, and lie in many pages.
     """
 
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 16 << 20
     sharers: int = 1
+    line: int = 64
+    l1_way: int = 4096
+    page: int = 4096
+    far_pitch: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the caches and memory deliver, beyond the sizes in `Caches`.
+
+    The figures are those of server cores, measured on Xeon with AMX (Sapphire Rapids), 2026-11-22, one thread.
+
+    Attributes:
+        l2_bytes_per_cycle: Bandwidth of the second-level cache: half a line.
+        bytes_per_cycle: Bandwidth from beyond the second-level cache.
+        latency: Cycles until what is beyond the second-level cache arrives.
+        stream_detection_bytes: Bytes that could have arrived until a sequential stream is recognized.
+        tlb_bytes: Bytes that the first-level TLB covers: 96 pages of 4 KB.
+        l3_program_bytes: No more of a last-level cache, which other cores use too, is counted on.
+        l3_core_bytes: Of a shared last-level cache, each processor counts on at least so much.
+        line_for_write: Cycles until a line that is written next arrives from the second-level cache.
+        shared_row_cycles: What each thread loses at a row of C that other threads write parts of: lines move between
+            cores. Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half of it
+            where only one of them works.
+    """
+
+    l2_bytes_per_cycle: int = 32
+    bytes_per_cycle: int = 8
+    latency: int = 768
+    stream_detection_bytes: int = 512
+    tlb_bytes: int = 384 << 10
+    l3_program_bytes: int = 32 << 20
+    l3_core_bytes: int = 16 << 20
+    line_for_write: int = 3
+    shared_row_cycles: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCosts:
+    """Cycles by which the first stage compares blocks and copies, before there are recipes.
+
+    Estimates for x86-64 server cores that rank choices; the machine is named where a figure was measured alone.
+
+    Attributes:
+        call: Of a 2-D product, beside its arithmetic.
+        term: Between two products of a sum.
+        term_register: More of that for each register of the result, whose tiles begin a loop each.
+        near_b: Bytes of a right operand that stay in the first-level cache.
+        far_rows: Rows that take as long as one where the right operand does not stay there: it is read once for them.
+        near: Bytes of operands that stay in the caches between blocks.
+        copied_input: Bytes up to which a convolution's input is copied at once, and of its parts otherwise: filters are
+            in the caches, too.
+        far_byte: Of a byte that is read from beyond the caches.
+        crowded_stride: Bytes; rows that are a multiple of them apart share cache sets.
+        crowded_pixels: The same for positions of a convolution's input, whose windows overlap.
+        line: Of a register's products where the left operand has another cache line for each position of K.
+        store: Of a register of the result: as it is, and transposed.
+        transposed_narrow: Of an element narrower than 32 bits that is transposed for dot products.
+        narrow: Of a register of a narrow right operand that is packed or converted, for each position along K: 1.4 for
+            pairs of bfloat, 1.7 to convert them (Zen 5, AVX-512 and AVX2).
+        sign: To change the sign of the bytes of a register.
+        fold: To reduce a vector to one element.
+        reduced: To reduce a vector of a temporary: in the caches, and beyond.
+        depthwise: Of a product of registers that is computed element by element, its loads included; more of one whose
+            rows are columns in memory; its load alone, which crosses a cache line; a row's own factor.
+        copied_row: Of a row that is copied: its loop, and each register.
+        transposed_tile: Of a tile of 16x16 that is transposed: 32-bit elements, and narrower ones.
+        copied_element: Of an element that is copied alone.
+        deinterleaved: Of a register that is deinterleaved.
+        stride2: Of a row of every second element: its loop, each register; each byte that is read, and written.
+        vnni: Of a register of interleaved rows: to write it, and to load and merge a cache line.
+        converted: Factor for copies that widen their elements.
+        zeroed_bytes: Bytes that are set to zero in a cycle.
+        phase: Of an element of a transposed convolution whose phases are interleaved: 0.6 to 1 (Zen 5, 2 to 8 phases,
+            float, bfloat and bytes).
+    """
+
+    call: float = 100
+    term: float = 4
+    term_register: float = 0.8
+    near_b: int = 32 << 10
+    far_rows: int = 2
+    near: int = 1 << 20
+    copied_input: tuple[int, int] = (1 << 20, 1 << 19)
+    far_byte: float = 0.25
+    crowded_stride: int = 1024
+    crowded_pixels: int = 512
+    line: float = 0.05
+    store: tuple[float, float] = (2, 6)
+    transposed_narrow: float = 4
+    narrow: float = 1.5
+    sign: float = 4
+    fold: float = 4
+    reduced: tuple[float, float] = (3.0, 6.0)
+    depthwise: tuple[float, float, float, float] = (2.5, 8, 1.2, 0.5)
+    copied_row: tuple[float, float] = (6, 2.5)
+    transposed_tile: tuple[float, float] = (128, 200)
+    copied_element: float = 1.5
+    deinterleaved: float = 8
+    stride2: tuple[float, float, float, float] = (3, 4, 0.15, 0.05)
+    vnni: tuple[float, float] = (8, 2.5)
+    converted: float = 2.5
+    zeroed_bytes: int = 32
+    phase: float = 1.0
+
+    @property
+    def transposed_element(self) -> float:
+        """Cycles to transpose an element of whole tiles."""
+        return self.transposed_tile[0] / 16**2
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCosts:
+    """Cycles of what a vector kernel does beside its multiply-adds.
+
+    Fitted to kernels of 8 to 512 rows and columns, float, on Sapphire Rapids (AVX-512) and Zen 5 (AVX2); see
+    `tlx.lower.to_tiles.select.cost`.
+
+    Attributes:
+        front_end: Of the instructions around a step's products, for each row and each register of a row.
+        l2_vector: Of a register of B that a step prefetches from the second-level cache.
+        full_registers: Factor for tiles that leave no register: LLVM may spill.
+        transposed_store: Of a register of a tile that is stored column by column: in halves of cache lines, and in
+            parts that cross them.
+        copied_column: Of a column of a tile's rows of A that is copied: in equal parts of cache lines, and across them.
+        call: Of the kernel's call and loops.
+        packed: Of a register that is packed.
+        packed_from_far: More of one that comes from beyond the first-level cache.
+        packed_column: Of a register that is transposed, for each column, if columns come from beyond the second-level
+            cache.
+        corrected: More of a packed register whose columns are summed.
+        exposed: Share of packing and the like during which no product runs, on average: products of 8 to 100 (float,
+            half, bfloat, bytes; Xeon 6/207/2, called in a loop), 0.3 to 0.6 of most.
+        prefetched: Share of what tiles prefetch that they wait for all the same.
+        dot_column: Of a dot product along K: to add up the lanes of a sum and store it; to copy an element of B.
+        paired_column: Of columns summed by pairs: to interleave two rows of B in registers; to store them as well; to
+            add up the sums of a row.
+        streamed_step: Of a step of streamed rows: its loop.
+        streamed_sums: Of a register of sums before the first step and after the last.
+        streamed_call: Of a call, and the loops of a strip.
+        store_to_load: From a store of sums to the load of them.
+    """
+
+    front_end: float = 0.05
+    l2_vector: float = 0.1
+    full_registers: float = 1.03
+    transposed_store: tuple[float, float] = (12.0, 30.0)
+    copied_column: tuple[float, float] = (3.0, 7.0)
+    call: float = 20
+    packed: float = 4
+    packed_from_far: float = 6
+    packed_column: float = 1.25
+    corrected: float = 2
+    exposed: float = 0.5
+    prefetched: float = 0.125
+    dot_column: tuple[float, float] = (3, 2)
+    paired_column: tuple[float, float, float] = (1.0, 2.5, 0.75)
+    streamed_step: float = 1.0
+    streamed_sums: float = 4.0
+    streamed_call: float = 60.0
+    store_to_load: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +325,14 @@ class CoreModel:
         loads: Loads, broadcasts of one element included.
         latency: Cycles until a sum can be added to again.
         width: Instructions that go to the ports (Haswell and Skylake; later ones are wider).
+        costs: What kernels do beside multiply-adds.
     """
 
     products: float = 2.0
     loads: float = 2.0
     latency: float = 4.0
     width: float = 4.0
+    costs: KernelCosts = field(default_factory=KernelCosts)
 
 
 @dataclass(frozen=True, slots=True)

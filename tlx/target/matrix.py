@@ -97,6 +97,52 @@ class MatrixEmulation:
 
 
 @dataclass(frozen=True, slots=True)
+class MatrixTiming:
+    """Cycles of what a matrix unit's kernel does; a tile product takes one for each row of the left tile.
+
+    Attributes:
+        configuration: Of configuring the tiles, once a call, and what waits for it.
+        load: Of a tile from the first-level cache, the second, from more of it than the first-level TLB has pages for,
+            and from beyond.
+        load_bypassing_l1: Of a tile from the second-level cache without entering the first, within the pages of the
+            first-level TLB and beyond.
+        store: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
+        crossing: Factor for stores of tiles whose rows cross cache lines.
+        packed_row: Of a row of a tile that is packed in the first-level cache, the second, and beyond.
+        transposed_row: The same for a column-major left operand.
+        masked_row: More of a packed row that is padded.
+        epilogue_row: Of a row of sums that is converted after the last product.
+        vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
+            and rows that are streamed.
+        split: Of splitting a register of 16 halves into two of bfloat, apart from waiting for memory.
+        split_lead: Share of the vectors' cycles that a product of split halves may take to be preferred.
+        block_tile, block_packed, block_interleaved: The blocking of contractions, which knows no recipe yet, counts
+            these for a tile product with its loads, and for a tile of the right operand: packed, or read as it lies
+            because its rows are interleaved already.
+        block_crossing, block_scattered: And these more for a tile of the right operand whose rows cross cache lines,
+            and of the left one whose rows are not adjacent.
+    """
+
+    configuration: float
+    load: tuple[float, float, float, float]
+    load_bypassing_l1: tuple[float, float]
+    store: tuple[float, float, float]
+    crossing: float
+    packed_row: tuple[float, float, float]
+    transposed_row: tuple[float, float, float]
+    masked_row: float
+    epilogue_row: float
+    vectors_lead: tuple[float, float]
+    split: float
+    split_lead: float
+    block_tile: float
+    block_packed: float
+    block_interleaved: float
+    block_crossing: float
+    block_scattered: float
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixUnit:
     """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
 
@@ -118,6 +164,7 @@ class MatrixUnit:
     tiles: int
     grid: tuple[int, int]
     dots: tuple[Dot, ...]
+    timing: MatrixTiming
     operations: TileOperationsFactory
     tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]]
     emulation: MatrixEmulation | None = None

@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, PairRounding, Permutes, VectorRegisters
+from tlx.target.hardware import (
+    BlockCosts,
+    Caches,
+    CoreModel,
+    Dot,
+    FloatInstructions,
+    Memory,
+    PairRounding,
+    Permutes,
+    VectorRegisters,
+)
 from tlx.target.matrix import MatrixUnit
 
 if TYPE_CHECKING:
@@ -52,7 +62,9 @@ class Target:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
         caches: Cache sizes for blocking.
-        core: Ports and latency, for the choice of register tiles.
+        memory: Bandwidths and latency, for the cost model.
+        blocks: Costs of blocks and copies, for the first stage.
+        core: Ports, latency and costs of kernels, for the cost model.
         masked_bits: Element widths that masked loads and stores have instructions for.
         permutes: Instructions that permute elements of registers, if there are any.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
@@ -89,6 +101,8 @@ class Target:
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None
     caches: Caches = field(default_factory=Caches)
+    memory: Memory = field(default_factory=Memory)
+    blocks: BlockCosts = field(default_factory=BlockCosts)
     core: CoreModel = field(default_factory=CoreModel)
     masked_bits: tuple[int, ...] = ()
     permutes: Permutes | None = None

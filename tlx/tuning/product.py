@@ -18,8 +18,8 @@ from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.target.hardware import Sign
 from tlx.target.target import Target
 from tlx.tuning.measure.verify import ElementwiseCheck

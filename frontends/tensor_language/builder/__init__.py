@@ -1,9 +1,8 @@
 """Kernels written in Python: each method writes an instruction.
 
-kernel          `kernel`, `program` and `text`; the class `Kernel` with the methods of all files below
-core            regions, names and constants; arguments compared with the annotations of the method
-values          what instructions give, with Python's operators; places in the Python program
-types           types and attributes, from strings and Python values
-arithmetic, collective, control, mixed, spmd      methods, sorted as the instructions of the language are
+kernel          `kernel`, `program` and `text`; the class `Kernel`, which inherits the methods of the files below
+core            regions, names and constants; arguments checked against the annotations of the method
+values          results of instructions, with Python's operators; types and attributes from strings and Python values
+collective, control, mixed, spmd      methods, sorted by the regions in which their instructions may stand
 reference       writes the reference page of the methods
 """

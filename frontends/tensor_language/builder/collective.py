@@ -1,4 +1,4 @@
-"""Methods that write the instructions that a work-group runs together."""
+"""Methods for collective instructions, which a work-group runs as one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Final, overload
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
-from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of
-from tlx.frontends.tensor_language.builder.values import NoValue, Operand, Value
+from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Foreach, ForeachTile, Parallel
 from tlx.frontends.tensor_language.operations.core import Transpose
@@ -24,8 +23,8 @@ class Tile(NoValue):
     """The tile that the body of `foreach_tile` works on.
 
     Attributes:
-        offset: Where it begins, a value each mode.
-        size: How large it is, a value each mode.
+        offset: Where it begins, a value for each mode.
+        size: Its extents, a value for each mode.
     """
 
     USE: ClassVar[str] = "write .offset[mode] for where it begins, .size[mode] for how large it is"
@@ -108,7 +107,7 @@ def _blas(name: str) -> str:
 
 
 class Collective(Core):
-    """Collective instructions. A number given as alpha or beta becomes a constant of the type it is multiplied with."""
+    """Collective instructions. A Python number as alpha or beta becomes a constant of the type that it multiplies."""
 
     def alloca(self, type_: TypeLike, *, alignment: int | None = None) -> Value:
         """`alloca`: local memory of the work-group, until the region ends.
@@ -124,13 +123,13 @@ class Collective(Core):
         return self._write_one(Alloca(attributes=attributes), self._type(type_))
 
     def lifetime_stop(self, memref: Value) -> None:
-        """`lifetime_stop`: says that local memory is no longer used.
+        """`lifetime_stop`: states that local memory is no longer used.
 
         Args:
-            memref: What `alloca` gave.
+            memref: The result of an `alloca`.
 
         Raises:
-            TlxError: It is something else.
+            TlxError: It is not the result of an `alloca`.
         """
         self._write(LifetimeStop(memref=self._name(memref)))
 
@@ -184,7 +183,7 @@ class Collective(Core):
         """`parallel`: the block is an SPMD region, which each work-item of the work-group runs once.
 
         Raises:
-            TlxError: It stands in an SPMD region.
+            TlxError: It is in an SPMD region.
         """
         span = self.here()
         with self._region() as frame:
@@ -211,10 +210,10 @@ class Collective(Core):
 
         Args:
             start: The first index, a value or a Python number; a sequence for several indices.
-            stop: The one behind the last, or as long a sequence; of the type of start.
+            stop: The index after the last, or a sequence of them; of the type of start.
 
         Raises:
-            TlxError: Bounds are not integers of one type, or it stands in an SPMD region.
+            TlxError: Bounds are not integers of one type, or it is in an SPMD region.
         """
         return self._foreach(start, stop)
 
@@ -241,12 +240,12 @@ class Collective(Core):
             k.cooperative_matrix_store(c, k.C, *tile.offset, checked="both_checked")
 
         Args:
-            start: Where the tiles begin: an integer, or a sequence with one each mode.
+            start: Where the tiles begin: an integer, or a sequence with one for each mode.
             stop: Where they end, as start.
             tile_shape: Extents of a tile, the first a multiple of the subgroup size.
 
         Raises:
-            TlxError: Bounds are not integers of one type, an extent does not fit, or it stands in an SPMD region.
+            TlxError: Bounds are not integers of one type, an extent does not fit, or it is in an SPMD region.
         """
         span = self.here()
         starts, stops, types = self._ranges(start, stop)

@@ -1,4 +1,4 @@
-"""Methods that write conditions and sequential loops, and what they yield."""
+"""Methods for conditions, sequential loops, and `yield`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core
-from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of
-from tlx.frontends.tensor_language.builder.values import NoValue, Operand, Value
+from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of
 from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations.control import For, If, Yield
 from tlx.frontends.tensor_language.types import INDEX, Type
@@ -18,22 +17,22 @@ from tlx.frontends.tensor_language.types import INDEX, Type
 
 @dataclass(eq=False, slots=True, repr=False)
 class Results(NoValue):
-    """What a condition or a loop gives once its region has ended."""
+    """The results of a condition or a loop, once its region has ended."""
 
     USE: ClassVar[str] = "write .result for the value that it gives, .results for several"
     values: list[Value] = field(default_factory=list[Value])
 
     @property
     def results(self) -> tuple[Value, ...]:
-        """The values that it gives."""
+        """Its results."""
         return tuple(self.values)
 
     @property
     def result(self) -> Value:
-        """The only value that it gives.
+        """Its only result.
 
         Raises:
-            UsageError: It gives none or several.
+            UsageError: It has none or several.
         """
         if len(self.values) != 1:
             got = counted(len(self.values), "result")
@@ -65,10 +64,10 @@ class Control(Core):
 
         Args:
             condition: A `bool` of the kernel.
-            types: Types of what both regions yield; needed where only Python numbers are yielded.
+            types: Types of the results; needed if only Python numbers are yielded.
 
         Raises:
-            TlxError: The condition is no bool, or what is yielded is not of these types.
+            TlxError: The condition is no bool, or values of other types are yielded.
         """
         span = self.here()
         if not isinstance(condition, Value):
@@ -88,7 +87,7 @@ class Control(Core):
 
     @contextmanager
     def otherwise(self) -> Generator[None]:
-        """`else` of the `if` right before it; its block yields what that one yields.
+        """`else` of the `if` right before it; its block yields values of the same types.
 
         Raises:
             TlxError: There is no `if` right before it, or other types are yielded.
@@ -115,7 +114,7 @@ class Control(Core):
         init: Sequence[Operand] = (),
         unroll: bool | int | None = None,
     ) -> Generator[Loop]:
-        """`for`: the block runs for each index in turn, and yields what the next iteration is given.
+        """`for`: the block runs for each index in order, and yields the values carried to the next iteration.
 
         with k.for_(0, n, init=[total]) as loop:
             k.yield_(loop.carried[0] + x[loop.index])
@@ -123,10 +122,10 @@ class Control(Core):
 
         Args:
             start: The first index, an integer.
-            stop: The loop ends before this one; of the type of start.
-            step: What is added from iteration to iteration; 1 by default.
-            init: Values that the first iteration is given; without iterations they are the results.
-            unroll: Whether to unroll the loop, or how often.
+            stop: The index after the last; of the type of start.
+            step: The step; 1 by default.
+            init: The values carried into the first iteration; the results if there is none.
+            unroll: Whether to unroll the loop, or by which factor.
 
         Raises:
             TlxError: Bounds are not integers of one type, the step is the constant 0, unroll is below 1, or other
@@ -161,13 +160,13 @@ class Control(Core):
         loop.values.extend(self._add(written, types, span))
 
     def yield_(self, *values: Operand) -> None:
-        """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it.
+        """`yield`: the results of the enclosing `if`, `for` or `cooperative_matrix_apply`; ends the region.
 
         Args:
-            values: As many as are asked for, of these types.
+            values: The values, of the number and types of the results.
 
         Raises:
-            TlxError: There are more or fewer values, or other types, than are asked for.
+            TlxError: Their number or types are different.
         """
         expected = self._frame.expected
         if expected is not None and len(expected) != len(values):

@@ -1,6 +1,6 @@
 """What all methods that write an instruction share: checked arguments, regions, names and constants.
 
-Arguments are compared at each call with the annotations of the method, before anything is written.
+Each call checks its arguments against the annotations of the method before anything is written.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from keyword import iskeyword
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from tlx.diagnostics import Source, Span, UsageError
-from tlx.frontends.tensor_language.builder.types import TypeLike, number_of, type_of
-from tlx.frontends.tensor_language.builder.values import Frame, NoValue, Operand, Value, place_of_call
+from tlx.frontends.tensor_language.builder.values import (
+    Frame,
+    NoValue,
+    Operand,
+    TypeLike,
+    Value,
+    number_of,
+    place_of_call,
+    type_of,
+)
 from tlx.frontends.tensor_language.check import InstructionChecker
 from tlx.frontends.tensor_language.errors import did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Yield
+from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.operations.scalars import Constant
 from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, expectation
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
@@ -36,7 +45,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Checked:
-    """Base of classes whose public methods compare what they are given with their annotations."""
+    """Base of classes whose public methods check their arguments against their annotations."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -46,7 +55,7 @@ class Checked:
 
 
 def checked(function: _Function) -> _Function:
-    """A function that raises a `UsageError` at the place of the call where an argument is not as annotated."""
+    """A function that raises a `UsageError` at the call if an argument does not match its annotation."""
 
     @wraps(function)
     def compared(*arguments: Any, **named: Any) -> Any:
@@ -85,7 +94,7 @@ def _argument(function: str, name: str, hint: Any, value: Any) -> Any:
         return coerce(value, hint)
     except AnnotationMismatch:
         use = f": {value.USE}" if isinstance(value, NoValue) else ""
-        names = {**_NAMES, str: _TYPE} if ScalarType in get_args(hint) else _NAMES  # strings spell types there
+        names = {**_NAMES, str: _TYPE} if ScalarType in get_args(hint) else _NAMES  # strings denote types there
         raise UsageError(f"{function}: {name} {expectation(hint, names, value)}{use}", place_of_call()) from None
 
 
@@ -97,7 +106,7 @@ def method(
     Args:
         template: A method that takes the operation's name before its other arguments.
         name: The operation's name; the method's is the same, with an underscore where it is a keyword of Python.
-        documented: What the docstring says behind the name of an operation.
+        documented: Gives the docstring of an operation, without its name.
     """
     signature = inspect.signature(template)
     self, _, *parameters = signature.parameters.values()
@@ -113,13 +122,13 @@ def method(
 
 
 def document(text: str, arguments: Mapping[str, str], refused: str) -> str:
-    """What a docstring says behind the name of an operation."""
+    """The docstring of an operation, without its name."""
     taken = "".join(f"\n    {argument}: {meaning}" for argument, meaning in arguments.items())
     return f"{text}\n\n{'Args:' * bool(taken)}{taken}\n\nRaises:\n    TlxError: {refused}\n"
 
 
 UNWRITTEN: Final = Region([Yield()])
-"""Stands in an instruction that is checked before its region has been written."""
+"""The region of an instruction that is checked before its region has been written."""
 
 
 class Core(Checked):
@@ -134,7 +143,7 @@ class Core(Checked):
         self._values: dict[str, Value] = {}
 
     def here(self) -> Span | None:
-        """The place in the Python program that calls the builder; None where its text cannot be had."""
+        """The place in the Python program that calls the builder; None if its source is not available."""
         return place_of_call(self._sources)
 
     @property
@@ -143,7 +152,7 @@ class Core(Checked):
 
     @contextmanager
     def _region(self, expected: tuple[Type, ...] | None = None) -> Generator[Frame]:
-        """Write a region: what is written in the block goes there."""
+        """A region that receives the instructions written in the block."""
         frame = Frame(expected=expected)
         self._frames.append(frame)
         try:
@@ -153,14 +162,14 @@ class Core(Checked):
             self._frames.pop()
 
     def _value(self, type_: Type, span: Span | None = None) -> Value:
-        """A new value, of the region that is being written."""
+        """A new value in the current region."""
         name = Name(str(self._count), span or self.here())
         self._count += 1
         self._values[name.text] = Value(self, self._frame, name, type_)
         return self._values[name.text]
 
     def _write(self, instruction: Instruction, types: Sequence[Type] = ()) -> list[Value]:
-        """Check an instruction that gives values of these types, and add it."""
+        """Check an instruction with results of these types, and add it."""
         span = self.here()
         self._check(instruction, types, span)
         return self._add(instruction, types, span)
@@ -179,7 +188,7 @@ class Core(Checked):
         return values
 
     def _check(self, instruction: Instruction, types: Sequence[Type], span: Span | None) -> None:
-        """Compare an instruction that is going to give values of these types with the rules about its operands.
+        """Check the operands of an instruction with results of these types.
 
         Raises:
             TlxError: It breaks some.
@@ -190,12 +199,16 @@ class Core(Checked):
         values = {name.text: self._values[name.text] for name in instruction.operands()}
         self._rules.check(instruction, [(v.name, v.type, v.origin) for v in values.values()])
 
-    def _write_named(self, name: str, type_: Type, **fields: Any) -> Value:
-        """Write the operation of a name, which gives a value of a type."""
+    def _write_named(self, name: str, **fields: Any) -> Value:
+        """Write the operation of a name, whose result type follows from its operands."""
         entry = OPERATIONS[name]
-        return self._write_one(entry.node(**entry.spellings[name], **fields), type_)
+        return self._write_one(entry.node(**entry.spellings[name], **fields))
 
-    def _write_one(self, instruction: Instruction, type_: Type) -> Value:
+    def _write_one(self, instruction: Instruction, type_: Type | None = None) -> Value:
+        """Write an instruction with one result; its type follows from the operands if none is given."""
+        if type_ is None:
+            type_ = operation_of(instruction).gives(instruction, lambda name: self._values[name.text].type)
+            assert type_ is not None, "operands of the wrong kind are refused before"
         (value,) = self._write(instruction, (type_,))
         return value
 
@@ -203,7 +216,7 @@ class Core(Checked):
         return type_of(spelled, self.here())
 
     def _name(self, value: object) -> Name:
-        """The name of a value that must not be a number, with the place it is used at."""
+        """The name of a value, with the place of its use; numbers are refused."""
         return Name(self._checked(value).name.text, self.here())
 
     def _checked(self, value: object) -> Value:
@@ -216,11 +229,11 @@ class Core(Checked):
         return value
 
     def _operand(self, value: Operand, type_: Type | None) -> Name:
-        """The name of a value, or of the constant that a number becomes."""
+        """The name of a value, or of a constant for a number."""
         return self._name(self._given(value, type_))
 
     def _given(self, value: Operand, type_: Type | None) -> Value:
-        """A value, or the constant that a number becomes."""
+        """A value, or a constant for a number."""
         if isinstance(value, Value):
             return self._checked(value)
         if type_ is None:
@@ -231,14 +244,14 @@ class Core(Checked):
         return tuple(self._operand(value, type_) for value in values)
 
     def constant(self, value: bool | complex, type_: TypeLike) -> Value:
-        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once.
+        """`constant`: a number as a value, or in every entry of a cooperative matrix. Equal constants are written once.
 
         Args:
             value: A Python number, or True or False.
             type_: A number type, bool, or a coopmatrix.
 
         Raises:
-            TlxError: The type has no such value.
+            TlxError: The number is no value of the type.
         """
         span = self.here()
         type_ = type_of(type_, span)
@@ -252,7 +265,7 @@ class Core(Checked):
         return made
 
     def _memref(self, value: object, what: str) -> MemrefType:
-        """The type of what must be a memref."""
+        """The type of a value that must be a memref."""
         type_ = self._checked(value).type
         if not isinstance(type_, MemrefType):
             hint = "; load a member of the group first" if isinstance(type_, GroupType) else ""
@@ -260,5 +273,5 @@ class Core(Checked):
         return type_
 
     def _common_type(self, values: Iterable[Operand], otherwise: Type | None = None) -> Type | None:
-        """The type of the first that is no number."""
+        """The type of the first operand that is not a Python number."""
         return next((v.type for v in values if isinstance(v, Value)), otherwise)

@@ -1,4 +1,4 @@
-"""Kernels written in Python: each method writes an instruction, and the outcome is the syntax tree of a text.
+"""Kernels written in Python: each method writes an instruction; the result is a syntax tree.
 
     from tlx import tensor_language as tl
 
@@ -11,8 +11,8 @@
     tl.compile(k).fused(2.0, arrays, b, groups=len(arrays))
     tl.text(k)                       # the kernel in the language
 
-Numbers become constants of the type that is needed. Types of results follow from those of the operands. Regions are
-`with` blocks. When the kernel's block ends it is checked as a text is; what is wrong points into the Python program.
+Python numbers become constants of the required type. Types of results follow from those of the operands. Regions are
+`with` blocks. When the kernel's block ends it is checked like a text; errors point into the Python program.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from typing import Any, Self
 
 from tlx.api.compiler import Namespace
 from tlx.diagnostics import Span, UsageError
-from tlx.frontends.tensor_language.builder.arithmetic import Arithmetic
 from tlx.frontends.tensor_language.builder.collective import Collective
 from tlx.frontends.tensor_language.builder.control import Control
 from tlx.frontends.tensor_language.builder.core import checked
-from tlx.frontends.tensor_language.builder.mixed import Mixed
+from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Mixed
 from tlx.frontends.tensor_language.builder.spmd import Spmd
-from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of, parameter_of
-from tlx.frontends.tensor_language.builder.values import Value, place_of_call
+from tlx.frontends.tensor_language.builder.values import TypeLike, Value, dictionary_of, parameter_of, place_of_call
 from tlx.frontends.tensor_language.check import InstructionChecker, check_program
 from tlx.frontends.tensor_language.errors import did_you_mean
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Name, Parameter, Program
@@ -41,10 +39,10 @@ ParameterLike = TypeLike | tuple[TypeLike, Mapping[str, Any]]
 
 
 class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Namespace[Value]):
-    """A kernel that is being written, and its parameters by their names; see `kernel`.
+    """A kernel under construction, and its parameters by name; see `kernel`.
 
     Attributes:
-        name: What the language calls it.
+        name: Its name in the language.
         function: Its syntax tree.
     """
 
@@ -79,7 +77,7 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Namespace[Value]):
             check_program(Program([self.function]))
 
     def __getitem__(self, name: str) -> Value:
-        """The parameter of that name, which may be that of a method.
+        """The parameter of that name, which may also be the name of a method.
 
         Raises:
             UsageError: There is none.
@@ -140,10 +138,10 @@ def kernel(
 
 @checked
 def program(*kernels: Kernel) -> Program:
-    """The syntax tree of some kernels.
+    """The syntax tree of several kernels.
 
     Raises:
-        ProgramError: Two have one name.
+        ProgramError: Two kernels have the same name.
     """
     found = Program([k.function for k in kernels])
     check_program(found)
@@ -152,7 +150,7 @@ def program(*kernels: Kernel) -> Program:
 
 @checked
 def text(source: Program | Kernel) -> str:
-    """A program or a kernel as version 2 of the language spells it."""
+    """The text of a program or a kernel, in version 2 of the language."""
     from tlx.frontends.tensor_language.syntax.printer import print_program
 
     return print_program(source if isinstance(source, Program) else Program([source.function]))

@@ -1,4 +1,9 @@
-"""Methods that write what may stand in both kinds of regions: builtins, memory, views."""
+"""Methods for instructions that may be in both kinds of regions: arithmetic, builtins, memory and views.
+
+k.add(a, 2.0)       a + 2.0
+k.less_than(i, n)   i < n
+k.exp(x)
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
 from tlx.frontends.tensor_language.builder.core import Core, document, method
-from tlx.frontends.tensor_language.builder.values import Operand, Value
+from tlx.frontends.tensor_language.builder.values import Operand, TypeLike, Value, scalar_of
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Barrier
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics
@@ -23,13 +27,147 @@ from tlx.frontends.tensor_language.operations.memory import (
     Store,
     Subview,
 )
-from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component, type_of_builtin
+from tlx.frontends.tensor_language.operations.scalars import (
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    MEANINGS,
+    NUMBER,
+    REAL,
+    Cast,
+)
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component
 from tlx.frontends.tensor_language.syntax.nodes import Name, Slice
-from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, GroupType, MemrefType, Type
+from tlx.frontends.tensor_language.types import (
+    INDEX,
+    Extent,
+    GroupType,
+)
+
+# By the kinds of operands: their description, and the types that two operands or one must not have.
+_SCALARS_OR_MATRICES: Final = {
+    NUMBER: ("A number or a cooperative matrix.", "are bool", "bool"),
+    REAL: ("A real number or a cooperative matrix of them.", "are bool or complex", "bool or complex"),
+    INTEGER: ("An integer or a cooperative matrix of them.", "are not integers", "no integer"),
+    BITS: ("An integer, a bool, or a cooperative matrix of integers.", "are neither integers nor bool", "neither"),
+    FLOAT: ("A floating number or a cooperative matrix of them.", "are not floating", "not floating"),
+    COMPLEX: ("A complex number or a cooperative matrix of them.", "are not complex", "not complex"),
+}
+_NUMBERS: Final = {
+    NUMBER: ("A number.", "are not numbers"),
+    REAL: ("A real number.", "are not real numbers"),
+}
+_FLOATING: Final = "A floating number: f32, f64, or f16 and bf16, which are computed in f32"
+_ARGUMENTS: Final = {
+    FLOAT: (f"{_FLOATING}.", "not floating"),
+    FLOAT | COMPLEX: (f"{_FLOATING}; or a complex one.", "neither floating nor complex"),
+}
+_DIVISIONS: Final = ("div", "rem")
+_RIGHT: Final = {
+    **dict.fromkeys(_DIVISIONS, "The divisor, as lhs."),
+    **dict.fromkeys(("shl", "shr"), "By how many bits, modulo the width, as lhs."),
+}
+
+
+def _of_two(name: str) -> str:
+    operands, refused, _ = _SCALARS_OR_MATRICES[MEANINGS[name].kinds]
+    divisor = ", or the divisor is the integer constant 0"
+    return _pair(name, operands, f"{refused}{divisor}" if name in _DIVISIONS else f"or {refused}")
+
+
+def _compared(name: str) -> str:
+    operands, refused = _NUMBERS[MEANINGS[name].kinds]
+    return _pair(name, operands, f"or {refused}")
+
+
+def _pair(name: str, operands: str, refused: str) -> str:
+    right = f"{_RIGHT.get(name, 'As lhs.')} Either may be a Python number, which takes the type of the other."
+    return document(MEANINGS[name].text, {"lhs": operands, "rhs": right}, f"The types differ, {refused}.")
+
+
+def _of_one(name: str) -> str:
+    operand, _, refused = _SCALARS_OR_MATRICES[MEANINGS[name].kinds]
+    return document(MEANINGS[name].text, {"operand": operand}, f"The operand is {refused}.")
+
+
+def _function(name: str) -> str:
+    operand, refused = _ARGUMENTS[MEANINGS[name].kinds]
+    return document(MEANINGS[name].text, {"operand": operand}, f"The operand is {refused}.")
+
+
+class Arithmetic(Core):
+    """Operations on scalars and on cooperative matrices. One of two operands may be a Python number."""
+
+    def _unary(self, name: str, operand: Value) -> Value:
+        return self._write_named(name, operand=self._name(operand))
+
+    def _binary(self, name: str, lhs: Operand, rhs: Operand) -> Value:
+        """Write an operation on two operands of one type; a Python number takes the type of the other operand."""
+        type_ = self._common_type((lhs, rhs))
+        if type_ is None:
+            raise UsageError(f"{name} of two numbers: compute it in Python, or make one a constant()", self.here())
+        left, right = self._given(lhs, type_), self._given(rhs, type_)
+        if left.type != right.type or scalar_of(type_) is None:
+            raise UsageError(f"{name} needs operands of one type, got {left!r} and {right!r}: cast() one", self.here())
+        return self._write_named(name, lhs=self._name(left), rhs=self._name(right))
+
+    add = method(_binary, "add", _of_two)
+    sub = method(_binary, "sub", _of_two)
+    mul = method(_binary, "mul", _of_two)
+    div = method(_binary, "div", _of_two)
+    rem = method(_binary, "rem", _of_two)
+    max = method(_binary, "max", _of_two)
+    min = method(_binary, "min", _of_two)
+    shl = method(_binary, "shl", _of_two)
+    shr = method(_binary, "shr", _of_two)
+    and_ = method(_binary, "and", _of_two)
+    or_ = method(_binary, "or", _of_two)
+    xor = method(_binary, "xor", _of_two)
+    pow = method(_binary, "pow", _of_two)
+    sqrt = method(_unary, "sqrt", _of_one)
+    tanh = method(_unary, "tanh", _of_one)
+    abs = method(_unary, "abs", _of_one)
+    neg = method(_unary, "neg", _of_one)
+    not_ = method(_unary, "not", _of_one)
+    conj = method(_unary, "conj", _of_one)
+    im = method(_unary, "im", _of_one)
+    re = method(_unary, "re", _of_one)
+    equal = method(_binary, "equal", _compared)
+    not_equal = method(_binary, "not_equal", _compared)
+    greater_than = method(_binary, "greater_than", _compared)
+    greater_than_equal = method(_binary, "greater_than_equal", _compared)
+    less_than = method(_binary, "less_than", _compared)
+    less_than_equal = method(_binary, "less_than_equal", _compared)
+    cos = method(_unary, "cos", _function)
+    sin = method(_unary, "sin", _function)
+    exp = method(_unary, "exp", _function)
+    exp2 = method(_unary, "exp2", _function)
+    log = method(_unary, "log", _function)
+    log2 = method(_unary, "log2", _function)
+    native_cos = method(_unary, "native_cos", _function)
+    native_sin = method(_unary, "native_sin", _function)
+    native_exp = method(_unary, "native_exp", _function)
+    native_exp2 = method(_unary, "native_exp2", _function)
+    native_log = method(_unary, "native_log", _function)
+    native_log2 = method(_unary, "native_log2", _function)
+
+    def cast(self, operand: Value, type_: TypeLike) -> Value:
+        """`cast`: the value in another type. Floats are rounded to nearest; to integers they are cut off and saturate.
+
+        Args:
+            operand: A number or a cooperative matrix.
+            type_: The type of the result; for a matrix of the same shape and use, where matrix_acc may become any use.
+
+        Raises:
+            TlxError: Either type is bool, complex becomes real, or the shapes differ.
+        """
+        return self._write_one(Cast(operand=self._name(operand)), self._type(type_))
+
 
 Index = int | Value
 SubviewPart = Index | tuple[Index, Index] | slice
-"""A mode of a subview: an index, (offset, size), or `slice(None)` for all of the mode."""
+"""A mode of a subview: an index, (offset, size), or `slice(None)` for the whole mode."""
 
 
 _BUILTINS: Final = {
@@ -42,36 +180,36 @@ _BUILTINS: Final = {
 
 def _dimensional(name: str) -> str:
     is_spmd = OPERATIONS[name].region == "spmd"
-    refused = "It stands in a collective region." if is_spmd else "There is no such dimension."
+    refused = "It is in a collective region." if is_spmd else "There is no such dimension."
     return document(_BUILTINS[name], {"component": "The dimension."}, refused)
 
 
 _UPDATED: Final = {
     "value": "A number of the element type, a value or a Python number.",
     "target": "A memref.",
-    "indices": "An index each mode: values of type index, or Python integers.",
-    "scope": "Who else may see the access; all are one here, as there is one memory.",
-    "semantics": "What other accesses it orders.",
+    "indices": "An index for each mode: values of type index, or Python integers.",
+    "scope": "Who else can see the access; all scopes are the same on a CPU.",
+    "semantics": "The memory order.",
 }
 _JOINED: Final = {"atomic_add": "sum", "atomic_max": "larger", "atomic_min": "smaller"}
 
 
 def _updated(name: str) -> str:
-    text = f"an entry of a memref becomes the {_JOINED[name]} of it and the value, atomically; gives what it was."
+    text = f"an entry of a memref becomes the {_JOINED[name]} of it and the value, atomically; gives the old value."
     order = "" if name == "atomic_add" else "; complex numbers have no order"
-    refused = f"The value is not of the element type, or there is not one index each mode{order}."
+    refused = f"The value is not of the element type, or there is not one index for each mode{order}."
     return document(text, _UPDATED, refused)
 
 
 class Mixed(Core):
-    """Mixed instructions. Numbers given as indices become constants of type `index`."""
+    """Instructions of both kinds of regions. Python numbers given as indices become constants of type `index`."""
 
     def _of_a_dimension(self, name: str, component: Component) -> Value:
         return self._write_builtin(name, component)
 
     def _write_builtin(self, name: str, component: Component | None = None) -> Value:
         builtin = Builtin(**OPERATIONS[name].spellings[name], component=component)
-        return self._write_one(builtin, type_of_builtin(builtin.name))
+        return self._write_one(builtin)
 
     group_id = method(_of_a_dimension, "group_id", _dimensional)
     num_groups = method(_of_a_dimension, "num_groups", _dimensional)
@@ -86,7 +224,7 @@ class Mixed(Core):
         """`subgroup_linear_id`: the number of the subgroup in its work-group, in one dimension; of type i32.
 
         Raises:
-            TlxError: It stands in a collective region.
+            TlxError: It is in a collective region.
         """
         return self._write_builtin("subgroup_linear_id")
 
@@ -94,7 +232,7 @@ class Mixed(Core):
         """`subgroup_local_id`: the number of the work-item in its subgroup; of type i32.
 
         Raises:
-            TlxError: It stands in a collective region.
+            TlxError: It is in a collective region.
         """
         return self._write_builtin("subgroup_local_id")
 
@@ -110,7 +248,7 @@ class Mixed(Core):
         element = self._memref(target, "the target").element
         stored, places = self._operand(value, element), self._operands(indices, INDEX)
         return self._write_named(
-            name, element, scope=scope, semantics=semantics, value=stored, target=self._name(target), indices=places
+            name, scope=scope, semantics=semantics, value=stored, target=self._name(target), indices=places
         )
 
     atomic_add = method(_update, "atomic_add", _updated)
@@ -118,7 +256,7 @@ class Mixed(Core):
     atomic_min = method(_update, "atomic_min", _updated)
 
     def associated(self, operand: Value) -> Value:
-        """`associated`: whether the address of a memref or group is not null; gives a `bool`.
+        """`associated`: whether the address of a memref or group is not null; a `bool`.
 
         Args:
             operand: A memref or a group.
@@ -126,18 +264,18 @@ class Mixed(Core):
         Raises:
             TlxError: The operand is neither.
         """
-        return self._write_one(Associated(operand=self._name(operand)), BOOL)
+        return self._write_one(Associated(operand=self._name(operand)))
 
     def barrier(self, *, fence_global: bool = False, fence_local: bool = False) -> None:
-        """`barrier`: all work-items of the work-group get here before any goes on.
+        """`barrier`: no work-item of the work-group continues before all have reached it.
 
         Args:
-            fence_global: Whether what was written to global memory before is seen behind it.
-            fence_local: The same of local memory.
+            fence_global: Whether earlier writes to global memory are visible after it.
+            fence_local: The same for local memory.
 
         Raises:
-            TlxError: Not all work-items meet it: it stands in `foreach`, or where a value decides that differs
-                between them.
+            TlxError: Not all work-items reach it: it is in `foreach`, or under a condition that differs between
+                them.
         """
         self._write(Barrier(fence_global=fence_global, fence_local=fence_local))
 
@@ -146,13 +284,13 @@ class Mixed(Core):
 
         Args:
             source: A memref or a group.
-            indices: An index each mode, one for a group: values of type index, or Python integers.
+            indices: An index for each mode, one for a group: values of type index, or Python integers.
 
         Raises:
             TlxError: There are more or fewer indices.
         """
-        type_ = self._loaded(source)
-        return self._write_one(Load(source=self._name(source), indices=self._operands(indices, INDEX)), type_)
+        self._check_source(source)
+        return self._write_one(Load(source=self._name(source), indices=self._operands(indices, INDEX)))
 
     def atomic_load(
         self, source: Value, *indices: Operand, scope: Scope = "work_group", semantics: Semantics = "relaxed"
@@ -161,17 +299,17 @@ class Mixed(Core):
 
         Args:
             source: A memref.
-            indices: An index each mode: values of type index, or Python integers.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders: neither release nor acquire_release.
+            indices: An index for each mode: values of type index, or Python integers.
+            scope: Who else can see the access; all scopes are the same on a CPU.
+            semantics: The memory order: neither release nor acquire_release.
 
         Raises:
-            TlxError: There are more or fewer indices, or the order is not one of a load.
+            TlxError: There are more or fewer indices, or the memory order is not one of a load.
         """
-        type_ = self._loaded(source)
+        self._check_source(source)
         names = self._operands(indices, INDEX)
         load = AtomicLoad(scope=scope, semantics=semantics, source=self._name(source), indices=names)
-        return self._write_one(load, type_)
+        return self._write_one(load)
 
     def store(self, value: Operand, target: Value, *indices: Operand) -> None:
         """`store`: changes an entry of a memref.
@@ -179,10 +317,10 @@ class Mixed(Core):
         Args:
             value: A number of the element type, a value or a Python number.
             target: A memref.
-            indices: An index each mode: values of type index, or Python integers.
+            indices: An index for each mode: values of type index, or Python integers.
 
         Raises:
-            TlxError: The value is not of the element type, or there is not one index each mode.
+            TlxError: The value is not of the element type, or there is not one index for each mode.
         """
         name = self._operand(value, self._memref(target, "the target").element)
         self._write(Store(value=name, target=self._name(target), indices=self._operands(indices, INDEX)))
@@ -200,13 +338,13 @@ class Mixed(Core):
         Args:
             value: A number of the element type, a value or a Python number.
             target: A memref.
-            indices: An index each mode: values of type index, or Python integers.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders: neither acquire nor acquire_release.
+            indices: An index for each mode: values of type index, or Python integers.
+            scope: Who else can see the access; all scopes are the same on a CPU.
+            semantics: The memory order: neither acquire nor acquire_release.
 
         Raises:
-            TlxError: The value is not of the element type, or there is not one index each mode, or the order is not
-                one of a store.
+            TlxError: The value is not of the element type, or there is not one index for each mode, or the memory
+                order is not one of a store.
         """
         name = self._operand(value, self._memref(target, "the target").element)
         places = self._operands(indices, INDEX)
@@ -223,42 +361,39 @@ class Mixed(Core):
         Raises:
             TlxError: There is no such mode.
         """
-        return self._write_one(Size(operand=self._name(operand), mode=mode), INDEX)
+        return self._write_one(Size(operand=self._name(operand), mode=mode))
 
     def expand(self, operand: Value, mode: int, shape: Sequence[Index]) -> Value:
-        """`expand`: a view of a memref with one mode seen as several.
+        """`expand`: a view of a memref with one mode split into several.
 
         Args:
             operand: A memref.
             mode: The mode, counted from 0.
-            shape: The extents of two modes or more in place of it, whose product is its own: integers, or values of
-                type index.
+            shape: The extents of the two or more modes that replace it; their product is its extent.
+                Integers, or values of type index.
 
         Raises:
-            TlxError: There is no such mode, or the product is another.
+            TlxError: There is no such mode, or the product is wrong.
         """
-        type_ = self._with_mode(operand, mode)
+        self._check_mode(operand, mode)
         parts = tuple(self._extent(extent) for extent in shape)
-        expand = Expand(operand=self._name(operand), mode=mode, shape=parts)
-        return self._write_one(expand, expanded_type(type_, mode, parts))
+        return self._write_one(Expand(operand=self._name(operand), mode=mode, shape=parts))
 
     def fuse(self, operand: Value, first: int, last: int) -> Value:
-        """`fuse`: a view of a memref with several modes seen as one.
+        """`fuse`: a view of a memref with several modes merged into one.
 
         Args:
             operand: A memref.
             first: The first of the modes, counted from 0.
-            last: The last of them; each must lie packed behind the one before.
+            last: The last of them; each must be packed with respect to the one before.
 
         Raises:
-            TlxError: There are no such modes, or they do not lie packed.
+            TlxError: There are no such modes, or they are not packed.
         """
-        type_ = self._with_mode(operand, last)
+        self._check_mode(operand, last)
         if not 0 <= first < last:
             raise UsageError(f"expected modes first < last, got {first} and {last}", self.here())
-        return self._write_one(
-            Fuse(operand=self._name(operand), first=first, last=last), fused_type(type_, first, last)
-        )
+        return self._write_one(Fuse(operand=self._name(operand), first=first, last=last))
 
     def subview(self, operand: Value, *parts: SubviewPart) -> Value:
         """`subview`: a view of a part of a memref.
@@ -269,26 +404,23 @@ class Mixed(Core):
                 `slice(None)` for all of it.
 
         Raises:
-            TlxError: There is not one part each mode, or an offset or a size is negative.
+            TlxError: There is not one part for each mode, or an offset or a size is negative.
         """
         type_ = self._memref(operand, "the operand")
         if len(parts) != type_.order:
             message = f"subview of {operand!r}: expected a slice each mode, {type_.order}, got {len(parts)}"
             raise UsageError(message, self.here())
         slices = tuple(self._slice(operand, type_.shape[mode], mode, part) for mode, part in enumerate(parts))
-        return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced_type(type_, slices))
+        return self._write_one(Subview(operand=self._name(operand), slices=slices))
 
-    def _loaded(self, source: Value) -> Type:
-        type_ = self._checked(source).type
-        if isinstance(type_, GroupType):
-            return type_.memref
-        return self._memref(source, "what is loaded from").element
+    def _check_source(self, source: Value) -> None:
+        if not isinstance(self._checked(source).type, GroupType):
+            self._memref(source, "what is loaded from")
 
-    def _with_mode(self, operand: Value, mode: int) -> MemrefType:
+    def _check_mode(self, operand: Value, mode: int) -> None:
         type_ = self._memref(operand, "the operand")
         if not 0 <= mode < type_.order:
             raise UsageError(f"{operand!r} has {type_.order} modes, counted from 0; got mode {mode}", self.here())
-        return type_
 
     def _extent(self, extent: Index) -> int | Name:
         return extent if isinstance(extent, int) else self._name(extent)

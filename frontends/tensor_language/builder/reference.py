@@ -1,6 +1,6 @@
 """The reference page of the builder: `python -m tlx.frontends.tensor_language.builder.reference FILE` writes it.
 
-What a method does, takes and refuses stands in its docstring, the words it takes in its annotations.
+The page is generated from the docstrings of the methods, and legal words from their annotations.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from textwrap import fill
 from typing import Any, Final, get_type_hints
 
 from tlx.frontends.tensor_language.builder import kernel
-from tlx.frontends.tensor_language.builder.arithmetic import Arithmetic
 from tlx.frontends.tensor_language.builder.collective import Collective, Tile
 from tlx.frontends.tensor_language.builder.control import Control, Loop, Results
 from tlx.frontends.tensor_language.builder.core import Core
 from tlx.frontends.tensor_language.builder.kernel import Kernel
-from tlx.frontends.tensor_language.builder.mixed import Mixed
+from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Mixed
 from tlx.frontends.tensor_language.builder.spmd import Entry, Spmd
 from tlx.frontends.tensor_language.syntax.annotations import literal_words
 
@@ -74,7 +73,7 @@ def page() -> str:
 
 
 def methods(class_: type[Any]) -> Iterator[str]:
-    """The instructions that a class has methods for, in its order."""
+    """The instruction methods of a class, in order."""
     instructions = kernel.instruction_methods()
     return (name for name in vars(class_) if name in instructions)
 
@@ -116,7 +115,7 @@ def _listed(legal: tuple[str, ...]) -> str:
 
 
 def _sections(doc: str) -> tuple[str, dict[str, list[tuple[str, str]]]]:
-    """What stands before the sections of a docstring, and the entries of each section."""
+    """The text before the sections of a docstring, and the entries of each section."""
     text, *rest = re.split(r"^(Args|Attributes|Raises):\n", doc, flags=re.MULTILINE)
     found: dict[str, list[tuple[str, str]]] = {}
     for title, body in zip(rest[::2], rest[1::2], strict=True):

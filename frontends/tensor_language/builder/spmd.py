@@ -1,4 +1,4 @@
-"""Methods that write the instructions that the work-items of a subgroup run side by side."""
+"""Methods for SPMD instructions, which the work-items of a subgroup run in lockstep."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import ClassVar, Final
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.builder.control import Results
 from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
-from tlx.frontends.tensor_language.builder.types import TypeLike
-from tlx.frontends.tensor_language.builder.values import Operand, Value
+from tlx.frontends.tensor_language.builder.values import Operand, TypeLike, Value
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics, Transpose
-from tlx.frontends.tensor_language.operations.matrices import (
+from tlx.frontends.tensor_language.operations.subgroups import (
     Checked,
     CooperativeMatrixApply,
     CooperativeMatrixConstruct,
@@ -26,8 +25,8 @@ from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixScale,
     CooperativeMatrixStore,
     ReduceMode,
+    SubgroupBroadcast,
 )
-from tlx.frontends.tensor_language.operations.subgroups import SubgroupBroadcast
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType
 
@@ -49,7 +48,7 @@ class Entry(Results):
     value: Value
 
 
-_COLLECTIVE: Final = "or it stands in a collective region"
+_COLLECTIVE: Final = "or it is in a collective region"
 _OF_ALL: Final = {"add": "sum", "max": "largest", "min": "smallest"}
 _OF_TWO: Final = {"add": "sums", "max": "larger", "min": "smaller"}
 _WORK_ITEMS: Final = {
@@ -83,10 +82,10 @@ _ENTRIES_UPDATED: Final = {
     "target": "A memref of order 2.",
     "x": "The row of the memref where the part begins, of type index; the same for the whole subgroup.",
     "y": "The column, as x.",
-    "transpose": "Whether the matrix lies as it is ('n') or transposed ('t') in the memref.",
-    "checked": "Whether rows, columns or both beyond the memref are left out; without it all must lie inside.",
-    "scope": "Who else may see the access; all are one here, as there is one memory.",
-    "semantics": "What other accesses it orders.",
+    "transpose": "Whether the matrix is transposed in the memref ('t') or not ('n').",
+    "checked": "Whether rows, columns or both are bounds-checked; without it all must be in bounds.",
+    "scope": "Who else can see the access; all scopes are the same on a CPU.",
+    "semantics": "The memory order.",
 }
 
 
@@ -103,10 +102,11 @@ class Spmd(Core):
     """SPMD instructions."""
 
     def _subgroup(self, name: str, value: Value) -> Value:
-        return self._write_named(name, value.type, value=self._name(value))
+        return self._write_named(name, value=self._name(value))
 
     def _reduce(self, name: str, mode: ReduceMode, matrix: Value) -> Value:
-        return self._write_named(name, self._matrix(matrix).reduced(mode), mode=mode, matrix=self._name(matrix))
+        self._matrix(matrix)
+        return self._write_named(name, mode=mode, matrix=self._name(matrix))
 
     def _update_entries(
         self,
@@ -122,8 +122,9 @@ class Spmd(Core):
         semantics: Semantics = "relaxed",
     ) -> Value:
         first, second = self._place_of(x, y)
+        self._matrix(matrix)
         return self._write_named(
-            name, self._matrix(matrix), matrix=self._name(matrix), target=self._name(target), x=first, y=second,
+            name, matrix=self._name(matrix), target=self._name(target), x=first, y=second,
             transpose=transpose, checked=checked, scope=scope, semantics=semantics,
         )  # fmt: skip
 
@@ -151,15 +152,14 @@ class Spmd(Core):
             lane: The work-item's number in the subgroup, an i32; the same for all of them.
 
         Raises:
-            TlxError: The lane differs between work-items or is none of the subgroup, or it stands in a collective
+            TlxError: The lane differs between work-items or is not in the subgroup, or it is in a collective
                 region.
         """
-        broadcast = SubgroupBroadcast(value=self._name(value), lane=self._operand(lane, I32))
-        return self._write_one(broadcast, value.type)
+        return self._write_one(SubgroupBroadcast(value=self._name(value), lane=self._operand(lane, I32)))
 
     @contextmanager
     def cooperative_matrix_apply(self, matrix: Value) -> Generator[Entry]:
-        """`cooperative_matrix_apply`: the block yields what becomes of an entry.
+        """`cooperative_matrix_apply`: the block yields the new value of an entry.
 
         with k.cooperative_matrix_apply(c) as entry:
             k.yield_(k.exp(entry.value))
@@ -169,7 +169,7 @@ class Spmd(Core):
             matrix: A cooperative matrix; the result has its type.
 
         Raises:
-            TlxError: The block does not yield one number of the component type, or it stands in a collective
+            TlxError: The block does not yield one number of the component type, or it is in a collective
                 region.
         """
         span = self.here()
@@ -201,21 +201,21 @@ class Spmd(Core):
     ) -> Value:
         """`cooperative_matrix_load`, or `cooperative_matrix_atomic_load`: a part of a memref as a matrix.
 
-        0 beyond its bounds.
+        Entries out of checked bounds are 0.
 
         Args:
             type_: Type of the matrix, M x N, with the memref's element type.
             source: A memref of order 2.
             x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
             y: The column, as x.
-            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
-            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
-            atomic: Whether each entry is accessed atomically; only then there are scope and semantics.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders: neither release nor acquire_release.
+            transpose: Whether the matrix is transposed in the memref ('t') or not ('n').
+            checked: Whether rows, columns or both are bounds-checked; without it all must be in bounds.
+            atomic: Whether each entry is accessed atomically; scope and semantics require it.
+            scope: Who else can see the access; all scopes are the same on a CPU.
+            semantics: The memory order: neither release nor acquire_release.
 
         Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+            TlxError: Types or orders do not fit, a position differs between work-items, or it is in a
                 collective region.
         """
         place = self._place_of(x, y)
@@ -251,14 +251,14 @@ class Spmd(Core):
             target: A memref of order 2.
             x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
             y: The column, as x.
-            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
-            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
-            atomic: Whether each entry is accessed atomically; only then there are scope and semantics.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders: neither acquire nor acquire_release.
+            transpose: Whether the matrix is transposed in the memref ('t') or not ('n').
+            checked: Whether rows, columns or both are bounds-checked; without it all must be in bounds.
+            atomic: Whether each entry is accessed atomically; scope and semantics require it.
+            scope: Who else can see the access; all scopes are the same on a CPU.
+            semantics: The memory order: neither acquire nor acquire_release.
 
         Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+            TlxError: Types or orders do not fit, a position differs between work-items, or it is in a
                 collective region.
         """
         place = self._place_of(x, y)
@@ -284,7 +284,7 @@ class Spmd(Core):
             type_: Type of the matrix.
 
         Raises:
-            TlxError: The types do not fit, the value differs between work-items, or it stands in a collective
+            TlxError: The types do not fit, the value differs between work-items, or it is in a collective
                 region.
         """
         matrix = self._type(type_)
@@ -296,28 +296,29 @@ class Spmd(Core):
 
         Args:
             matrix: A cooperative matrix.
-            index: Number of the component, from 0, below as many as a work-item holds.
+            index: Number of the component, from 0, less than the number of components that a work-item holds.
 
         Raises:
-            TlxError: There is no such component, or it stands in a collective region.
+            TlxError: There is no such component, or it is in a collective region.
         """
         extract = CooperativeMatrixExtract(matrix=self._name(matrix), index=index)
-        return self._write_one(extract, self._matrix(matrix).component)
+        self._matrix(matrix)
+        return self._write_one(extract)
 
     def cooperative_matrix_insert(self, value: Operand, matrix: Value, index: int) -> Value:
-        """`cooperative_matrix_insert`: the matrix with another component in the work-item's part.
+        """`cooperative_matrix_insert`: the matrix with one component of the work-item's part replaced.
 
         Args:
             value: A number of the component type, a value or a Python number.
             matrix: A cooperative matrix.
-            index: Number of the component, from 0, below as many as a work-item holds.
+            index: Number of the component, from 0, less than the number of components that a work-item holds.
 
         Raises:
-            TlxError: There is no such component, the types do not fit, or it stands in a collective region.
+            TlxError: There is no such component, the types do not fit, or it is in a collective region.
         """
         type_ = self._matrix(matrix)
         name = self._operand(value, type_.component)
-        return self._write_one(CooperativeMatrixInsert(value=name, matrix=self._name(matrix), index=index), type_)
+        return self._write_one(CooperativeMatrixInsert(value=name, matrix=self._name(matrix), index=index))
 
     def cooperative_matrix_mul_add(self, a: Value, b: Value, c: Value, type_: TypeLike | None = None) -> Value:
         """`cooperative_matrix_mul_add`: A B + C, an M x N matrix.
@@ -329,7 +330,7 @@ class Spmd(Core):
             type_: Type of the result, of use matrix_acc; C's by default.
 
         Raises:
-            TlxError: A use, a shape or a type does not fit, or it stands in a collective region.
+            TlxError: A use, a shape or a type does not fit, or it is in a collective region.
         """
         product = CooperativeMatrixMulAdd(a=self._name(a), b=self._name(b), c=self._name(c))
         return self._write_one(product, self._matrix(c) if type_ is None else self._type(type_))
@@ -340,7 +341,7 @@ class Spmd(Core):
         """`cooperative_matrix_prefetch`: brings a part of a memref into a cache.
 
         Args:
-            level: The cache, 0 being the one next to the processor.
+            level: The cache level; 0 is the one closest to the processor.
             source: A memref of order 2.
             x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
             y: The column, as x.
@@ -348,7 +349,7 @@ class Spmd(Core):
             columns: Columns of the part, at least 1.
 
         Raises:
-            TlxError: A number is too small, a position differs between work-items, or it stands in a collective
+            TlxError: A number is too small, a position differs between work-items, or it is in a collective
                 region.
         """
         first, second = self._place_of(x, y)
@@ -363,11 +364,11 @@ class Spmd(Core):
             matrix: A cooperative matrix.
 
         Raises:
-            TlxError: The types do not fit, or it stands in a collective region.
+            TlxError: The types do not fit, or it is in a collective region.
         """
         type_ = self._matrix(matrix)
         name = self._operand(scalar, type_.component)
-        return self._write_one(CooperativeMatrixScale(scalar=name, matrix=self._name(matrix)), type_)
+        return self._write_one(CooperativeMatrixScale(scalar=name, matrix=self._name(matrix)))
 
     def _place_of(self, x: Operand, y: Operand) -> tuple[Name, Name]:
         return self._operand(x, INDEX), self._operand(y, INDEX)

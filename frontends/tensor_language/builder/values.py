@@ -1,7 +1,7 @@
-"""Values of a kernel written in Python, with Python's operators, and places in the program that writes it.
+"""Values, types and attributes of a kernel written in Python, and the source location of each call.
 
 c = a * 2.0 + b           mul, add; the number is a constant of the other operand's type
-A[i, j]                   load, of a memref or a group
+A[i, j]                   load, from a memref or a group
 A[i, j] = c               store
 a < b                     less_than; gives a `bool` of the kernel, for `if_`
 """
@@ -10,26 +10,161 @@ from __future__ import annotations
 
 import inspect
 import linecache
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, cast
 
 from tlx.diagnostics import Source, Span, UsageError
+from tlx.frontends.tensor_language.check.context import type_problem
+from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.operations.control import Yield
-from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
-from tlx.frontends.tensor_language.types import Type
+from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, field_problem
+from tlx.frontends.tensor_language.syntax.nodes import (
+    ATTRIBUTE_NAMES,
+    Attribute,
+    Dictionary,
+    Instruction,
+    Name,
+    NamedAttribute,
+    Parameter,
+    Region,
+    TypeRef,
+    is_printable,
+)
+from tlx.frontends.tensor_language.translation import parse
+from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type, number_of_kind
+
+if TYPE_CHECKING:
+    from tlx.frontends.tensor_language.syntax.nodes import Function
+
+TypeLike = str | Type
+
+
+def type_of(spelled: TypeLike, span: Span | None) -> Type:
+    """A type, or the type that a string denotes.
+
+    Raises:
+        UsageError: The string denotes no type.
+    """
+    parameter = parameter_of(spelled, span)
+    if parameter.attributes.entries:
+        raise UsageError(f"'{spelled}' is a type with attributes, which only parameters have", span)
+    return parameter.type.type
+
+
+def parameter_of(given: TypeLike, span: Span | None) -> Parameter:
+    """The type and the attributes of a parameter %x, from a type or from a text such as `memref<f32x?> {alignment=64}`.
+
+    Raises:
+        UsageError: The string denotes no type, or the type is invalid.
+    """
+    if isinstance(given, str):
+        found = _parsed(given)
+        if isinstance(found, str):
+            raise UsageError(f"'{given}' is no type: {found}", span)
+        return Parameter(
+            name=found.name, type=TypeRef(found.type.type, span), attributes=_moved(found.attributes, span)
+        )
+    malformed = field_problem(given) or type_problem(given)
+    if malformed:
+        raise UsageError(f"{given!r} is no type: {malformed}", span)
+    return Parameter(name=Name("x", span), type=TypeRef(given, span))
+
+
+def _moved(dictionary: Dictionary, span: Span | None) -> Dictionary:
+    """Attributes read from a string, with spans in the Python program."""
+
+    def at(attribute: Attribute) -> Attribute:
+        value = attribute.value
+        if isinstance(value, Dictionary):
+            return Attribute(_moved(value, span), span)
+        return Attribute(tuple(map(at, value)) if isinstance(value, tuple) else value, span)
+
+    return Dictionary(tuple(NamedAttribute(e.name, e.quoted, at(e.value), span) for e in dictionary.entries), span)
+
+
+@lru_cache(maxsize=256)
+def _parsed(spelled: str) -> Parameter | str:
+    """The parameter type that a string denotes, or an error message."""
+    try:
+        program = parse(f"func @f(%x: {spelled}\n) {{ }}")
+    except ProgramError as error:
+        return error.message
+    functions: list[Function] = program.functions
+    if len(functions) != 1 or len(functions[0].parameters) != 1:
+        return "more follows the type"
+    return functions[0].parameters[0]
+
+
+def scalar_of(type_: Type) -> ScalarType | None:
+    """The type of a scalar, or of the components of a cooperative matrix; None for memory."""
+    if isinstance(type_, CoopMatrixType):
+        return type_.component
+    return type_ if isinstance(type_, ScalarType) else None
+
+
+def number_of(value: object, type_: Type, span: Span | None) -> bool | int | float | complex:
+    """A Python number as a constant of a type.
+
+    Raises:
+        UsageError: It is no number, or no value of the type.
+    """
+    scalar = scalar_of(type_)
+    if scalar is None:
+        raise UsageError(f"expected a value of type {type_}, got the number {value!r}", span)
+    try:
+        return number_of_kind(value, scalar)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{value!r} is no constant of type {type_}", span) from None
+
+
+def dictionary_of(attributes: Mapping[str, Any], span: Span | None) -> Dictionary:
+    """A dictionary of attributes, from Python values.
+
+    Raises:
+        UsageError: A name or a value has the wrong kind.
+    """
+    entries = [
+        NamedAttribute(_text(n, "the name of an attribute", span), n not in ATTRIBUTE_NAMES, _attribute(v, span), span)
+        for n, v in attributes.items()
+    ]
+    return Dictionary(tuple(entries), span)
+
+
+def _text(text: object, what: str, span: Span | None) -> str:
+    """A string that the language can represent."""
+    if not isinstance(text, str) or not is_printable(text):
+        raise UsageError(f"{what} is a string of printable ASCII characters without '\"', not {text!a}", span)
+    return text
+
+
+def _attribute(value: Any, span: Span | None) -> Attribute:
+    if isinstance(value, str):
+        return Attribute(_text(value, "an attribute's string", span), span)
+    if isinstance(value, Mapping):
+        return Attribute(dictionary_of(cast("Mapping[str, Any]", value), span), span)
+    if isinstance(value, Sequence):
+        return Attribute(tuple(_attribute(item, span) for item in cast("Sequence[Any]", value)), span)
+    with suppress(AnnotationMismatch):
+        return Attribute(coerce(value, bool | int), span)
+    raise UsageError(
+        f"an attribute is a truth value, an integer, a string, a list or a dictionary, not {value!r}", span
+    )
+
 
 _PACKAGE: Final = "tlx.frontends.tensor_language"
 
 
 def place_of_call(sources: dict[str, Source] | None = None) -> Span | None:
-    """The place in the Python program that calls the builder; None where its text cannot be had.
+    """The place in the Python program that calls the builder; None if its source is not available.
 
     Args:
-        sources: The files that were seen before, so that places in one file are of one source.
+        sources: Files that were seen before, so that spans in one file share a source.
     """
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).startswith((_PACKAGE, "contextlib")):
@@ -54,19 +189,19 @@ def _place(frame: FrameType, sources: dict[str, Source]) -> Span | None:
 
 
 def _shown(path: str) -> str:
-    """A path as a user names it: relative where it lies below the working directory."""
+    """A path as a user names it: relative if it is below the working directory."""
     with suppress(ValueError, OSError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
 
 
 class Value:
-    """A parameter of a kernel, or what an instruction gives.
+    """A parameter of a kernel, or the result of an instruction.
 
     Attributes:
-        name: What the language calls it.
+        name: Its name in the language.
         type: Its type.
-        origin: The instruction that gives it; None for parameters, and for what regions begin with.
+        origin: The instruction that defines it; None for parameters and for variables of regions.
     """
 
     __slots__ = ("_frame", "_kernel", "name", "origin", "type")
@@ -202,10 +337,10 @@ class Value:
 
 
 class NoValue:
-    """What a `with` block gives that holds values and is none itself; using it as one tells which to take.
+    """The object of a `with` block, which contains values but is not one; using it as one raises an error with a hint.
 
     Attributes:
-        USE: Says so.
+        USE: The hint.
     """
 
     __slots__ = ()
@@ -229,9 +364,9 @@ class Frame:
 
     Attributes:
         region: The region.
-        constants: Constants made for Python numbers in it.
-        expected: Types that its yield gives, where they are known before it.
-        yielded_types: Types of what its yield gives, none before it.
+        constants: Constants in it that were written for Python numbers.
+        expected: Types that it must yield, if they are known in advance.
+        yielded_types: Types that it has yielded.
         is_open: Whether it is still being written.
     """
 
@@ -248,7 +383,7 @@ class Frame:
 
 
 Operand = Value | bool | int | float | complex
-"""A value, or a number that becomes a constant."""
+"""A value, or a Python number that becomes a constant."""
 
 
 def _listed(indices: Any) -> tuple[Any, ...]:

@@ -1,11 +1,11 @@
-"""Arguments of a compiled kernel: numpy arrays and numbers, checked and taken apart into its C parameters.
+"""Arguments of a compiled kernel: numpy arrays and numbers, checked and converted to C parameters.
 
     A: memref<f32x8x?>                 an array of shape (8, n)   ->  address, n, stride of mode 1 in elements
     B: group<memref<f32x?>x?>          a list of n vectors        ->  addresses, extents, n
     c: c32                             1+2j                       ->  two floats
 
-Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So each is compared with the
-parameter's type and attributes, and an error names both sides. Arrays are never copied.
+Machine code trusts its arguments; a wrong one would crash the process or give wrong results. So each is checked against
+the type and the attributes of the parameter. Arrays are never copied.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MOST_LAYOUTS: Final = 256
 
 @dataclass(slots=True)
 class BoundArgument:
-    """An argument as a kernel takes it.
+    """An argument, converted.
 
     Attributes:
-        values: What each C parameter of it is given, by role and mode.
-        keep: What must live as long as the call runs.
+        values: The value of each of its C parameters, by role and mode.
+        keep: Objects that must live until the call returns.
     """
 
     values: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
@@ -45,13 +45,13 @@ class BoundArgument:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPlace:
-    """Which argument of a call is looked at.
+    """The argument of a call that is checked.
 
     Attributes:
         position: Its position.
         parameter: The parameter.
         written: Whether the kernel changes its memory.
-        tested: Whether the kernel asks if it is null.
+        tested: Whether the kernel compares it with null.
         member: Position in a group, None where it is no member.
     """
 
@@ -62,14 +62,14 @@ class ArgumentPlace:
     member: int | None = None
 
     def error(self, expected: str, got: str) -> ArgumentError:
-        """The error that tells both sides."""
+        """An error with what was expected and what was given."""
         member = "" if self.member is None else f", member {self.member}"
         name = f"argument {self.position} ({self.parameter.name}: {self.parameter.type}){member}"
         return ArgumentError(f"{name}: expected {expected}, got {got}")
 
 
 def bind(place: ArgumentPlace, value: Any, offset: int = 0) -> BoundArgument:
-    """Check an argument and take it apart.
+    """Check an argument and convert it.
 
     Args:
         place: Which argument it is.
@@ -93,19 +93,19 @@ def bind(place: ArgumentPlace, value: Any, offset: int = 0) -> BoundArgument:
 
 
 class Binder:
-    """Takes the arguments for one parameter apart, one call after the other.
+    """Converts the arguments for one parameter.
 
-    Arrays of the same element type, shape and strides have the same extents, so those are worked out once; what may
-    differ between such arrays (whether they are aligned and can be written) is looked at in every call.
+    Arrays of the same element type, shape and strides have the same extents, which are cached; alignment and
+    writability, which may differ between such arrays, are checked in every call.
 
     Args:
         place: The parameter.
-        taken: What C parameters it becomes.
+        taken: Its C parameters.
 
     Attributes:
-        known: Extents and strides that the kernel is given, by `common_layout`.
-        flags: Flags that an array must have, beyond a known layout.
-        align: Bytes that its address must be a multiple of.
+        known: Cached extents and strides, by `common_layout`.
+        flags: Flags that an array must have in addition to a known layout.
+        align: Its alignment in bytes.
     """
 
     def __init__(self, place: ArgumentPlace, taken: Iterable[CParameter]) -> None:
@@ -117,15 +117,15 @@ class Binder:
         self._is_memref = isinstance(place.parameter.type.type, MemrefType)
 
     def look(self, value: Any, offset: int, taken: list[Any]) -> BoundArgument:
-        """Look at an argument closely, and append what the kernel takes of it: numbers and addresses.
+        """Check an argument in full, and append its values: numbers and addresses.
 
         Args:
             value: The argument.
             offset: For groups whose offset is `?`: elements added to each address.
-            taken: Where that goes.
+            taken: The list to which they are appended.
 
         Returns:
-            What must live as long as the call.
+            The converted argument, which must live until the call returns.
 
         Raises:
             ArgumentError: It does not fit.
@@ -141,7 +141,7 @@ class Binder:
 
 
 def common_layout(array: Array) -> Any:
-    """What arrays have in common that a kernel is given the same extents for."""
+    """The properties of an array that determine its extents and strides."""
     return array.dtype, array.shape, array.strides
 
 
@@ -152,7 +152,7 @@ def _alignment(place: ArgumentPlace) -> int:
 
 
 def describe(value: object) -> str:
-    """A value in the words of an error."""
+    """A value, as described in errors."""
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
         return f"{array.dtype} array of shape {array.shape}"
@@ -212,7 +212,7 @@ def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
 
 
 def _memref(place: ArgumentPlace, type_: MemrefType, value: Any, offset: int) -> tuple[int, _Extents]:
-    """Address and extents of an array; the kernel is going to look `offset` elements further."""
+    """Address and extents of an array; the kernel accesses it `offset` elements further."""
     if value is None:
         return _null(place, type_)
     array = _checked_array(place, type_, value)
@@ -251,7 +251,7 @@ def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array
 
 
 def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]:
-    """The stride of each mode in elements; that of a mode with at most one index is free, and what the type wants."""
+    """The stride of each mode in elements; for a mode with at most one index that of the type."""
     found: list[int] = []
     packed = 1
     for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
@@ -279,7 +279,7 @@ def _advice(array: Array) -> str:
 
 
 def _check_attributes(place: ArgumentPlace, array: Array, strides: list[int]) -> None:
-    """What the parameter's attributes promise."""
+    """Check the promises of the parameter's attributes."""
     attributes = place.parameter.attributes
     alignment = _alignment(place)
     if alignment and array_address(array) % alignment:
@@ -297,7 +297,7 @@ def _check_divisors(place: ArgumentPlace, divisors: Attribute | None, extents: I
 
 
 def _check_offset(place: ArgumentPlace, array: Array, strides: list[int], offset: int) -> None:
-    """The part that the kernel sees lies in the memory that the array is a view of."""
+    """Check that the part that the kernel accesses lies in the memory of the array's base."""
     if array.size == 0:
         return
     start = array_address(array) + offset * array.itemsize
@@ -317,7 +317,7 @@ def _bounds(array: Array) -> tuple[int, int]:
 
 
 _FORMATS: Final = {"f16": struct.Struct("<e"), "f32": struct.Struct("<f"), "f64": struct.Struct("<d")}
-_INFINITE: Final = 0x7F80  # the bits of bf16
+_INFINITE: Final = 0x7F80  # of bf16
 _DTYPES: Final[dict[str, Any]] = {
     "i8": np.int8,
     "i16": np.int16,
@@ -333,7 +333,7 @@ _DTYPES: Final[dict[str, Any]] = {
 
 
 def dtype_of(type_: ScalarType) -> np.dtype[Any]:
-    """The element type of arrays for a memref; ml_dtypes' for bf16, its bits where that is not installed."""
+    """The element type of arrays for a memref; for bf16 that of ml_dtypes, or uint16 without it."""
     if type_.name != "bf16":
         return np.dtype(_DTYPES[type_.name])
     dtype = numpy_type(BFLOAT)
@@ -341,7 +341,7 @@ def dtype_of(type_: ScalarType) -> np.dtype[Any]:
 
 
 def scalar_argument(type_: ScalarType, value: Any) -> Any:
-    """A number as the compiled function takes it: the bits of bf16 and f16, an array of two parts for complex ones.
+    """A number in the form of the compiled function: bits for bf16 and f16, an array of two parts for complex types.
 
     Raises:
         TypeError: It is no number of that kind.
@@ -357,7 +357,7 @@ def scalar_argument(type_: ScalarType, value: Any) -> Any:
 
 
 def _rounded(type_: ScalarType, number: float) -> float:
-    """A number as f16, f32 or f64 has it; one that would be infinite is an OverflowError of `struct`."""
+    """A number rounded to f16, f32 or f64; overflow raises an OverflowError in `struct`."""
     form = _FORMATS[type_.name]
     return form.unpack(form.pack(number))[0]
 
@@ -373,7 +373,7 @@ def _bits(type_: ScalarType, number: float) -> int:
 
 
 def _bfloat16(number: float) -> int:
-    """The bits of the nearest bfloat16, ties to even; through f32 rounded to odd, so that nothing is rounded twice."""
+    """The bits of the nearest bfloat16, ties to even; through f32 rounded to odd, which avoids double rounding."""
     with np.errstate(over="ignore"):
         single = np.float32(number)
     bits = int(np.array([single]).view(np.uint32)[0])

@@ -4,7 +4,7 @@
     kernels.scale(2.0, array)                          one work-group
     kernels.fused(2.0, arrays, b, groups=(4, 2))       4 x 2 work-groups
 
-`tlx.api.compiler` lowers, compiles and loads; `arguments` says what arrays become.
+`tlx.api.compiler` lowers, compiles and loads; `arguments` converts arrays.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from tlx.frontends.tensor_language.calling.arguments import (
     common_layout,
     describe,
 )
-from tlx.frontends.tensor_language.calling.header import signatures
-from tlx.frontends.tensor_language.calling.signature import c_parameters
+from tlx.frontends.tensor_language.calling.signature import c_parameters, signatures
 from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.syntax.nodes import Function, Program
 from tlx.frontends.tensor_language.translation import Standard, emitted, parse
@@ -100,7 +99,7 @@ class CompiledKernel:
                     continue
             held.append(binder.look(value, offsets.get(k, 0), taken))
         self._call.unchecked(*taken, *counts)
-        del held  # what the code points to lives until here
+        del held  # keeps everything alive that the code points to
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""
@@ -121,7 +120,7 @@ class CompiledKernel:
 
 
 class CompiledKernels(Namespace[CompiledKernel]):
-    """Compiled kernels: attributes, or items where the name is no Python name.
+    """Compiled kernels, as attributes, or as items if the name is no Python identifier.
 
     Attributes:
         program: The syntax tree.
@@ -162,7 +161,7 @@ def compile_source(
 
 
 def _program(source: str | os.PathLike[str] | Program | Kernel, std: Standard) -> tuple[Program, str]:
-    """The syntax tree of a source, and what diagnostics call it."""
+    """The syntax tree of a source, and its name in diagnostics."""
     if isinstance(source, Program):
         return source, "<program>"
     from tlx.frontends.tensor_language.builder.kernel import Kernel

@@ -1,4 +1,4 @@
-"""Attributes: their kinds, doubled names, and what they say about memory and work-groups."""
+"""Rules about attributes: kinds of values, duplicate names, alignments, divisors and work-group sizes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tlx.frontends.tensor_language.types import (
 
 
 def check_function_attributes(context: Context, function: Function) -> None:
-    """`subgroup_size` and `work_group_size`, and what converted programs have; sets what the context knows of them."""
+    """Check the sizes of groups and the attributes of converted programs, and store them in the context."""
     dictionary = function.attributes
     for name in (GROUPS_WITHOUT_SIZE, WIDE_FACTORS):
         flag = dictionary.get(name)
@@ -101,7 +101,7 @@ def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
 
 
 def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -> None:
-    """`alignment`, a power of two that the stack and the heap can give."""
+    """`alignment`, a power of two that stack and heap support."""
     _check_dictionary(context, node.attributes, OF_ALLOCA, "alloca")
     alignment = node.attributes.get("alignment")
     if alignment is None or not _check_alignment(context, alignment, type_):
@@ -113,7 +113,7 @@ def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -
 
 
 def check_for_attributes(context: Context, node: For) -> None:
-    """`unroll`, a truth value or how often."""
+    """`unroll`, a boolean or a factor."""
     _check_dictionary(context, node.attributes, OF_FOR, "for")
     unroll = node.attributes.get("unroll")
     if unroll is None or isinstance(unroll.value, bool):
@@ -155,7 +155,7 @@ def _check_divisors(
 
 
 def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[str, ...], owner: str) -> None:
-    """Names once each, and known ones where they have a meaning; unknown quoted names are kept."""
+    """Each name occurs once, and known names only where they apply; unknown names in quotes are allowed."""
     _check_doubled(context, dictionary)
     for entry in dictionary.entries:
         if entry.name in allowed:

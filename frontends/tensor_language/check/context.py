@@ -1,28 +1,120 @@
-"""What the rules share: the names that are visible, the region they look at, and the errors found so far.
+"""What the rules share: valid types, visible names, the open region, and operands of the kind that a rule requires.
 
-Names live in one dictionary. No name of an enclosing region may be defined again, so a region that closes takes its own
-names out and nothing comes back into sight.
+Names live in one dictionary. A name of an enclosing region cannot be defined again, so a region that closes only
+removes its own names. An operand of the wrong kind is reported and gives None; so does, without another error, an
+operand whose type an earlier error left unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from tlx.diagnostics import Note, Span
 from tlx.frontends.tensor_language.analysis import DEFAULT_SUBGROUP_SIZE
-from tlx.frontends.tensor_language.check.types import type_problem
 from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread
 from tlx.frontends.tensor_language.errors import Reports, counted
 from tlx.frontends.tensor_language.operations.core import RegionKind, mnemonic, operation_of
+from tlx.frontends.tensor_language.operations.scalars import Constant
 from tlx.frontends.tensor_language.syntax.annotations import field_problem
 from tlx.frontends.tensor_language.syntax.cursor import Results
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.types import ScalarType, Type
+from tlx.frontends.tensor_language.types import (
+    BOOL,
+    INDEX,
+    MAX_INTEGER,
+    CoopMatrixType,
+    Extent,
+    GroupType,
+    MatrixUse,
+    MemrefType,
+    ScalarType,
+    Type,
+    extent_text,
+    is_known,
+)
+
+
+@lru_cache(maxsize=4096)
+def type_problem(type_: Type) -> str | None:
+    """Why a type is invalid, None for a valid type."""
+    if malformed := field_problem(type_):
+        return malformed
+    scalar = type_.component if isinstance(type_, CoopMatrixType) else _element(type_)
+    if not is_known(scalar):
+        return f"there is no type {scalar}"
+    if isinstance(type_, MemrefType):
+        return _of_memref(type_)
+    if isinstance(type_, GroupType):
+        return _of_group(type_)
+    return _of_matrix(type_) if isinstance(type_, CoopMatrixType) else None
+
+
+def _element(type_: ScalarType | MemrefType | GroupType) -> ScalarType:
+    if isinstance(type_, ScalarType):
+        return type_
+    return type_.element if isinstance(type_, MemrefType) else type_.memref.element
+
+
+def _of_memref(type_: MemrefType) -> str | None:
+    if not type_.element.is_number:
+        return f"elements of a memref must be numbers, not {type_.element}"
+    bad = next((e for e in type_.shape if e is not None and e < 1), None)
+    if bad is not None:
+        return f"extents of a memref must be at least 1, but one is {bad}: write ? for what is known when it runs"
+    if len(type_.stride) != type_.order:
+        return f"strided<> needs an entry for each of the {type_.order} modes, but has {len(type_.stride)}"
+    return _of_strides(type_) or _of_size(type_)
+
+
+def _of_strides(type_: MemrefType) -> str | None:
+    for mode, stride in enumerate(type_.stride):
+        if stride is not None and stride < 1:
+            return f"strides must be at least 1, but that of mode {mode} is {stride}"
+        if mode == 0:
+            continue
+        before, extent = type_.stride[mode - 1], type_.shape[mode - 1]
+        if None not in {before, extent, stride} and (before or 0) * (extent or 0) > (stride or 0):
+            return (
+                f"the stride of mode {mode} must be at least stride times extent of mode {mode - 1}, "
+                f"{extent_text(before)} * {extent_text(extent)} = {(before or 0) * (extent or 0)}, but it is {stride}"
+            )
+    return None
+
+
+def _of_size(type_: MemrefType) -> str | None:
+    """Offsets have 64 bits."""
+    last = 0
+    for extent, stride in zip(type_.shape, type_.stride, strict=True):
+        if extent is not None and stride is not None:
+            last += (extent - 1) * stride
+    if (last + 1) * type_.element.size > MAX_INTEGER:
+        return "a memref must be smaller than 2^63 bytes"
+    return None
+
+
+def _of_group(type_: GroupType) -> str | None:
+    if type_.size is not None and type_.size < 1:
+        return f"a group must have at least 1 member, but its size is {type_.size}"
+    if type_.offset is not None and type_.offset < 0:
+        return f"the offset of a group must not be negative, but it is {type_.offset}"
+    if type_.memref.address_space == "local":
+        return "members of a group lie in global memory, not in local memory"
+    return type_problem(type_.memref)
+
+
+def _of_matrix(type_: CoopMatrixType) -> str | None:
+    if not type_.component.is_number:
+        return f"components of a coopmatrix must be numbers, not {type_.component}"
+    if type_.rows < 1 or type_.columns < 1:
+        return f"extents of a coopmatrix must be at least 1, but it has {type_.rows} rows and {type_.columns} columns"
+    return None
+
 
 _COUNTS: Final[dict[Results, int | None]] = {"none": 0, "one": 1, "many": None}
-DEEPEST: Final = 200  # regions inside each other; a parser stops earlier, a program that builds trees may not
+DEEPEST: Final = 200  # nested regions; the parser has a lower limit, but programs can build trees, too
 
 
 @dataclass(slots=True)
@@ -32,8 +124,8 @@ class Value:
     Attributes:
         name: Where it is defined.
         type: None where an error left it unknown; rules are silent about such operands.
-        origin: The instruction that gives it, None for parameters and variables of loops.
-        spread: What is known of it over the work-items of a subgroup.
+        origin: The instruction that defines it, None for parameters and variables of loops.
+        spread: How it differs between the work-items of a subgroup, as far as that is known.
     """
 
     name: Name
@@ -51,9 +143,9 @@ class Frame:
         owner: The instruction it belongs to, None for the body of a function.
         yields: Types that the region must yield, None where `yield` has no place.
         converged: Whether all work-items certainly run it together.
-        distributed: The instruction that hands iterations out to work-items, if there is one around.
-        divergent: What certainly lets some work-items enter it and others not.
-        defined: Names to take out of sight at the end.
+        distributed: The enclosing instruction that distributes iterations over work-items, if any.
+        divergent: A value because of which some work-items certainly enter it and others do not.
+        defined: Names whose scope ends with it.
         last: Its last instruction.
     """
 
@@ -73,7 +165,7 @@ class Rule:
 
     Attributes:
         check: Reports what is wrong with an instruction; opens its regions.
-        spread: What is known of its result in an SPMD region, asked after `check`.
+        spread: The spread of its result in an SPMD region, computed after `check`.
     """
 
     check: Callable[[Context, Any], None]
@@ -89,8 +181,8 @@ class Context:
     Attributes:
         reports: Where errors go.
         subgroup_size: Work-items of a subgroup.
-        groups_without_size: Whether nobody passes the sizes of groups.
-        wide_factors: Whether alpha and beta are those of version 1; see `attributes.WIDE_FACTORS`.
+        groups_without_size: Whether the sizes of groups are not passed to the kernel.
+        wide_factors: Whether alpha and beta follow the rules of version 1; see `nodes.WIDE_FACTORS`.
         frame: The innermost open region.
     """
 
@@ -106,15 +198,15 @@ class Context:
         self._depth = 0
 
     def error(self, message: str, span: Span | None, *notes: Note) -> None:
-        """Report what is wrong at a place."""
+        """Report an error at a place."""
         self.reports.add(message, span, *notes)
 
     def define(
         self, name: Name, type_: Type | None, origin: Instruction | None = None, spread: Spread | None = UNIFORM
     ) -> None:
-        """Bind a name in the region that is open; its type is unknown where it is written wrongly."""
+        """Define a name in the open region; its type is unknown if it is written wrongly."""
         if type_ is not None and type_problem(type_) is not None:
-            type_ = None  # said where the type is written
+            type_ = None  # reported where the type is written
         before = self._visible.get(name.text)
         if before is None:
             self._visible[name.text] = Value(name, type_, origin, spread)
@@ -133,7 +225,7 @@ class Context:
         before.origin, before.spread = None, None
 
     def value(self, name: Name) -> Value:
-        """What a name is bound to; one of unknown type where it is bound to nothing, which is reported once."""
+        """The value of a name; an undefined name is reported once and has a value of unknown type."""
         found = self._visible.get(name.text)
         if found is not None:
             return found
@@ -160,10 +252,10 @@ class Context:
         """Check a region of an instruction.
 
         Args:
-            region: What stands in braces.
+            region: The region.
             owner: Its instruction.
             variables: Names that the instruction binds in the region.
-            changes: Attributes of the frame that differ from those of the region around.
+            changes: Attributes of the frame that differ from those of the enclosing region.
         """
         if self._depth == DEEPEST:
             self.error(f"regions are nested more than {DEEPEST} deep: move parts into functions", owner.span)
@@ -220,8 +312,12 @@ class Context:
         for name, type_ in zip(node.results, types, strict=False):
             self.define(name, type_, node, spread)
 
+    def result_type(self, node: Instruction) -> Type | None:
+        """The type of the result that follows from the operands."""
+        return operation_of(node).gives(node, lambda name: self.value(name).type)
+
     def check_type(self, reference: TypeRef) -> None:
-        """Report what is no type of the language."""
+        """Report an invalid type."""
         message = type_problem(reference.type)
         if message:
             self.error(f"{reference}: {message}", reference.span)
@@ -250,3 +346,145 @@ def types_of(references: tuple[TypeRef, ...]) -> tuple[Type | None, ...]:
 
 
 _UNKNOWN: Final = Name("")
+
+
+def declaration_note(value: Value) -> Note:
+    """A note that points to the definition of an operand and shows its type."""
+    return Note(f"declared here: {value.name} is {value.type}", value.name.span)
+
+
+def operand_notes(context: Context, *names: Name) -> list[Note]:
+    """Notes that point to the definitions of operands."""
+    return [declaration_note(value) for name in names if (value := context.value(name)).type is not None]
+
+
+def report_operand(context: Context, node: Instruction, at: Name, message: str, *others: Name) -> None:
+    """Report an operand, with the definitions of the operands that it does not match."""
+    context.error(f"{mnemonic(node)}: {message}", at.span, *operand_notes(context, *others))
+
+
+def report_wrong_kind(context: Context, node: Instruction, value: Value, name: Name, wanted: str) -> None:
+    """Report an operand of the wrong kind."""
+    if value.type is not None:
+        context.error(
+            f"{mnemonic(node)}: {name} must be {wanted}, but it is {value.type}", name.span, declaration_note(value)
+        )
+
+
+def memref(context: Context, node: Instruction, name: Name) -> MemrefType | None:
+    """A memref."""
+    value = context.value(name)
+    if isinstance(value.type, MemrefType):
+        return value.type
+    hint = "a memref (load it from the group first)" if isinstance(value.type, GroupType) else "a memref"
+    return report_wrong_kind(context, node, value, name, hint)
+
+
+def memref_or_group(context: Context, node: Instruction, name: Name) -> MemrefType | GroupType | None:
+    """A memref or a group of memrefs."""
+    value = context.value(name)
+    if isinstance(value.type, MemrefType | GroupType):
+        return value.type
+    return report_wrong_kind(context, node, value, name, "a memref or a group")
+
+
+def number(context: Context, node: Instruction, name: Name) -> ScalarType | None:
+    """A scalar of any type but `bool`."""
+    value = context.value(name)
+    if isinstance(value.type, ScalarType) and value.type is not BOOL:
+        return value.type
+    return report_wrong_kind(context, node, value, name, "a number")
+
+
+def integer(context: Context, node: Instruction, name: Name) -> ScalarType | None:
+    """A scalar of an integer type."""
+    value = context.value(name)
+    if isinstance(value.type, ScalarType) and value.type.kind == "int":
+        return value.type
+    return report_wrong_kind(context, node, value, name, "an integer")
+
+
+def scalar_or_matrix(context: Context, node: Instruction, name: Name) -> ScalarType | CoopMatrixType | None:
+    """An operand of arithmetic."""
+    value = context.value(name)
+    if isinstance(value.type, ScalarType | CoopMatrixType):
+        return value.type
+    return report_wrong_kind(context, node, value, name, "a scalar or a coopmatrix")
+
+
+def matrix(context: Context, node: Instruction, name: Name, use: MatrixUse | None = None) -> CoopMatrixType | None:
+    """A cooperative matrix."""
+    value = context.value(name)
+    if isinstance(value.type, CoopMatrixType) and use in {None, value.type.use}:
+        return value.type
+    return report_wrong_kind(context, node, value, name, f"a coopmatrix of use {use}" if use else "a coopmatrix")
+
+
+def exactly(context: Context, node: Instruction, name: Name, wanted: Type) -> None:
+    """An operand of one certain type."""
+    value = context.value(name)
+    if value.type != wanted:
+        report_wrong_kind(context, node, value, name, f"of type {wanted}")
+
+
+def indices(context: Context, node: Instruction, names: Iterable[Name], role: str = "an index of type index") -> None:
+    """Positions in memory, each of type `index`."""
+    for name in names:
+        value = context.value(name)
+        if value.type != INDEX:
+            report_wrong_kind(context, node, value, name, f"{role} (cast it)")
+
+
+def constant(context: Context, name: Name) -> bool | int | float | complex | None:
+    """The value of an operand that is defined by a `constant` instruction."""
+    origin = context.value(name).origin
+    return origin.value if isinstance(origin, Constant) else None
+
+
+def uniform(context: Context, node: Instruction, *names: Name) -> None:
+    """Operands that must be uniform in a subgroup; only those that certainly vary are reported."""
+    if not context.frame.converged:
+        return
+    for name in names:
+        value = context.value(name)
+        if value.spread is not None and value.spread.varies:
+            context.error(
+                f"{mnemonic(node)}: {name} must be dynamically uniform, but it differs between the work-items of a "
+                "subgroup: let subgroup_broadcast choose one of its values",
+                name.span,
+                declaration_note(value),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An extent that must be equal to another.
+
+    Attributes:
+        name: The operand that has it.
+        text: What messages call it, such as `rows(%A)`.
+        extent: The extent.
+    """
+
+    name: Name
+    text: str
+    extent: Extent
+
+
+def equal_extents(context: Context, node: Instruction, left: Side, right: Side, what: str = "the extents") -> None:
+    """Check that two extents are equal, or both `?`; the error points to the second."""
+    if left.extent == right.extent:
+        return
+    sides = f"{left.text} = {extent_text(left.extent)} but {right.text} = {extent_text(right.extent)}"
+    message = f"{sides}; {what} must be equal"
+    if None in {left.extent, right.extent}:
+        message += ", or both ? (subview or an argument's type can change one)"
+    report_operand(context, node, right.name, message, left.name, right.name)
+
+
+def check_result(context: Context, node: Instruction, reason: str) -> None:
+    """The type of the one result follows from the operands, which are of the right kind."""
+    reference: TypeRef = node.types[0]
+    wanted = context.result_type(node)
+    if reference.type != wanted:
+        context.error(f"{mnemonic(node)}: the result must be {wanted}, {reason}, not {reference}", reference.span)

@@ -6,13 +6,18 @@ from typing import Final
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.check.attributes import check_for_attributes
-from tlx.frontends.tensor_language.check.context import Context, Frame, Rule, Rules, Value, types_of
-from tlx.frontends.tensor_language.check.operands import (
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    Frame,
+    Rule,
+    Rules,
+    Value,
     constant,
     declaration_note,
     integer,
     report_operand,
     report_wrong_kind,
+    types_of,
 )
 from tlx.frontends.tensor_language.check.uniformity import (
     UNIFORM,
@@ -32,7 +37,7 @@ from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType
 
 
 def check_parallel(context: Context, node: Parallel) -> None:
-    """An SPMD region."""
+    """`parallel` opens an SPMD region."""
     context.region(node.body, node, kind="spmd", converged=True)
 
 
@@ -45,12 +50,12 @@ def check_foreach(context: Context, node: Foreach) -> None:
 
 
 def _of_iterations(context: Context, node: Foreach) -> Spread | None:
-    """Neighbouring iterations of one dimension go to neighbouring work-items; of several nothing is known."""
+    """With one dimension, neighbouring iterations run on neighbouring work-items; otherwise nothing is known."""
     if len(node.variables) != 1 or len(node.starts) != 1 or len(node.stops) != 1:
         return None
     start, stop = constant(context, node.starts[0]), constant(context, node.stops[0])
     if isinstance(start, int) and isinstance(stop, int) and stop - start < context.subgroup_size:
-        return None  # one iteration is the same everywhere, and few leave work-items idle
+        return None  # a single iteration is uniform, and with few iterations some work-items are idle
     return lane_spread(context.subgroup_size, exact=False)
 
 
@@ -151,7 +156,7 @@ def _check_loop_body(context: Context, node: For, start: ScalarType | None, type
 
 
 def check_if(context: Context, node: If) -> None:
-    """A condition of type `bool`; both regions yield where there are results."""
+    """A condition of type `bool`; both regions yield if there are results."""
     condition = context.value(node.condition)
     if condition.type != BOOL:
         report_wrong_kind(context, node, condition, node.condition, "bool")
@@ -177,7 +182,7 @@ def check_if(context: Context, node: If) -> None:
 
 
 def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None:
-    """A coopmatrix belongs to the subgroup: its work-items cannot choose differently."""
+    """A coopmatrix belongs to the subgroup, so its work-items cannot choose different ones."""
     if not context.frame.converged or not varies(condition.spread):
         return
     for reference in node.types:
@@ -201,7 +206,7 @@ def _check_returned(context: Context, node: For | If) -> None:
 
 
 def _check_ends(context: Context, node: Instruction, region: Region, what: str) -> None:
-    """The last instruction gives the values that are asked for."""
+    """The last instruction of a region yields the values that its owner returns."""
     last = region.instructions[-1] if region.instructions else None
     if node.types and not isinstance(last, Yield):
         values = f"{counted(len(node.types), 'value')}: {_list(types_of(node.types))}"
@@ -237,7 +242,7 @@ def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Val
 
 
 def check_barrier(context: Context, node: Barrier) -> None:
-    """All work-items of the work-group must meet it."""
+    """All work-items of the work-group must reach it."""
     frame = context.frame
     if frame.distributed is not None:
         message = (

@@ -1,9 +1,6 @@
-"""Memory: allocation, loads and stores, atomic ones too, and views.
+"""Memory: allocation, loads and stores, also atomic ones, and views.
 
-Views of memrefs: expand, fuse, subview.
-
-The type of a view follows from its operand (`analysis`) but for one freedom: a stride that is known may be written
-as `?`.
+The type of a view follows from its operand (`operations.memory`), except that a known stride may be written as `?`.
 """
 
 from __future__ import annotations
@@ -11,10 +8,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
 from tlx.frontends.tensor_language.check.attributes import check_alloca_attributes
-from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.operands import (
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    Rule,
+    Rules,
+    check_result,
     constant,
     declaration_note,
     indices,
@@ -23,7 +22,6 @@ from tlx.frontends.tensor_language.check.operands import (
     number,
     operand_notes,
     report_operand,
-    result_is,
 )
 from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations.core import Semantics, UpdateOp, mnemonic
@@ -43,8 +41,6 @@ from tlx.frontends.tensor_language.operations.memory import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Slice
 from tlx.frontends.tensor_language.types import (
-    BOOL,
-    INDEX,
     GroupType,
     MemrefType,
     ScalarType,
@@ -54,7 +50,7 @@ from tlx.frontends.tensor_language.types import (
 
 
 def check_alloca(context: Context, node: Alloca) -> None:
-    """Local memory of a size that is known now."""
+    """Local memory of static size."""
     reference = node.types[0]
     type_ = reference.type
     if not isinstance(type_, MemrefType):
@@ -71,7 +67,7 @@ def check_alloca(context: Context, node: Alloca) -> None:
 
 
 def check_lifetime_stop(context: Context, node: LifetimeStop) -> None:
-    """What `alloca` gave."""
+    """The result of an `alloca`."""
     value = context.value(node.memref)
     if value.type is not None and not isinstance(value.origin, Alloca):
         message = f"lifetime_stop: {node.memref} must be the result of an alloca"
@@ -85,10 +81,10 @@ def check_load(context: Context, node: Load) -> None:
     if isinstance(source, GroupType):
         if len(node.indices) != 1:
             _wrong_count(context, node, node.source, 1, node.indices, "a group takes one index")
-        result_is(context, node, source.memref, f"the type of the members of {node.source}")
+        check_result(context, node, f"the type of the members of {node.source}")
     elif source:
         check_position(context, node, node.source, source, node.indices)
-        result_is(context, node, source.element, f"the element type of {node.source}")
+        check_result(context, node, f"the element type of {node.source}")
 
 
 def check_store(context: Context, node: Store) -> None:
@@ -120,9 +116,9 @@ def check_position(
 
 
 def check_size(context: Context, node: Size) -> None:
-    """A mode that is there; of a group 0."""
+    """An existing mode; 0 for a group."""
     type_ = memref_or_group(context, node, node.operand)
-    result_is(context, node, INDEX, "an extent")
+    check_result(context, node, "an extent")
     if isinstance(type_, GroupType) and type_.size is None and context.groups_without_size:
         message = f'size: {node.operand} is of unknown size, and "groups_without_size" says that nobody passes it'
         context.error(f"{message}: write the size in its type, or drop the attribute", node.span)
@@ -138,7 +134,7 @@ def check_size(context: Context, node: Size) -> None:
 def check_associated(context: Context, node: Associated) -> None:
     """A memref or a group."""
     memref_or_group(context, node, node.operand)
-    result_is(context, node, BOOL, "a truth value")
+    check_result(context, node, "a truth value")
 
 
 def _wrong_count(
@@ -173,7 +169,7 @@ def check_atomic_load(context: Context, node: AtomicLoad) -> None:
     indices(context, node, node.indices)
     if type_:
         check_position(context, node, node.source, type_, node.indices)
-        result_is(context, node, type_.element, f"the element type of {node.source}")
+        check_result(context, node, f"the element type of {node.source}")
 
 
 def check_atomic_store(context: Context, node: AtomicStore) -> None:
@@ -183,15 +179,15 @@ def check_atomic_store(context: Context, node: AtomicStore) -> None:
 
 
 def check_atomic_update(context: Context, node: AtomicUpdate) -> None:
-    """`type(value) = element_type(tensor)`; complex numbers have no order."""
+    """`type(value) = element_type(tensor)`; complex numbers are not ordered."""
     type_ = check_write(context, node, node.value, node.target, node.indices)
     if type_:
         check_update(context, node, node.op, node.value, type_.element)
-        result_is(context, node, type_.element, f"the element type of {node.target}, as the old value is returned")
+        check_result(context, node, f"the element type of {node.target}, as the old value is returned")
 
 
 def check_order(context: Context, node: Instruction, access: str, semantics: Semantics) -> None:
-    """A load does not release, a store does not acquire."""
+    """A load cannot release, a store cannot acquire."""
     if semantics in _NOT_FOR[access]:
         message = f"{mnemonic(node)}: a {access} cannot have memory semantics {semantics}; use {_INSTEAD[access]}"
         context.error(message, node.span)
@@ -225,7 +221,7 @@ def check_expand(context: Context, node: Expand) -> None:
         return
     if not _has_product(context, node, type_):
         return
-    _check_view(context, node, expanded_type(type_, node.mode, node.shape))
+    _check_view(context, node)
 
 
 def _has_product(context: Context, node: Expand, type_: MemrefType) -> bool:
@@ -260,7 +256,7 @@ def check_fuse(context: Context, node: Fuse) -> None:
         context.error(message, node.span)
         return
     if _is_packed(context, node, type_):
-        _check_view(context, node, fused_type(type_, node.first, node.last))
+        _check_view(context, node)
 
 
 def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
@@ -278,7 +274,7 @@ def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
 
 
 def check_subview(context: Context, node: Subview) -> None:
-    """A slice for each mode; modes of size 0 fall away."""
+    """One slice for each mode; modes of size 0 are dropped."""
     type_ = memref(context, node, node.operand)
     for item in node.slices:
         _check_slice(context, node, item)
@@ -289,7 +285,7 @@ def check_subview(context: Context, node: Subview) -> None:
         message = f"{node.operand} has order {type_.order}, but the brackets hold {given}; each mode takes one"
         report_operand(context, node, node.operand, message, node.operand)
         return
-    _check_view(context, node, sliced_type(type_, node.slices))
+    _check_view(context, node)
 
 
 def _check_slice(context: Context, node: Subview, item: Slice) -> None:
@@ -316,10 +312,11 @@ def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefTyp
     return True
 
 
-def _check_view(context: Context, node: Instruction, wanted: MemrefType) -> None:
-    """The annotated type is the one that follows, some strides weakened to `?`."""
-    reference = node.types[0]
+def _check_view(context: Context, node: Instruction) -> None:
+    """The annotated type is the one that follows from the operand, with some strides weakened to `?`."""
+    reference, wanted = node.types[0], context.result_type(node)
     found = reference.type
+    assert isinstance(wanted, MemrefType)
     if found == wanted:
         return
     problem = f"must be {wanted}" if not isinstance(found, MemrefType) else _difference(found, wanted)

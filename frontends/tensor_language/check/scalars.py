@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.operands import constant, number, report_operand, result_is, scalar_or_matrix
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    Rule,
+    Rules,
+    check_result,
+    constant,
+    number,
+    report_operand,
+    scalar_or_matrix,
+)
 from tlx.frontends.tensor_language.check.uniformity import (
     UNIFORM,
     Spread,
@@ -38,7 +46,7 @@ def check_binary(context: Context, node: ArithBinary) -> None:
     if lhs and rhs and lhs != rhs:
         _differ(context, node, node.lhs, lhs, node.rhs, rhs)
     elif lhs and rhs:
-        result_is(context, node, lhs, "the type of the operands")
+        check_result(context, node, "the type of the operands")
     if node.op in {"div", "rem"} and rhs and component(rhs).kind == "int" and constant(context, node.rhs) == 0:
         report_operand(
             context, node, node.rhs, f"{node.rhs} is the constant 0; integers cannot be divided by it", node.rhs
@@ -50,10 +58,8 @@ def check_unary(context: Context, node: ArithUnary) -> None:
     type_ = scalar_or_matrix(context, node, node.operand)
     if not type_ or not _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
         return
-    if node.op in {"abs", "im", "re"} and component(type_).kind == "complex":
-        result_is(context, node, type_.part, f"the parts of {type_}")
-    else:
-        result_is(context, node, type_, "the type of the operand")
+    is_part = node.op in {"abs", "im", "re"} and component(type_).kind == "complex"
+    check_result(context, node, f"the parts of {type_}" if is_part else "the type of the operand")
 
 
 def check_cast(context: Context, node: Cast) -> None:
@@ -117,7 +123,7 @@ def check_math(context: Context, node: Math) -> None:
     """A floating number, for exponential functions also a complex one."""
     type_ = number(context, node, node.operand)
     if type_ and _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
-        result_is(context, node, type_, "the type of the operand")
+        check_result(context, node, "the type of the operand")
 
 
 def component(type_: ScalarType | CoopMatrixType) -> ScalarType:

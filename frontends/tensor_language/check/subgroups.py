@@ -1,13 +1,15 @@
-"""What the work-items of a subgroup do together: builtins, scans and reductions, cooperative matrices."""
+"""Instructions of subgroups: builtins, scans and reductions, cooperative matrices."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.memory import check_order, check_update
-from tlx.frontends.tensor_language.check.operands import (
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    Rule,
+    Rules,
     Side,
+    check_result,
     constant,
     equal_extents,
     exactly,
@@ -17,14 +19,15 @@ from tlx.frontends.tensor_language.check.operands import (
     number,
     operand_notes,
     report_operand,
-    result_is,
     uniform,
 )
+from tlx.frontends.tensor_language.check.memory import check_order, check_update
 from tlx.frontends.tensor_language.check.scalars import cast_problem
 from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread, constant_spread, lane_spread
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.operations.core import mnemonic, operation_of
-from tlx.frontends.tensor_language.operations.matrices import (
+from tlx.frontends.tensor_language.operations.subgroups import (
+    Builtin,
     CooperativeMatrixApply,
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixConstruct,
@@ -36,12 +39,8 @@ from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixReduce,
     CooperativeMatrixScale,
     CooperativeMatrixStore,
-)
-from tlx.frontends.tensor_language.operations.subgroups import (
-    Builtin,
     SubgroupBroadcast,
     SubgroupOperation,
-    type_of_builtin,
 )
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
 from tlx.frontends.tensor_language.types import I32, CoopMatrixType, MemrefType, ScalarType, promotable, promote
@@ -57,10 +56,10 @@ def components(type_: CoopMatrixType, subgroup_size: int) -> int:
 
 
 def check_apply(context: Context, node: CooperativeMatrixApply) -> None:
-    """The type stays; the region yields one component."""
+    """The result has the type of the matrix; the region yields one component."""
     type_ = matrix(context, node, node.matrix)
     if type_:
-        result_is(context, node, type_, f"the type of {node.matrix}")
+        check_result(context, node, f"the type of {node.matrix}")
     result = node.types[0].type
     type_ = type_ or (result if isinstance(result, CoopMatrixType) else None)
     component = type_.component if type_ else None
@@ -79,7 +78,7 @@ def check_apply(context: Context, node: CooperativeMatrixApply) -> None:
 
 
 def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> Spread | None:
-    """With as many rows as work-items each of them meets another row."""
+    """If there are at least as many rows as work-items, each work-item has a different row."""
     if type_ is None or type_.rows < context.subgroup_size:
         return None
     return lane_spread(context.subgroup_size, exact=False)
@@ -114,11 +113,11 @@ def check_store(context: Context, node: CooperativeMatrixStore) -> None:
 
 
 def check_atomic_update(context: Context, node: CooperativeMatrixAtomicUpdate) -> None:
-    """As `store`; gives the old entries."""
+    """As `store`; the result is the old entries."""
     type_ = _check_write(context, node, node.matrix, node.target, node.x, node.y)
     if type_:
         check_update(context, node, node.op, node.matrix, type_.component)
-        result_is(context, node, type_, f"the type of {node.matrix}, as the old entries are returned")
+        check_result(context, node, f"the type of {node.matrix}, as the old entries are returned")
 
 
 def _check_write(
@@ -135,7 +134,7 @@ def _check_write(
 
 
 def check_block(context: Context, node: Instruction, name: Name, x: Name, y: Name) -> MemrefType | None:
-    """A memref of order 2, and a position that the subgroup agrees on."""
+    """A memref of order 2, and a position that is uniform in the subgroup."""
     type_ = memref(context, node, name)
     indices(context, node, (x, y))
     uniform(context, node, x, y)
@@ -160,7 +159,7 @@ def check_extract(context: Context, node: CooperativeMatrixExtract) -> None:
     type_ = matrix(context, node, node.matrix)
     if type_:
         _check_component_index(context, node, node.matrix, type_, node.index)
-        result_is(context, node, type_.component, f"the component type of {node.matrix}")
+        check_result(context, node, f"the component type of {node.matrix}")
 
 
 def check_insert(context: Context, node: CooperativeMatrixInsert) -> None:
@@ -169,7 +168,7 @@ def check_insert(context: Context, node: CooperativeMatrixInsert) -> None:
     if not type_:
         return
     _check_component_index(context, node, node.matrix, type_, node.index)
-    result_is(context, node, type_, f"the type of {node.matrix}")
+    check_result(context, node, f"the type of {node.matrix}")
     if scalar:
         _check_component(context, node, node.value, scalar, type_, str(node.matrix))
 
@@ -272,7 +271,7 @@ def check_reduce(context: Context, node: CooperativeMatrixReduce) -> None:
         return
     _has_full_rows(context, node, node.matrix, type_)
     check_update(context, node, node.op, node.matrix, type_.component)
-    result_is(context, node, type_.reduced(node.mode), f"what .{node.mode} makes of {type_}")
+    check_result(context, node, f"what .{node.mode} makes of {type_}")
 
 
 def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
@@ -280,7 +279,7 @@ def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
     scalar, type_ = number(context, node, node.scalar), matrix(context, node, node.matrix)
     if not type_:
         return
-    result_is(context, node, type_, f"the type of {node.matrix}")
+    check_result(context, node, f"the type of {node.matrix}")
     if scalar:
         _check_component(context, node, node.scalar, scalar, type_, str(node.matrix))
 
@@ -301,15 +300,15 @@ MATRIX_RULES: Final[Rules] = {
 
 
 def check_builtin(context: Context, node: Builtin) -> None:
-    """A component where there are several; `index` for groups, `i32` for subgroups."""
+    """A component if there are several; type `index` for groups, `i32` for subgroups."""
     if (node.component is not None) != bool(operation_of(node).modifiers):
         message = "needs .x, .y or .z" if node.component is None else "has no .x, .y and .z"
         context.error(f"{node.name} {message}", node.span)
-    result_is(context, node, type_of_builtin(node.name), "the type of this builtin")
+    check_result(context, node, "the type of this builtin")
 
 
 def check_broadcast(context: Context, node: SubgroupBroadcast) -> None:
-    """The value of one work-item, which all of them agree on."""
+    """The value of one work-item, whose number is uniform."""
     type_ = number(context, node, node.value)
     exactly(context, node, node.lane, I32)
     uniform(context, node, node.lane)
@@ -318,15 +317,15 @@ def check_broadcast(context: Context, node: SubgroupBroadcast) -> None:
         message = f"{node.lane} is the constant {lane}, but work-items count from 0 to {context.subgroup_size - 1}"
         report_operand(context, node, node.lane, message, node.lane)
     if type_:
-        result_is(context, node, type_, f"the type of {node.value}")
+        check_result(context, node, f"the type of {node.value}")
 
 
 def check_operation(context: Context, node: SubgroupOperation) -> None:
-    """A scan or reduction of numbers; complex ones have no order."""
+    """A scan or reduction of numbers; complex numbers are only added."""
     type_ = number(context, node, node.value)
     if type_:
         check_update(context, node, node.op, node.value, type_)
-        result_is(context, node, type_, f"the type of {node.value}")
+        check_result(context, node, f"the type of {node.value}")
 
 
 def _spread_of_builtin(context: Context, node: Builtin) -> Spread | None:

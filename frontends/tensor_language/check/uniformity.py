@@ -1,17 +1,16 @@
-"""What is known for certain of a value over the work-items of a subgroup.
+"""What is certain about a value across the work-items of a subgroup.
 
-A value is described as `base + offsets[p]` for work-item p, where the base is either 0 or some unknown number that is
-the same for all of them:
+A value is described as `base + offsets[p]` for work-item p, where the base is either 0 or an unknown uniform number:
 
     subgroup_local_id          Spread(exact=True,  offsets=(0, 1, ..., S-1))
     constant 8                 Spread(exact=True,  offsets=(8,))
     group_id.x                 Spread(exact=False, offsets=(0,))
     group_id.x + local id      Spread(exact=False, offsets=(0, 1, ..., S-1))
-    load %A[%i]                None: it may be anything
+    load %A[%i]                None: nothing is known
 
-Offsets of one entry mean a uniform value, differing ones mean that the value varies, whatever the kernel is run with.
-Only what is certain is ever reported: a rule such as "must be dynamically uniform" is broken for sure where the offsets
-differ, and is the kernel's own business where nothing is known.
+A single offset means a uniform value, different offsets a value that varies whatever the arguments are. Only certain
+violations are reported: the rule "must be dynamically uniform" is certainly broken where the offsets differ; where
+nothing is known, keeping it is up to the author of the kernel.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class Spread:
     """A value as `base + offsets[p]`.
 
     Attributes:
-        exact: Whether the base is 0, else it is unknown.
-        offsets: One number for all work-items or one for each of them.
+        exact: Whether the base is 0; otherwise it is unknown.
+        offsets: One number for all work-items, or one for each.
     """
 
     exact: bool
@@ -46,12 +45,12 @@ UNIFORM: Final = Spread(exact=False, offsets=(0,))
 
 
 def constant_spread(value: int) -> Spread:
-    """A number that every work-item holds."""
+    """A constant, the same in all work-items."""
     return Spread(exact=True, offsets=(value,))
 
 
 def lane_spread(subgroup_size: int, *, exact: bool) -> Spread:
-    """The numbers 0, 1, ... of the work-items, with or without an unknown base."""
+    """0, 1, ... for the work-items, with or without an unknown base."""
     return _spread(exact, tuple(range(subgroup_size)))
 
 
@@ -66,12 +65,12 @@ def is_uniform(spread: Spread | None) -> bool:
 
 
 def without_base(spread: Spread | None) -> Spread | None:
-    """The same with an unknown base."""
+    """The same offsets with an unknown base."""
     return spread if spread is None else _spread(False, spread.offsets)
 
 
 def function_spread(spread: Spread | None) -> Spread | None:
-    """A function of a value, of which only is known that equal arguments give equal results."""
+    """The result of a function: uniform if the argument is."""
     return UNIFORM if is_uniform(spread) else None
 
 
@@ -93,7 +92,7 @@ def binary_spread(op: str, lhs: Spread | None, rhs: Spread | None, type_: Scalar
 
 
 def trip_counts(start: Spread | None, stop: Spread | None, step: Spread | None) -> tuple[int, ...] | None:
-    """How often each work-item runs the body of a loop, None where that is not known."""
+    """The trip count of a loop for each work-item, None if it is unknown."""
     if start is None or stop is None or step is None or not (start.exact and stop.exact and step.exact):
         return None
     if step.varies or step.offsets[0] <= 0:
@@ -123,7 +122,7 @@ _EXACT: Final[dict[str, Callable[[int, int], int]]] = {
 
 
 def _sum(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
-    """`(u + a) + (v + b)` and `(u + a) - (v + b)`: unknown bases join into one."""
+    """`(u + a) + (v + b)` and `(u + a) - (v + b)`: unknown bases are added to one."""
     if op not in {"add", "sub"}:
         return None
     return _spread(lhs.exact and rhs.exact, tuple(map(_EXACT[op], *_aligned(lhs, rhs))))
@@ -136,7 +135,7 @@ def _exactly(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
 
 
 def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
-    """`(u + a) * 4`: a known factor keeps what is known of the offsets."""
+    """`(u + a) * 4`: a known factor scales the offsets."""
     if op != "mul" or lhs.exact == rhs.exact:
         return None
     factor, other = (lhs, rhs) if lhs.exact else (rhs, lhs)
@@ -144,7 +143,7 @@ def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
 
 
 def _aligned(lhs: Spread, rhs: Spread) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The offsets of both, as many of one as of the other."""
+    """The offsets of both, extended to the same length."""
     count = max(len(lhs.offsets), len(rhs.offsets))
     a, b = (s.offsets * count if len(s.offsets) == 1 else s.offsets for s in (lhs, rhs))
     return a, b
@@ -157,7 +156,7 @@ def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
 
 
 def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
-    """Numbers that a type holds; beyond that values wrap around, and nothing is claimed."""
+    """The spread if its offsets fit a type; otherwise values may wrap around, and nothing is known."""
     limit = 2 if type_.kind == "bool" else 1 << (type_.bits - 1)
     if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):
         return spread

@@ -1,22 +1,23 @@
 """Turns a checked syntax tree into TLX IR: LLVM IR with tensor intrinsics, which the lowering compiles.
 
-Each class of instruction has a rule, in a table of its file whose name ends in `RULES`; a new file is found by itself.
+Each class of instruction has a rule, in a table of its file whose name ends in `RULES`; new files are found
+automatically.
 
-    kernel          a kernel's two functions, of one work-group and of all of them; parameters, launch
-    emitter         the state while a kernel is written; regions, one instruction after the other
+    kernel          the two functions of a kernel: one runs a work-group, one runs all of them; parameters, launch
+    emitter         the values of names; the state while a kernel is written; the walk over regions
 
-    values          what a name is: number, memref, group, matrix; integer intervals
     numbers         constants, splats, selection, rounding to narrow floats
-    addresses       offsets and addresses of elements; loads and stores of vectors under masks
-    masks           which work-items are active; blocks that run where a condition holds
+    masks           active work-items; blocks that run under a condition
+    memory          addresses, loads and stores of elements, views, local memory
+    first_writes    BLAS outputs that need not be read, local memory that has to be zeroed
 
     arithmetic      operators, comparisons, functions, constants and casts of scalars
-    memory          loads and stores of elements, views, local memory
     atomics         atomic loads, stores and updates
-    subgroups       where a work-item stands; broadcasts, scans and reductions
+    subgroups       ids of work-items; broadcasts, scans and reductions
     control         conditions, loops, parallel regions, barriers; divergence analysis
     blas            BLAS instructions of collective regions
-    matrices        cooperative matrices
+    matrices        cooperative matrices: arithmetic, and the components of work-items
+    matrix_memory   loads, stores, atomic updates and prefetches of cooperative matrices
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class EmitOptions:
 
     Attributes:
         typed_pointers: Spell pointers as `T*`, for LLVM before 15.
-        threads: Whether the function that runs all groups spreads them over OpenMP's threads.
+        threads: Whether the function that runs all groups distributes them over OpenMP's threads.
         triple: Target triple of the module, empty for none.
     """
 
@@ -51,11 +52,11 @@ def emit_program(program: Program, options: EmitOptions | None = None, name: str
     """Write a program.
 
     Args:
-        program: Functions that the checker has nothing to say against.
+        program: A checked program.
         options: How to write it.
-        name: What the module is called in messages.
+        name: The name of the module in messages.
     """
-    from tlx.frontends.tensor_language.emit.kernel import emit_kernel  # not above: its files import this package
+    from tlx.frontends.tensor_language.emit.kernel import emit_kernel  # here, because its files import this package
     from tlx.ir.module import Module, Raw
 
     options = options or EmitOptions()

@@ -1,15 +1,15 @@
 """Arithmetic, comparisons, functions, constants and casts.
 
-The functions work on parts (LLVM values in register types) of any length, so that one table serves all of them. The
-rules of operators, which choose between scalars and matrices, are in `matrices.arithmetic`.
+The functions work on parts (LLVM values in register types), scalars as well as vectors of any length. The rules of the
+operators, which choose between scalars and matrices, are in `matrices`.
 
     exp(a + bi)  = exp(a) (cos b + i sin b)
     exp2(a + bi) = exp2(a) (cos(b ln 2) + i sin(b ln 2))
 
 Numbers with b = 0 stay real where exp(a) is infinite.
 
-Integers to floats round to nearest, ties to even, once: where a narrow float is reached by way of a wider one, the way
-rounds to odd (an inexact value gets an odd last bit), after which the second rounding gives what one would have given.
+Conversions of integers to floats round once, to nearest, ties to even. A conversion to a narrow float through a wider
+one rounds to odd first (an inexact value gets an odd last bit), which makes the second rounding correct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.emitter import (
+    Emitter,
+    Linear,
+    Number,
+    Parts,
+    binary_interval,
+    clamped_interval,
+    interval_of,
+    register_type,
+)
 from tlx.frontends.tensor_language.emit.numbers import (
     call,
     compare,
@@ -29,15 +38,6 @@ from tlx.frontends.tensor_language.emit.numbers import (
     typed_like,
     undefined,
     unify_numbers,
-)
-from tlx.frontends.tensor_language.emit.values import (
-    Linear,
-    Number,
-    Parts,
-    binary_interval,
-    clamped_interval,
-    interval_of,
-    register_type,
 )
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
 from tlx.frontends.tensor_language.types import BOOL, F64, ScalarType
@@ -69,7 +69,7 @@ def scalar_binary(e: Emitter, i: ArithBinary) -> None:
     lhs, rhs = unify_numbers(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
-        parts = (e.b.select(e.mask, rhs.value, full_like(rhs.value, 1)),)  # the other lanes may hold poison
+        parts = (e.b.select(e.mask, rhs.value, full_like(rhs.value, 1)),)  # inactive lanes may be poison
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
     known = binary_interval(i.op, lhs.type, lhs, rhs)
     e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
@@ -78,8 +78,8 @@ def scalar_binary(e: Emitter, i: ArithBinary) -> None:
 def scalar_unary(e: Emitter, i: ArithUnary) -> None:
     """`%r = neg %a : type` of a scalar."""
     operand = e.number(i.operand)
-    type_ = unary_type(i.op, operand.type)
-    e.bind(i.result, Number(type_, unary(e, i.op, operand.type, operand.parts)))
+    assert isinstance(i.type, ScalarType)
+    e.bind(i.result, Number(i.type, unary(e, i.op, operand.type, operand.parts)))
 
 
 def comparison(e: Emitter, i: Comparison) -> None:
@@ -99,14 +99,14 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
         return (round_to_type(e, call(e, "llvm.pow", [a, b]), type_),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
-        b = _harmless(e, a, b)
+        b = _safe_divisor(e, a, b)
     elif opcode in ("shl", "ashr"):
-        b = _within(e, b)
+        b = _shift_distance(e, b)
     return (round_to_type(e, e.b.binary(opcode, a, b), type_),)
 
 
-def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
-    """A divisor that no machine stops at: 1 in place of 0, and in place of -1 where the quotient would wrap around."""
+def _safe_divisor(e: Emitter, dividend: Value, divisor: Value) -> Value:
+    """A divisor that never traps: 1 instead of 0, and instead of -1 if the quotient would overflow."""
     if isinstance(divisor, ConstInt) and divisor.value not in (0, -1):
         return divisor
     is_zero = compare(e, "icmp", "eq", divisor, full_like(divisor, 0))
@@ -116,8 +116,8 @@ def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
     return e.b.select(stops, full_like(divisor, 1), divisor)
 
 
-def _within(e: Emitter, distance: Value) -> Value:
-    """A distance to shift by, modulo the number of bits as in OpenCL C."""
+def _shift_distance(e: Emitter, distance: Value) -> Value:
+    """A shift distance, modulo the number of bits as in OpenCL C."""
     bits = _bits(distance)
     if isinstance(distance, ConstInt) and 0 <= distance.value < bits:
         return distance
@@ -125,7 +125,7 @@ def _within(e: Emitter, distance: Value) -> Value:
 
 
 def _bits(value: Value) -> int:
-    """Bits of an integer, or of each of a vector of them."""
+    """Bits of an integer, or of the elements of a vector."""
     element = value.type.element if isinstance(value.type, VectorType) else value.type
     assert isinstance(element, IntType)
     return element.bits
@@ -154,7 +154,7 @@ def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
 
 
 def reduce_lanes(e: Emitter, op: str, type_: ScalarType, lanes: Value) -> Value:
-    """`op` of all lanes, of which there are a power of two: of the upper and the lower half, until one is left."""
+    """`op` of all lanes, a power of two of them: halves are combined until one lane is left."""
     assert isinstance(lanes.type, VectorType)
     count = lanes.type.count
     while count > 1:
@@ -163,11 +163,6 @@ def reduce_lanes(e: Emitter, op: str, type_: ScalarType, lanes: Value) -> Value:
         high = e.b.shuffle(lanes, None, range(count, 2 * count))
         (lanes,) = binary(e, op, type_, (low,), (high,))
     return e.b.extract_element(lanes, 0)
-
-
-def unary_type(op: str, type_: ScalarType) -> ScalarType:
-    """Type of `op` of a scalar of a type."""
-    return type_.part if op in ("abs", "re", "im") else type_
 
 
 def _compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Value:
@@ -182,7 +177,7 @@ def _compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) ->
 
 
 def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Linear | None:
-    """How a sum, difference or multiple of linear numbers grows from lane to lane; `exact` if none wraps around."""
+    """The linear form of a sum, difference or multiple of linear numbers; `exact` if no lane wraps around."""
     if lhs.linear is None or rhs.linear is None:
         return None
     one, two = lhs.linear, rhs.linear
@@ -237,10 +232,10 @@ def _multiply(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
 
 
 def _divide(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
-    """Smith's method, on numbers scaled by powers of two such that sums do not overflow and divisors keep all bits.
+    """Smith's method, on numbers scaled by powers of two so that sums do not overflow and divisors keep all bits.
 
     |c| >= |d|:  r = d / c,  t = c + d r,  ((a + b r) / t, (b - a r) / t);   else the same with the roles swapped.
-    By 0 + 0i each part is divided by 0.
+    Division by 0 + 0i divides each part by 0.
     """
     f = e.b.binary
     above, below = _scale(e, lhs), _scale(e, rhs)
@@ -258,7 +253,7 @@ def _divide(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
 
 
 def _scale(e: Emitter, parts: Parts) -> Value:
-    """A power of two that takes very large and very small numbers away from the ends of their type."""
+    """A power of two that scales very large and very small numbers into the middle of their range."""
     largest = call(e, "llvm.maxnum", [call(e, "llvm.fabs", [part]) for part in parts])
     element = largest.type.element if isinstance(largest.type, VectorType) else largest.type
     lowest, digits = (-1022, 53) if element == DOUBLE else (-126, 24)
@@ -294,7 +289,7 @@ def math_rule(e: Emitter, i: Math) -> None:
 
 
 def apply_function(e: Emitter, function: str, value: Value) -> Value:
-    """A function of a float or double, or of each lane of a vector of them."""
+    """A function of a float or double, or of each element of a vector."""
     if not isinstance(value.type, VectorType):
         vector = VectorType(1, value.type)
         return e.b.extract_element(apply_function(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
@@ -335,7 +330,7 @@ def _converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
 
 
 def _converted_linear(e: Emitter, number: Number, type_: ScalarType) -> Linear | None:
-    """How the lanes of a cast integer grow: where sums wrapped around, those of a wider one do not grow evenly."""
+    """The linear form of a cast integer; widening one that may have wrapped around has none."""
     linear = number.linear
     if linear is None or type_.kind != "int":
         return None
@@ -346,7 +341,7 @@ def _converted_linear(e: Emitter, number: Number, type_: ScalarType) -> Linear |
 
 
 def convert(e: Emitter, parts: Parts, source: ScalarType, type_: ScalarType) -> Parts:
-    """Parts of one type cast to another; what is not real stays complex."""
+    """The parts of a value, converted to another type."""
     if source == type_:
         return parts
     if type_.kind == "complex":
@@ -387,9 +382,9 @@ def _to_float(e: Emitter, value: Value, source: ScalarType, type_: ScalarType) -
 
 
 def _sticky(e: Emitter, value: Value) -> Value:
-    """An i64 that a double holds exactly, and that rounds to a narrow float as the given one does.
+    """An i64 that a double represents exactly, and that rounds to the same narrow float.
 
-    From 2^53 on, the lowest eleven bits are folded into the twelfth.
+    From 2^53 on, the lowest eleven bits are combined into the twelfth (a sticky bit).
     """
     magnitude = e.b.call_intrinsic("llvm.abs", [value.type], value.type, [value, const_int(I1, 0)])
     large = compare(e, "icmp", "uge", magnitude, full_like(value, 1 << 53))

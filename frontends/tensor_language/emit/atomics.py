@@ -2,7 +2,7 @@
 
     i32 add, max, min       atomicrmw add, max, min
     f32, f64 add            atomicrmw fadd
-    all else                a loop of compare-and-exchange on the bits:
+    everything else         a compare-and-exchange loop on the bits:
 
       %first = load atomic i32, ptr %p monotonic
     again:
@@ -13,14 +13,13 @@
       %done = extractvalue { i32, i1 } %pair, 1
       br i1 %done, label %end, label %again
 
-Every scope of the language is at most the system, LLVM's default scope, which therefore serves all of them. A complex
-number is accessed part by part.
+LLVM's default scope, the system, includes every scope of the language. A complex number is accessed part by part.
 
-Local memory belongs to one work-group, which one thread runs: nobody else can see it, so plain loads and stores do.
-Global memory stays atomic without threads too, as a kernel may be called by several at once.
+Local memory is private to the thread that runs the work-group, so plain loads and stores suffice. Global memory is
+accessed atomically even without threads, because several threads may call a kernel at once.
 
 In a collective region an access is made once for the work-group. In an SPMD region every active work-item makes its
-own, one after the other; where all of them update one integer, they do so together:
+own, one after the other; if all of them update the same integer, a single update is made:
 
     %total = reduction of the operands;  %old = atomicrmw add ptr %p, %total;  lane i sees %old + exclusive scan [i]
 """
@@ -30,14 +29,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.addresses import part_addresses
 from tlx.frontends.tensor_language.emit.arithmetic import binary
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Number, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.masks import for_each_active
-from tlx.frontends.tensor_language.emit.memory import element_address
+from tlx.frontends.tensor_language.emit.memory import element_address, part_addresses
 from tlx.frontends.tensor_language.emit.numbers import from_memory, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.subgroups import reduce_subgroup, scan_subgroup
-from tlx.frontends.tensor_language.emit.values import Number, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.operations.core import Semantics, UpdateOp
 from tlx.frontends.tensor_language.operations.memory import AtomicLoad, AtomicStore, AtomicUpdate
 from tlx.frontends.tensor_language.syntax.nodes import Name
@@ -53,8 +50,11 @@ _ORDERINGS: Final[dict[Semantics, str]] = {
     "acquire_release": "acq_rel",
     "sequentially_consistent": "seq_cst",
 }
-_OF_LOADS: Final = {"release": "monotonic", "acq_rel": "acquire"}  # loads order what follows, and failed exchanges too
-_OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores order what comes before
+_OF_LOADS: Final = {
+    "release": "monotonic",
+    "acq_rel": "acquire",
+}  # loads, and failed exchanges, only order what follows
+_OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores only order what precedes
 
 
 def load_scalar(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = "relaxed") -> Parts:
@@ -62,9 +62,9 @@ def load_scalar(e: Emitter, address: Value, memory: MemrefType, semantics: Seman
 
     Args:
         e: The emitter.
-        address: Of the scalar's first part; one address, no vector.
-        memory: Type of the memref that it is an element of.
-        semantics: What the access orders.
+        address: The address of the scalar's first part; not a vector.
+        memory: The type of the memref that contains it.
+        semantics: The memory order.
     """
     type_ = memory.element
     if _is_private(memory):
@@ -98,15 +98,15 @@ def store_scalar(
 def update_scalar(
     e: Emitter, op: UpdateOp, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed"
 ) -> Parts:
-    """`memory = op(memory, parts)`, atomically for each part; gives what was there before.
+    """`memory = op(memory, parts)`, atomically for each part; returns the old value.
 
     Args:
         e: The emitter.
-        op: What is done; complex numbers are only added.
-        address: Of the scalar's first part; one address, no vector.
-        memory: Type of the memref that it is an element of.
+        op: The operation; complex numbers are only added.
+        address: The address of the scalar's first part; not a vector.
+        memory: The type of the memref that contains it.
         parts: The operand, uniform.
-        semantics: What the access orders.
+        semantics: The memory order.
     """
     type_ = memory.element
     places = part_addresses(e, address, type_)
@@ -117,7 +117,7 @@ def update_scalar(
 
 
 def replace_by(e: Emitter, address: Value, memory: MemrefType, function: Callable[[Value], Value]) -> None:
-    """`memory = function(memory)`, atomically and in no order, of a scalar that is not complex."""
+    """`memory = function(memory)`, atomically with relaxed order, for a scalar that is not complex."""
     if _is_private(memory):
         _plain_store(e, address, memory.element, function(_plain_load(e, address, memory.element)))
         return
@@ -163,7 +163,7 @@ def _rmw(e: Emitter, operation: str, address: Value, operand: Value, ordering: s
 def _exchanged(
     e: Emitter, address: Value, type_: ScalarType, ordering: str, function: Callable[[Value], Value]
 ) -> Value:
-    """Replace a value by a function of it; gives the one that was replaced."""
+    """Replace a value by a function of it; returns the old value."""
     b = e.b
     first = _load_bits(e, address, type_, "monotonic")
     before = b.block
@@ -182,7 +182,7 @@ def _exchanged(
 
 
 def _compare_exchange(e: Emitter, address: Value, old: Value, new: Value, ordering: str) -> tuple[Value, Value]:
-    """What was there, and whether it was `old` and has been replaced."""
+    """The value that was found, and whether it was `old` and has been replaced."""
     pair_type = StructType((old.type, I1))
     pointer = e.b.retype(address, old.type)
     failure = _OF_LOADS.get(ordering, ordering)
@@ -263,7 +263,7 @@ def atomic_update(e: Emitter, i: AtomicUpdate) -> None:
 
 
 def _updated_together(e: Emitter, i: AtomicUpdate, address: Value, memory: MemrefType, number: Number) -> Parts:
-    """One update with the operands of all active work-items, as if they had come in order."""
+    """One update with the operands of all active work-items; each gets the old value as if they had run in order."""
     total = reduce_subgroup(e, i.op, number)
     old = update_scalar(e, i.op, address, memory, total.parts, i.semantics)
     before = scan_subgroup(e, "exclusive_scan", i.op, number)

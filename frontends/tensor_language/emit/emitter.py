@@ -1,7 +1,24 @@
-"""The state while a kernel is written, and the walk over its regions.
+"""The emitter: the values that names are bound to, the state while a kernel is written, and the walk over its regions.
 
-Each instruction of the language has a rule, a function `(Emitter, instruction) -> None` found by the instruction's
-class in the `RULES` of a module of this package: a new instruction is one class and one rule.
+Each instruction of the language has a rule, a function `(Emitter, instruction) -> None` in the `RULES` of a module of
+this package, indexed by the class of the instruction: a new instruction is one class and one rule.
+
+A number is *uniform* (one LLVM scalar) or *varying* (an LLVM vector with one lane for each work-item of a subgroup). In
+registers, `bf16` and `f16` are floats that hold a value of the narrow type: arithmetic is done in f32. A complex number
+is two such values, its parts.
+
+    register             memory                 tensor element
+    bool   i1            -                      i1
+    i8...i64, index      the same               the same
+    bf16   float         i16 (the upper half)   bfloat
+    f16    float         half                   half
+    f32    float         float                  float
+    f64    double        double                 double
+    c32    2 x float     2 x float, adjacent    -
+    c64    2 x double    2 x double, adjacent   -
+
+Integer intervals tell whether sums and products such as `subgroup_linear_id * subgroup_size + subgroup_local_id` can
+wrap around; if they cannot, they grow by the same step from lane to lane in a wider type, too.
 """
 
 from __future__ import annotations
@@ -12,19 +29,200 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.emit.blas.first_writes import FirstWrites
-from tlx.frontends.tensor_language.emit.values import Emitted, Group, Matrix, Memref, Number
+from tlx.frontends.tensor_language.emit.first_writes import FirstWrites
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
+from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.values import Value
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
+from tlx.ir.values import ConstInt, Value
+
+
+def register_type(type_: ScalarType) -> IntType | FloatType:
+    """LLVM type in which one part of a scalar is held and computed with."""
+    if type_.kind in ("bool", "int"):
+        return IntType(type_.bits)
+    return DOUBLE if type_.part.bits == 64 else FLOAT
+
+
+def memory_type(type_: ScalarType) -> IntType | FloatType:
+    """LLVM type with which one part of a scalar is loaded and stored."""
+    if type_.is_narrow_float:
+        return I16 if type_ == BF16 else HALF
+    return register_type(type_)
+
+
+def tensor_element(type_: ScalarType) -> IntType | FloatType:
+    """Element type of tensors of a scalar type; for a complex type that of its parts."""
+    if type_.is_narrow_float:
+        return BFLOAT if type_ == BF16 else HALF
+    return register_type(type_)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Lane `i` holds `base + i * step`.
+
+    Attributes:
+        base: A uniform integer.
+        step: Known distance from lane to lane.
+        exact: Whether this holds without wrapping; otherwise it holds modulo 2^bits.
+    """
+
+    base: Value
+    step: int
+    exact: bool = False
+
+
+Parts = tuple[Value, ...]  # one LLVM value, or the real and the imaginary part
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A scalar.
+
+    Attributes:
+        type: Its type.
+        parts: One LLVM value; the real and the imaginary one of a complex number.
+        linear: The linear form of a varying integer, if it has one.
+        interval: Bounds of an integer in any lane, if they are known.
+    """
+
+    type: ScalarType
+    parts: Parts
+    linear: Linear | None = None
+    interval: Interval | None = None
+
+    @property
+    def value(self) -> Value:
+        """The only part."""
+        (value,) = self.parts
+        return value
+
+    @property
+    def is_varying(self) -> bool:
+        """Whether it is a vector."""
+        return isinstance(self.parts[0].type, VectorType)
+
+
+@dataclass(frozen=True, slots=True)
+class Memref:
+    """A memref. Components that vary (such as the pointer of a view at a varying offset) are vectors.
+
+    Attributes:
+        type: Its type; a static extent is also the constant in `shape` or `stride`.
+        pointer: Address of its first element: `ptr`, or a vector of `ptr`.
+        shape: Extent of each mode, i64.
+        stride: Stride of each mode in elements, i64.
+        alignment: Known alignment of the pointer in bytes, at least that of an element.
+    """
+
+    type: MemrefType
+    pointer: Value
+    shape: tuple[Value, ...]
+    stride: tuple[Value, ...]
+    alignment: int
+
+    @property
+    def is_varying(self) -> bool:
+        """Whether work-items see different memrefs."""
+        return any(isinstance(v.type, VectorType) for v in (self.pointer, *self.shape, *self.stride))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of memrefs.
+
+    Attributes:
+        type: Its type.
+        pointer: Address of the first member's pointer.
+        shapes: For each mode, the address of the members' extents (i64), None where the extent is static.
+        strides: The same for the strides.
+        size: Number of members, i64; None in version 1 of the language, which does not pass it.
+        offset: Elements added to each pointer, i64.
+        alignment: Known alignment of the members' pointers in bytes.
+    """
+
+    type: GroupType
+    pointer: Value
+    shapes: tuple[Value | None, ...]
+    strides: tuple[Value | None, ...]
+    size: Value | None
+    offset: Value
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A cooperative matrix: for each part one uniform, flattened vector, column by column.
+
+    Attributes:
+        type: Its type.
+        parts: `<rows * columns x T>` of the tensor element type; two of them for complex components.
+    """
+
+    type: CoopMatrixType
+    parts: Parts
+
+    @property
+    def value(self) -> Value:
+        """The only part."""
+        (value,) = self.parts
+        return value
+
+
+Emitted = Number | Memref | Group | Matrix
+
+
+def interval_of(number: Number) -> Interval | None:
+    """The interval of a number."""
+    if number.interval is not None:
+        return number.interval
+    if number.is_varying or not isinstance(number.parts[0], ConstInt):
+        return None
+    return number.parts[0].value, number.parts[0].value
+
+
+def binary_interval(op: str, type_: ScalarType, lhs: Number, rhs: Number) -> Interval | None:
+    """The interval of `lhs op rhs`."""
+    a, b = interval_of(lhs), interval_of(rhs)
+    if type_.kind != "int" or a is None or b is None:
+        return None
+    match op:
+        case "add":
+            return clamped_interval(type_, (a[0] + b[0], a[1] + b[1]))
+        case "sub":
+            return clamped_interval(type_, (a[0] - b[1], a[1] - b[0]))
+        case "mul":
+            corners = [x * y for x in a for y in b]
+            return clamped_interval(type_, (min(corners), max(corners)))
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+        case _:
+            return None
+
+
+def loop_interval(start: Number, stop: Number) -> Interval | None:
+    """The interval of a loop variable, in the work-items that run an iteration."""
+    a, b = interval_of(start), interval_of(stop)
+    return None if a is None or b is None else (a[0], max(a[0], b[1] - 1))
+
+
+def clamped_interval(type_: ScalarType, found: Interval | None) -> Interval | None:
+    """An interval if it fits a type; nothing is known of numbers that may wrap around."""
+    limit = 1 << (type_.bits - 1)
+    return found if found is not None and -limit <= found[0] and found[1] < limit else None
+
 
 Rule = Callable[["Emitter", Any], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Where a work-group stands.
+    """The work-group that is emitted.
 
     Attributes:
         group_id: i64 for x, y and z.
@@ -50,16 +248,16 @@ class Emitter:
     """Writes one kernel's work-group function.
 
     Attributes:
-        b: Where LLVM IR goes.
+        b: The IR builder.
         source: The kernel.
-        launch: Where the work-group stands.
+        launch: Ids and sizes of the work-group.
         varying: Ids of the defining `Name`s that may differ between the work-items of a subgroup.
         rules: Rule of each class of instruction.
-        first_writes: What BLAS instructions need not read, and what is made zero for them.
-        scope: What each visible name is.
+        first_writes: Outputs that BLAS instructions need not read, and allocations that are zeroed.
+        scope: The value of each visible name.
         mask: `<S x i1>`, the work-items that run the current region; None for all of them.
         subgroup: In an SPMD region the linear subgroup id, i32; None in a collective region.
-        at_region_end: Write what is done where the current region ends, such as freeing memory.
+        at_region_end: Emit code at the end of the current region, such as freeing memory.
     """
 
     b: TensorBuilder
@@ -81,33 +279,33 @@ class Emitter:
     # Names -----------------------------------------------------------------------------------------------------
 
     def bind(self, name: Name, value: Emitted) -> None:
-        """Say what a name is."""
+        """Bind a name to a value."""
         self.scope[name.text] = value
 
     def number(self, name: Name) -> Number:
-        """The scalar of a name."""
+        """The scalar that a name is bound to."""
         value = self.scope[name.text]
         assert isinstance(value, Number), f"{name} is no scalar"
         return value
 
     def numbers(self, names: tuple[Name, ...]) -> tuple[Number, ...]:
-        """The scalars of names."""
+        """The scalars that names are bound to."""
         return tuple(self.number(name) for name in names)
 
     def memref(self, name: Name) -> Memref:
-        """The memref of a name."""
+        """The memref that a name is bound to."""
         value = self.scope[name.text]
         assert isinstance(value, Memref), f"{name} is no memref"
         return value
 
     def group(self, name: Name) -> Group:
-        """The group of a name."""
+        """The group that a name is bound to."""
         value = self.scope[name.text]
         assert isinstance(value, Group), f"{name} is no group"
         return value
 
     def matrix(self, name: Name) -> Matrix:
-        """The cooperative matrix of a name."""
+        """The cooperative matrix that a name is bound to."""
         value = self.scope[name.text]
         assert isinstance(value, Matrix), f"{name} is no cooperative matrix"
         return value
@@ -119,12 +317,12 @@ class Emitter:
     # Regions ---------------------------------------------------------------------------------------------------
 
     def run(self, region: Region) -> tuple[Emitted, ...]:
-        """Write a region's instructions; gives what it yields. Names bound in it are forgotten."""
+        """Emit a region; returns the values that it yields. Its names go out of scope."""
         with self.region():
             return self.instructions(region.instructions)
 
     def instructions(self, instructions: list[Instruction]) -> tuple[Emitted, ...]:
-        """Write instructions in the current region; gives what the last one yields."""
+        """Emit instructions in the current region; returns the values that the last one yields."""
         for instruction in instructions:
             if isinstance(instruction, Yield):
                 return tuple(self.scope[name.text] for name in instruction.values)
@@ -135,7 +333,7 @@ class Emitter:
         """Write one instruction.
 
         Raises:
-            LoweringError: It is one that cannot be written.
+            LoweringError: There is no rule for it.
         """
         rule = self.rules.get(type(instruction))
         if rule is None:
@@ -149,7 +347,7 @@ class Emitter:
 
     @contextmanager
     def region(self) -> Generator[None]:
-        """A region: what is bound in it is forgotten behind it, and what it allocated is freed at its end."""
+        """A region: names bound in it go out of scope at its end, and memory allocated in it is freed."""
         scope, ends = dict(self.scope), self.at_region_end
         self.at_region_end = []
         yield
@@ -159,7 +357,7 @@ class Emitter:
 
     @contextmanager
     def masked(self, mask: Value | None) -> Generator[None]:
-        """A region that only some work-items run."""
+        """Code emitted inside runs under a mask."""
         before, self.mask = self.mask, mask
         yield
         self.mask = before

@@ -1,17 +1,17 @@
-"""A kernel as LLVM functions: one runs a work-group, one runs all of them, in turn or in parallel threads.
+"""A kernel as two LLVM functions: one runs a work-group, the other runs all of them, sequentially or in threads.
 
     define void @name(args, i64 %nx, i64 %ny, i64 %nz) {
       for z < nz: for y < ny: for x < nx:  call void @name.group(args, x, y, z, nx, ny, nz)
     }
 
 With OpenMP the groups are numbered `x + nx * (y + ny * z)`, and thread t of n runs those from `t*N/n` to `(t+1)*N/n`:
-the same groups on the same thread in every run with as many threads. A region inside a parallel region runs on the
+the same groups on the same thread in every run with the same number of threads. A nested parallel region runs on the
 calling thread.
 
     func @name(%A: memref<f32x8x8>)   ->  define void @name.group(ptr %A, i64 %group_id_x, ..., i64 %num_groups_z)
                                           define void @name(ptr %A, i64 %num_groups_x, ..., i64 %num_groups_z)
 
-Both carry the attribute `"tlx-features"="target"`: the lowering gives them the features of the machine it aims at.
+Both have the attribute `"tlx-features"="target"`: the lowering gives them the features of the target.
 """
 
 from __future__ import annotations
@@ -21,18 +21,25 @@ from typing import Final
 
 from tlx.frontends.tensor_language.analysis import work_group_sizes
 from tlx.frontends.tensor_language.calling.signature import GROUP_SUFFIX, CParameter, c_parameters, llvm_name
-from tlx.frontends.tensor_language.emit.blas.first_writes import first_writes
 from tlx.frontends.tensor_language.emit.control.divergence import varying_names
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
+from tlx.frontends.tensor_language.emit.emitter import (
+    Emitted,
+    Emitter,
+    Group,
+    Launch,
+    Memref,
+    Number,
+    memory_type,
+    register_type,
+)
+from tlx.frontends.tensor_language.emit.first_writes import first_writes
 from tlx.frontends.tensor_language.emit.numbers import from_memory
-from tlx.frontends.tensor_language.emit.values import Emitted, Group, Memref, Number, memory_type, register_type
 from tlx.frontends.tensor_language.operations.core import rules_of
 from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Parameter
 from tlx.frontends.tensor_language.syntax.nodes import Function as Kernel
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.instructions import Builder, Thread, emit_parallel_region, new_function
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.builder.threads import Thread, emit_parallel_region
 from tlx.ir.module import Module
 from tlx.ir.types import I1, I16, I64, VOID, FunctionType, Type, VectorType
 from tlx.ir.values import Global, Value, const_int
@@ -45,7 +52,7 @@ def llvm_parameters(module: Module, function: Function, *, one_group: bool) -> l
 
 
 def bind_parameters(e: Emitter, function: Function, values: Sequence[Value]) -> None:
-    """Say what the kernel's parameters are, given the compiled function's arguments.
+    """Bind the kernel's parameters to the arguments of the compiled function.
 
     Args:
         e: The emitter, at the entry of the function.
@@ -109,7 +116,7 @@ def _type(module: Module, c: CParameter) -> Type:
 
 
 def _scalar_type(type_: ScalarType) -> Type:
-    """LLVM type by which a scalar is passed: narrow floats as their bits, complex numbers as vectors."""
+    """LLVM type in which a scalar is passed: narrow floats as their bits, complex numbers as vectors."""
     if type_ == BOOL:
         return I1
     if type_.is_narrow_float:
@@ -120,7 +127,7 @@ def _scalar_type(type_: ScalarType) -> Type:
 
 
 def _attributes(c: CParameter) -> str:
-    """Small integers are extended as C's callers do; pointers are not kept."""
+    """Small integers are extended as C compilers do."""
     if c.role == "scalar" and c.type.bits < 32 and c.type.kind != "float":
         return "zeroext" if c.type == BOOL else "signext"
     return "zeroext" if c.role == "scalar" and c.type.is_narrow_float else ""
@@ -138,11 +145,11 @@ def emit_launch(module: Module, kernel: Kernel, *, threads: bool) -> None:
     if threads:
         _in_threads(b, kernel, values)
     else:
-        _in_turn(b, kernel, values)
+        _sequentially(b, kernel, values)
     b.ret()
 
 
-def _in_turn(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
+def _sequentially(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
     """Loops over z, y and x."""
     counts = values[-3:]
     with b.loop(0, counts[2], name="z") as z, b.loop(0, counts[1], name="y") as y, b.loop(0, counts[0], name="x") as x:
@@ -156,7 +163,7 @@ def _call_group(b: Builder, kernel: Kernel, values: Sequence[Value], ids: Sequen
 
 
 def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
-    """Have every thread of a team run its share of the groups."""
+    """Each thread of a team runs its share of the groups."""
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
         nx, ny, nz = own[-3:]

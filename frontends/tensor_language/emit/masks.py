@@ -1,7 +1,7 @@
-"""Blocks that run where a condition holds, masks of active work-items, and what is done for each of them in turn.
+"""Conditional blocks, masks of active work-items, and loops over them.
 
-A mask is `<S x i1>`; None stands for all work-items. Lanes that are not active may hold anything, poison included, and
-`and` would let that through: masks are joined by `select`, which does not look at what it does not choose.
+A mask is `<S x i1>`; None means that all work-items are active. Inactive lanes may be poison, which `and` would
+propagate: masks are combined by `select`, which ignores the operand that it does not choose.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number
 from tlx.frontends.tensor_language.emit.numbers import full_like, splat
-from tlx.frontends.tensor_language.emit.values import Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.types import I1, I32, I64, VOID, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_int
@@ -21,13 +20,13 @@ from tlx.ir.values import Keyword, Value, const_int
 
 @contextmanager
 def run_if(e: Emitter, condition: Value | None, name: str, end_name: str) -> Generator[None]:
-    """What is written within runs where a condition holds.
+    """Code emitted inside runs if a condition holds.
 
     Args:
         e: The emitter.
-        condition: An i1, or None for what always runs.
-        name: What the block is called that runs then.
-        end_name: What the block is called behind it.
+        condition: An i1, or None if it always runs.
+        name: The name of its block.
+        end_name: The name of the block after it.
     """
     if condition is None:
         yield
@@ -42,7 +41,7 @@ def run_if(e: Emitter, condition: Value | None, name: str, end_name: str) -> Gen
 
 
 def all_of(e: Emitter, conditions: Sequence[Value]) -> Value:
-    """Whether all of at least one condition hold."""
+    """Whether all conditions hold; there is at least one."""
     return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
 
 
@@ -60,7 +59,7 @@ def if_else(e: Emitter, condition: Value, then: Callable[[], None], otherwise: C
 
 
 def trap_if_null(e: Emitter, pointer: Value) -> None:
-    """Stop the process where an allocation gave no memory: a kernel has no way to tell its caller."""
+    """Trap if an allocation failed: a kernel cannot report an error to its caller."""
     short = e.b.new_block("no.memory")
     rest = e.b.new_block("allocated", short)
     e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
@@ -94,7 +93,7 @@ def _lane_bits(e: Emitter, mask: Value) -> Value:
 
 
 def first_active(e: Emitter, value: Value) -> Value:
-    """What the first active lane holds; a scalar is itself."""
+    """The value in the first active lane; a scalar is returned as it is."""
     if not isinstance(value.type, VectorType):
         return value
     if e.mask is None:
@@ -103,14 +102,14 @@ def first_active(e: Emitter, value: Value) -> Value:
 
 
 def to_uniform(e: Emitter, number: Number) -> Number:
-    """A number that is the same in all active lanes, as a scalar."""
+    """A number that is uniform in the active lanes, as a scalar."""
     if not number.is_varying:
         return number
     return Number(number.type, tuple(first_active(e, part) for part in number.parts))
 
 
 def to_uniform_memref(e: Emitter, memref: Memref) -> Memref:
-    """A memref that is the same for all active lanes, as one."""
+    """A memref that is uniform in the active lanes, with scalar components."""
     if not memref.is_varying:
         return memref
     shape = tuple(first_active(e, extent) for extent in memref.shape)
@@ -119,7 +118,7 @@ def to_uniform_memref(e: Emitter, memref: Memref) -> Memref:
 
 
 def extract_lane(e: Emitter, vector: Value, lane: Value) -> Value:
-    """`extractelement` of a lane that is known when the kernel runs."""
+    """`extractelement` with a lane known at run time."""
     assert isinstance(vector.type, VectorType)
     body = f"extractelement {vector.typed}, {lane.typed}"
     return e.b.value("extractelement", vector.type.element, [vector, lane], body)
@@ -131,16 +130,16 @@ def for_each_active(
     results: Sequence[Type],
     body: Callable[[tuple[Value, ...]], Sequence[Value]],
 ) -> tuple[Value, ...]:
-    """Do something for each active lane, lowest first.
+    """Emit a loop over the active lanes, lowest first.
 
     Args:
         e: The emitter.
-        values: Scalars, and vectors of which the body gets one lane after the other.
-        results: Types of what the body gives.
-        body: Writes what is done with the values of one lane.
+        values: Scalars, and vectors of which the body gets one lane.
+        results: Types of the results of the body.
+        body: Emits the body, given the values of one lane.
 
     Returns:
-        A vector for each of the results; anything in the lanes that are not active.
+        A vector for each of the results, undefined in inactive lanes.
     """
     spilled = [_spilled(e, value) for value in values]
     given = [_array(e, type_) for type_ in results]
@@ -169,7 +168,7 @@ def _array(e: Emitter, element: Type) -> Value:
 
 
 def _spilled(e: Emitter, value: Value) -> Value | None:
-    """The lanes of a vector in memory, where they can be picked one by one."""
+    """A vector in memory, where single lanes can be loaded."""
     if not isinstance(value.type, VectorType):
         return None
     memory = _array(e, value.type.element)

@@ -1,42 +1,37 @@
-"""Loads and stores of elements, members of groups, views, and local memory on the stack or the heap.
+"""Memory: addresses, loads and stores of elements, members of groups, views, and local memory.
 
-Memory is accessed in the cheapest way that the addresses allow:
+An access takes the cheapest form that its addresses allow:
 
-    all uniform                      one scalar load; a store under a mask where a work-item is active
+    all uniform                      one scalar load; one scalar store
     lane i at base + i elements      one vector load or store, masked where not every work-item is active
     anything else                    gather and scatter
 
-Complex elements are two adjacent parts: uniform ones two loads, varying ones two gathers.
+Complex elements are two adjacent parts: uniform ones take two loads, varying ones two gathers.
 
-subview %A[%i:4, %j]     pointer + i*S1 + j*S2,  shape (4),       stride (S1)
-expand  %A[0->2 x 8]     pointer,                shape (2, 8, …), stride (S1, 2*S1, …)
-fuse    %A[0,1]          pointer,                shape (s1*s2, …), stride (S1, …)
+    subview %A[%i:4, %j]     pointer + i*S1 + j*S2,  shape (4),       stride (S1)
+    expand  %A[0->2 x 8]     pointer,                shape (2, 8, …), stride (S1, 2*S1, …)
+    fuse    %A[0,1]          pointer,                shape (s1*s2, …), stride (S1, …)
 
-A work-group is run by one thread, so its local memory is the thread's.
+One thread runs a work-group, so local memory is on the stack or the heap of that thread.
+
+LLVM 22 writes four bytes for a masked store of truncated lanes whose mask is known to have one lane only:
+
+    %t = trunc <16 x i32> %v to <16 x i8>                                               vmovss %xmm0, (%rdi)
+    call void @llvm.masked.store.v16i8.p0(<16 x i8> %t, ptr %p, i32 1, <i1 1, i1 0, ...>)
+
+So masks of elements below 32 bits are combined by `and` with a true value that LLVM cannot fold: it is loaded from
+volatile memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.addresses import (
-    address_of,
-    gather,
-    masked_load,
-    masked_store,
-    null_like,
-    offset_product,
-    offset_sum,
-    part_addresses,
-    pointer_at,
-    scatter,
-    unbounded_gep,
-)
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Group, Linear, Memref, Number, memory_type
 from tlx.frontends.tensor_language.emit.masks import trap_if_null
-from tlx.frontends.tensor_language.emit.numbers import from_memory, index, is_int, splat, to_memory, vary
-from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
+from tlx.frontends.tensor_language.emit.numbers import from_memory, index, is_int, splat, to_memory, unify_values, vary
 from tlx.frontends.tensor_language.operations.memory import (
     Alloca,
     Associated,
@@ -50,8 +45,120 @@ from tlx.frontends.tensor_language.operations.memory import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import BOOL, LOCAL_ALIGNMENT, Extent, MemrefType, ScalarType
-from tlx.ir.types import I8, I64, VOID, ArrayType, Type, VectorType
-from tlx.ir.values import ConstInt, Value, const_int, const_ints
+from tlx.ir.types import I1, I8, I32, I64, VOID, ArrayType, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_ints
+
+
+def offset_product(e: Emitter, a: Value, b: Value) -> Value:
+    """The product of extents, uniform or varying."""
+    a, b = unify_values(e, a, b)
+    return e.b.mul(a, b)
+
+
+def offset_sum(e: Emitter, a: Value, b: Value) -> Value:
+    """The sum of offsets, uniform or varying."""
+    if is_int(a, 0):
+        return b
+    if is_int(b, 0):
+        return a
+    a, b = unify_values(e, a, b)
+    return e.b.add(a, b)
+
+
+def offset_of(e: Emitter, memref: Memref, indices: Sequence[Value]) -> Value:
+    """`i1*S1 + i2*S2 + ...` in elements; a vector if anything varies."""
+    offset: Value = const_int(I64, 0)
+    for position, stride in zip(indices, memref.stride, strict=True):
+        offset = offset_sum(e, offset, offset_product(e, position, stride))
+    return offset
+
+
+def address_of(e: Emitter, memref: Memref, indices: Sequence[Value]) -> Value:
+    """Address of an element, or one address for each lane."""
+    return pointer_at(e, memref, offset_of(e, memref, indices))
+
+
+def pointer_at(e: Emitter, memref: Memref, offset: Value) -> Value:
+    """The address at an offset, in elements, from the first one of a memref."""
+    if is_int(offset, 0):
+        return memref.pointer
+    element = memory_type(memref.type.element)
+    if memref.type.element.kind == "complex":
+        offset = offset_product(e, offset, const_int(I64, 2))
+    if e.mask is not None or isinstance(offset.type, VectorType) or isinstance(memref.pointer.type, VectorType):
+        return unbounded_gep(e, element, memref.pointer, offset)  # inactive lanes may be out of bounds
+    return e.b.gep(element, memref.pointer, offset)
+
+
+def unbounded_gep(e: Emitter, element: Type, pointer: Value, offset: Value) -> Value:
+    """`getelementptr` without `inbounds`, for one or several addresses that may be out of bounds."""
+    lanes = offset.type if isinstance(offset.type, VectorType) else pointer.type
+    type_ = e.b.pointer(element)
+    result = VectorType(lanes.count, type_) if isinstance(lanes, VectorType) else type_
+    body = f"getelementptr {element}, {pointer.typed}, {offset.typed}"
+    return e.b.emit("getelementptr", result, [pointer, offset], body, source_type=element).value
+
+
+def part_addresses(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
+    """Addresses of the parts of an element; the two parts of a complex number are adjacent."""
+    if type_.kind != "complex":
+        return (address,)
+    element = memory_type(type_)
+    if isinstance(address.type, VectorType):
+        return address, unbounded_gep(e, element, address, const_int(I64, 1))
+    return address, e.b.gep(element, address, 1)
+
+
+def null_like(pointer: Value) -> Value:
+    """A null pointer, or a vector of them, like a pointer or a vector of pointers."""
+    return Keyword(pointer.type, "zeroinitializer" if isinstance(pointer.type, VectorType) else "null")
+
+
+def masked_load(e: Emitter, type_: VectorType, address: Value, align: int, mask: Value | None) -> Value:
+    """Load a vector; zeros where the mask is off (None: all lanes are on)."""
+    return e.b.load(type_, address, align) if mask is None else e.b.masked_load(type_, address, align, mask)
+
+
+def masked_store(e: Emitter, value: Value, address: Value, align: int, mask: Value | None) -> None:
+    """Store the lanes of a vector for which the mask is on (None: all lanes)."""
+    if mask is None:
+        e.b.store(value, address, align)
+        return
+    type_ = value.type
+    assert isinstance(type_, VectorType)
+    if bits_of(type_.element) < 32:
+        mask = e.b.binary("and", mask, e.b.splat(_truth(e), type_.count))
+    e.b.masked_store(value, address, align, mask)
+
+
+def gather(e: Emitter, element: Type, addresses: Value, align: int, mask: Value | None) -> Value:
+    """Load an element for each lane; zero where the mask is off (None: all lanes are on)."""
+    assert isinstance(addresses.type, VectorType)
+    vector = VectorType(addresses.type.count, element)
+    args = [addresses, const_int(I32, align), _lanes(mask, vector), Keyword(vector, "zeroinitializer")]
+    return e.b.call_intrinsic("llvm.masked.gather", [vector, addresses.type], vector, args)
+
+
+def scatter(e: Emitter, value: Value, addresses: Value, align: int, mask: Value | None) -> None:
+    """Store a value for each lane whose mask is on (None: all lanes); the lowest lane first."""
+    assert isinstance(value.type, VectorType)
+    args = [value, addresses, const_int(I32, align), _lanes(mask, value.type)]
+    e.b.call_intrinsic("llvm.masked.scatter", [value.type, addresses.type], VOID, args)
+
+
+def _lanes(mask: Value | None, vector: VectorType) -> Value:
+    return mask if mask is not None else const_ints(I1, [1] * vector.count)
+
+
+def _truth(e: Emitter) -> Value:
+    """`true`, loaded from volatile memory so that LLVM cannot fold it."""
+    place = e.b.alloca(I8, "truth", 1)
+    one = const_int(I8, 1)
+    written = e.b.emit("store", VOID, [one, place], f"store volatile {one.typed}, {place.typed}, align 1")
+    read = e.b.emit("load", I8, [place], f"load volatile i8, {place.typed}, align 1")
+    for access in (written, read):
+        access.flags, access.align = ("volatile",), 1
+    return e.b.icmp("ne", read.value, 0)
 
 
 def load(e: Emitter, i: Load) -> None:
@@ -68,10 +175,7 @@ def store(e: Emitter, i: Store) -> None:
 
 
 def _member(e: Emitter, group: Group, position: Number) -> Memref:
-    """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member.
-
-    A null pointer stays one.
-    """
+    """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member; null stays null."""
     type_ = group.type.memref
     pointee = e.b.pointer(memory_type(type_.element))
     pointer = _entry(e, group.pointer, position.value, pointee)
@@ -87,11 +191,11 @@ def _member(e: Emitter, group: Group, position: Number) -> Memref:
 
 @dataclass(frozen=True, slots=True)
 class ElementPlace:
-    """Where elements are, for all work-items.
+    """The addresses of an element access for all work-items.
 
     Attributes:
-        address: One address, or one each lane; where `step` is set that of lane 0.
-        step: Distance in elements from lane to lane; 0 where all lanes see one element, None where it is not even.
+        address: One address, or one for each lane; that of lane 0 if `step` is set.
+        step: Distance in elements from lane to lane; 0 if all lanes access one element, None if it is irregular.
     """
 
     address: Value
@@ -99,7 +203,7 @@ class ElementPlace:
 
 
 def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> ElementPlace:
-    """Where the element at an index list is."""
+    """The addresses of the element at some indices."""
     offset: Value = const_int(I64, 0)
     step: int | None = 0
     numbers = e.numbers(indices)
@@ -114,12 +218,12 @@ def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> ElementPlac
 
 
 def element_address(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Value:
-    """Address of an element: one, or one each lane."""
+    """Address of an element, or one address for each lane."""
     return address_of(e, memref, [number.value for number in e.numbers(indices)])
 
 
 def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Number:
-    """The element at an index list."""
+    """Load the element at some indices."""
     type_ = memref.type.element
     where = _place(e, memref, indices)
     if type_.kind == "complex" and where.step:
@@ -129,7 +233,7 @@ def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Numb
 
 
 def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Name, ...]) -> None:
-    """Write an element; of several work-items that write one element, the last one's value stays."""
+    """Store an element; if several work-items store to one element, the last one wins."""
     type_ = memref.type.element
     where = _place(e, memref, indices)
     shared = where.step == 0 and number.is_varying
@@ -155,16 +259,16 @@ def _load(e: Emitter, where: ElementPlace, type_: ScalarType) -> Value:
     if where.step == 0:
         return e.b.load(memory, where.address, align)
     if where.step != 1:
-        return gather(e, memory, _stepped(e, where, memory), align, e.mask)
+        return gather(e, memory, _lane_addresses(e, where, memory), align, e.mask)
     loaded = masked_load(e, VectorType(e.lanes, memory), where.address, align, e.mask)
     return loaded if e.mask is None else _frozen(e, loaded)
 
 
 def _frozen(e: Emitter, loaded: Value) -> Value:
-    """`freeze`, which hides a masked load from a `select` with the same mask.
+    """`freeze`, which prevents LLVM from merging a masked load with a `select` on the same mask.
 
-    LLVM 22 makes one load of the two, where the `select` stands: behind stores that came after the load. Masks of other
-    masked loads (of matrices, of the rest of BLAS vectors) are out of the kernel's reach, and so in no `select`.
+    LLVM 22 merges the two at the place of the `select`, which may be after stores that follow the load. The masks of
+    other masked loads (matrices, remainders of BLAS loops) are internal to the emitter and never used by a `select`.
     """
     return e.b.value("freeze", loaded.type, [loaded], f"freeze {loaded.typed}")
 
@@ -178,10 +282,10 @@ def _store(e: Emitter, value: Value, where: ElementPlace, type_: ScalarType) -> 
     elif where.step == 1:
         masked_store(e, value, where.address, align, e.mask)
     else:
-        scatter(e, value, _stepped(e, where, memory_type(type_)), align, e.mask)
+        scatter(e, value, _lane_addresses(e, where, memory_type(type_)), align, e.mask)
 
 
-def _stepped(e: Emitter, where: ElementPlace, element: Type) -> Value:
+def _lane_addresses(e: Emitter, where: ElementPlace, element: Type) -> Value:
     """The address of each lane."""
     assert where.step is not None
     offsets = const_ints(I64, [lane * where.step for lane in range(e.lanes)])
@@ -209,7 +313,7 @@ def size(e: Emitter, i: Size) -> None:
     """`%r = size %memref[mode] : index`."""
     operand = e.scope[i.operand.text]
     extent = operand.size if isinstance(operand, Group) else e.memref(i.operand).shape[i.mode]
-    assert extent is not None, "the first version asks no group for its size"
+    assert extent is not None, "version 1 never asks for the size of a group"
     e.bind(i.result, index(extent))
 
 
@@ -262,12 +366,12 @@ def fuse(e: Emitter, i: Fuse) -> None:
 
 
 def _viewed(type_: MemrefType, pointer: Value, shape: list[Value], stride: list[Value], alignment: int) -> Memref:
-    """A memref; extents that its type knows are constants."""
+    """A memref; static extents are constants."""
     return Memref(type_, pointer, _known(type_.shape, shape), _known(type_.stride, stride), alignment)
 
 
 def _known(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...]:
-    """Values, with constants where a type tells them."""
+    """Values, replaced by constants where a type has static extents."""
     pairs = zip(extents, values, strict=True)
     return tuple(value if entry is None else const_int(I64, entry) for entry, value in pairs)
 
@@ -283,7 +387,7 @@ def _memref_type(i: Subview | Expand | Fuse) -> MemrefType:
 
 
 VIEW_RULES: Final = {Size: size, Associated: associated, Subview: subview, Expand: expand, Fuse: fuse}
-STACK_LIMIT: Final = 64 << 10  # bytes of one alloca; threads other than the first may have small stacks
+STACK_LIMIT: Final = 64 << 10  # bytes of one alloca; other threads than the main one may have small stacks
 
 
 def alloca(e: Emitter, i: Alloca) -> None:
@@ -304,7 +408,7 @@ def alloca(e: Emitter, i: Alloca) -> None:
 
 
 def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:
-    """`lifetime_stop %memref`: stack memory goes with the function, heap memory with the region."""
+    """`lifetime_stop %memref`: nothing; stack memory is freed with the function, heap memory with the region."""
 
 
 def _span(type_: MemrefType) -> int:
@@ -314,7 +418,7 @@ def _span(type_: MemrefType) -> int:
 
 
 def _alignment(i: Alloca) -> int:
-    """Bytes: as asked for by `alignment=`, and never less than what all local memory has."""
+    """The alignment in bytes: that of `alignment=`, but at least that of all local memory."""
     asked = i.attributes.get("alignment")
     return max(LOCAL_ALIGNMENT, asked.value) if asked is not None and isinstance(asked.value, int) else LOCAL_ALIGNMENT
 
@@ -327,7 +431,7 @@ def _on_stack(e: Emitter, type_: MemrefType, elements: int, alignment: int) -> V
 
 
 def _on_heap(e: Emitter, type_: MemrefType, size: int, alignment: int) -> Value:
-    """`aligned_alloc`, which wants a multiple of the alignment; a trap where memory is short; freed with the region."""
+    """`aligned_alloc` of a multiple of the alignment; traps if it fails; freed at the end of the region."""
     rounded = -(-size // alignment) * alignment
     bytes_pointer = e.b.pointer(I8)
     args = [const_int(I64, alignment), const_int(I64, rounded)]

@@ -6,8 +6,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import Interval, Linear, Number, interval_of, register_type
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Interval, Linear, Number, interval_of, register_type
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
@@ -29,7 +28,7 @@ def index(value: Value) -> Number:
 
 
 def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
-    """A scalar in every lane, of a subgroup or of another number of lanes; a vector stays."""
+    """A scalar in every lane of a subgroup or of `count` lanes; a vector is returned as it is."""
     if isinstance(value.type, VectorType):
         return value
     count = e.lanes if count is None else count
@@ -37,7 +36,7 @@ def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
 
 
 def vary(e: Emitter, number: Number) -> Number:
-    """A number as one lane each work-item."""
+    """A number as a vector with a lane for each work-item."""
     if number.is_varying:
         return number
     linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
@@ -45,7 +44,7 @@ def vary(e: Emitter, number: Number) -> Number:
 
 
 def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval | None = None) -> Number:
-    """A number that grows evenly from lane to lane."""
+    """A number with a linear form."""
     integer = linear.base.type
     assert isinstance(integer, IntType)
     half = 1 << (integer.bits - 1)
@@ -55,7 +54,7 @@ def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval
 
 
 def unify_numbers(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
-    """Numbers made all uniform or all varying: an operation works on one kind only."""
+    """Numbers made all uniform or all varying, as operations require."""
     if not any(number.is_varying for number in numbers):
         return numbers
     return tuple(vary(e, number) for number in numbers)
@@ -74,7 +73,7 @@ def unify_values(e: Emitter, *values: Value) -> tuple[Value, ...]:
 
 
 def typed_like(like: Value, type_: LLVMType) -> LLVMType:
-    """A scalar type, or as long a vector of it as `like` is."""
+    """A scalar type, or a vector of it with as many elements as `like`."""
     return VectorType(like.type.count, type_) if isinstance(like.type, VectorType) else type_
 
 
@@ -89,7 +88,7 @@ def fits_without_wrap(e: Emitter, base: Value, step: int) -> bool:
 
 
 def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Number:
-    """`condition ? then : otherwise`, of an i1 or of an i1 each lane."""
+    """`condition ? then : otherwise`, for an i1 or a vector of i1."""
     if isinstance(condition.type, VectorType):
         then, otherwise = vary(e, then), vary(e, otherwise)
     else:
@@ -104,16 +103,16 @@ def lane_ids(e: Emitter) -> Value:
 
 
 def round_to_type(e: Emitter, value: Value, type_: ScalarType) -> Value:
-    """A register value rounded to what its type can hold (to nearest, ties to even)."""
+    """A register value rounded to its type (to nearest, ties to even)."""
     if not type_.is_narrow_float:
         return value
     return from_memory(e, to_memory(e, value, type_), type_)
 
 
 def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
-    """A part in its memory type; `bf16` is rounded with integer arithmetic, which every LLVM compiles.
+    """A part in its memory type; `bf16` is rounded with integer arithmetic, which every version of LLVM supports.
 
-    bits + 0x7fff + (bit 16), shifted right by 16; a NaN keeps its upper bits and is made quiet.
+    bits + 0x7fff + (bit 16), shifted right by 16; a NaN keeps its upper bits and becomes quiet.
     """
     if not type_.is_narrow_float:
         return value
@@ -148,18 +147,18 @@ def compare(e: Emitter, opcode: str, predicate: str, lhs: Value, rhs: Value) -> 
 
 
 def call(e: Emitter, name: str, args: Sequence[Value], *more: Value) -> Value:
-    """A call of an LLVM intrinsic that is overloaded on the type of its first argument, which it returns."""
+    """A call of an LLVM intrinsic that is overloaded on the type of its first argument and returns that type."""
     type_ = args[0].type
     return e.b.call_intrinsic(name, [type_], type_, [*args, *more])
 
 
 def undefined(type_: LLVMType) -> Value:
-    """Any value of a type."""
+    """An undefined value of a type."""
     return Keyword(type_, "undef")
 
 
 def full_like(like: Value, number: float) -> Value:
-    """A constant of the type of another value, in every lane where that is a vector."""
+    """A constant of the type of another value, in every lane of a vector."""
     return _full(like.type, number)
 
 
@@ -169,7 +168,7 @@ def negated(e: Emitter, x: Value) -> Value:
 
 
 def from_i64(e: Emitter, value: Value, type_: IntType) -> Value:
-    """An i64 in an integer type that holds it."""
+    """An i64 as an integer type into which it fits."""
     return const_int(type_, value.value) if isinstance(value, ConstInt) else e.b.cast("trunc", value, type_)
 
 
@@ -199,7 +198,7 @@ def _fcmp(e: Emitter, predicate: str, lhs: Value, rhs: Value) -> Value:
 
 
 def _rounded(type_: ScalarType, number: float) -> float:
-    """A Python number as the type holds it, to nearest, ties to even; too large numbers are infinite."""
+    """A Python number rounded to a type, to nearest, ties to even; too large numbers become infinite."""
     if type_.part.bits == 64:
         return number
     if type_.is_narrow_float and type_ != BF16:

@@ -1,12 +1,12 @@
-"""Where a work-item stands, and what the work-items of a subgroup tell each other: broadcasts, scans, reductions.
+"""Ids of work-items, and broadcasts, scans and reductions of a subgroup.
 
-An inclusive scan of n lanes takes ceil(log2 n) steps; in step d = 1, 2, 4, ... lane i adds what lane i - d holds:
+An inclusive scan of n lanes takes ceil(log2 n) steps; in step d = 1, 2, 4, ... lane i adds the value of lane i - d:
 
     x0      x1          x2                  x3
     x0      x0+x1       x1+x2               x2+x3
     x0      x0+x1       x0+x1+x2            x0+x1+x2+x3
 
-A reduction is a tree: in each step the upper half of the lanes is added to the lower. Lanes that are not active
+A reduction is a tree: in each step the upper half of the lanes is added to the lower. Inactive lanes
 contribute nothing. Narrow floats are rounded once, at the end.
 """
 
@@ -16,10 +16,9 @@ import math
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import binary, reduce_lanes
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Linear, Number
 from tlx.frontends.tensor_language.emit.masks import extract_lane, first_active
 from tlx.frontends.tensor_language.emit.numbers import full_like, index, lane_ids, round_to_type, vary
-from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.operations.subgroups import Builtin, ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import F32, ScalarType
@@ -64,7 +63,7 @@ def _subgroup_id(e: Emitter, mode: int) -> Value:
 
 
 def _number(value: Value, count: int | None = None) -> Number:
-    """An i32; one of the numbers below a count, where that is known."""
+    """An i32; its interval is [0, count - 1] if a count is given."""
     return Number(LANGUAGE_I32, (value,), interval=None if count is None else (0, count - 1))
 
 
@@ -91,7 +90,7 @@ def operation(e: Emitter, i: SubgroupOperation) -> None:
 
 
 def reduce_subgroup(e: Emitter, op: UpdateOp, number: Number) -> Number:
-    """`op` of what all active work-items hold."""
+    """`op` of the values of all active work-items."""
     type_ = number.type.part
     neutral = _neutral(op, type_)
     found = (reduce_lanes(e, op, _wide(type_), _only_active(e, part, neutral)) for part in number.parts)
@@ -99,7 +98,7 @@ def reduce_subgroup(e: Emitter, op: UpdateOp, number: Number) -> Number:
 
 
 def scan_subgroup(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
-    """For each work-item, `op` of what it and those before it hold; without its own where the scan is exclusive."""
+    """For each work-item, `op` of its value and those of the work-items before it; an exclusive scan omits its own."""
     type_ = number.type.part
     is_exclusive = kind == "exclusive_scan"
     neutral = _identity(op, type_) if is_exclusive else _neutral(op, type_)
@@ -113,7 +112,7 @@ def scan_subgroup(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> N
 
 
 def _identity(op: UpdateOp, type_: ScalarType) -> float:
-    """What an exclusive scan gives the first work-item: 0, the smallest or the largest value."""
+    """The result of an exclusive scan in the first work-item: 0, the smallest or the largest value."""
     if op == "add":
         return 0
     if type_.kind == "float":
@@ -122,9 +121,9 @@ def _identity(op: UpdateOp, type_: ScalarType) -> float:
 
 
 def _neutral(op: UpdateOp, type_: ScalarType) -> float:
-    """What changes nothing in any other value, for lanes that are not active.
+    """The value of inactive lanes, which leaves any other operand unchanged.
 
-    An identity does: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN.
+    The identity would not: `-0.0 + 0.0` is not `-0.0`, and the maximum of NaN and minus infinity is not NaN.
     """
     if type_.kind == "float":
         return -0.0 if op == "add" else _NAN
@@ -132,7 +131,7 @@ def _neutral(op: UpdateOp, type_: ScalarType) -> float:
 
 
 def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
-    """The lanes, with something neutral in those that are not active."""
+    """The lanes, with a neutral value in inactive ones."""
     return lanes if e.mask is None else e.b.select(e.mask, lanes, full_like(lanes, neutral))
 
 
@@ -154,7 +153,7 @@ def _moved_up(e: Emitter, lanes: Value, first: Value) -> Value:
 
 
 def _wide(type_: ScalarType) -> ScalarType:
-    """The type that is computed in, which is not rounded to narrow floats."""
+    """The type for intermediate results: f32 for narrow floats."""
     return F32 if type_.is_narrow_float else type_
 
 

@@ -19,10 +19,9 @@ from tlx.frontends.tensor_language.syntax.forms import (
     word,
 )
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.syntax.parser_operands import operand as read_operand
-from tlx.frontends.tensor_language.syntax.parser_operands import optional_attributes
 from tlx.frontends.tensor_language.syntax.parser_regions import region
-from tlx.frontends.tensor_language.syntax.parser_types import return_type_list
+from tlx.frontends.tensor_language.syntax.productions import operand as read_operand
+from tlx.frontends.tensor_language.syntax.productions import optional_attributes, return_type_list
 
 
 def _range(variables: str) -> tuple[Piece, ...]:

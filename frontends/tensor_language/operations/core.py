@@ -1,7 +1,7 @@
-"""What an entry of the table is: how an operation is spelt, and what it consists of.
+"""Entries of the table of operations: how an operation is spelt, what it consists of, and the type of its result.
 
-The packages `check`, `emit` and `v1` do something with each operation. A module of theirs that knows how has a table
-from classes to rules whose name ends in `RULES`; adding a file is enough.
+The packages `check`, `emit` and `v1` have a rule for each operation, in tables indexed by the class of its nodes. The
+name of such a table ends in `RULES`; adding a file is enough.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, get_args
 from tlx.frontends.tensor_language.errors import listed
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, Results
 from tlx.frontends.tensor_language.syntax.forms import Piece
-from tlx.frontends.tensor_language.syntax.nodes import Instruction
-from tlx.frontends.tensor_language.syntax.parser_operands import modifiers
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
+from tlx.frontends.tensor_language.syntax.productions import modifiers
+from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, Type
 
 RegionKind = Literal["collective", "spmd"]
 Transpose = Literal["n", "t"]
@@ -28,19 +29,24 @@ Semantics = Literal["relaxed", "acquire", "release", "acquire_release", "sequent
 
 UPDATES: Final[tuple[UpdateOp, ...]] = get_args(UpdateOp)
 
+TypeOf = Callable[[Name], Type | None]
+"""The type of a name; None where an error left it unknown."""
+ResultType = Callable[[Any, TypeOf], Type | None]
+"""The type of the result of a node; None where it does not follow, or an operand is of the wrong kind."""
+
 _Node = TypeVar("_Node", bound=Instruction)
 
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """A modifier behind the name: `.t`.
+    """A modifier after the name: `.t`.
 
     Attributes:
         field: The field that it sets.
-        words: What may stand there.
-        default: What the field holds where nothing stands there; False for a modifier that is there or not.
-        is_required: Whether one of the words must stand there.
-        is_named: Whether messages name the operation with it.
+        words: The words that it may be.
+        default: The value of the field without the modifier; False for a flag.
+        is_required: Whether one of the words must be given.
+        is_named: Whether the operation is called by it in messages.
     """
 
     field: str
@@ -50,11 +56,11 @@ class Modifier:
     is_named: bool = False
 
     def value(self, found: str | None) -> Any:
-        """What the field holds."""
+        """The value of the field."""
         return found is not None if self.default is False else self.default if found is None else found
 
     def is_written(self, node: Instruction) -> bool:
-        """Whether the text of a node has it."""
+        """Whether it is printed."""
         return getattr(node, self.field) != (None if self.is_required else self.default)
 
     def text(self, node: Instruction) -> str:
@@ -63,7 +69,7 @@ class Modifier:
 
 
 def flag(field: str, word: str = "") -> Modifier:
-    """A modifier that is there or not."""
+    """A flag: a modifier that is present or not."""
     return Modifier(field, (word or field,), default=False)
 
 
@@ -84,14 +90,15 @@ class Operation:
 
     Attributes:
         node: Class of its nodes in the syntax tree.
-        spellings: Its names, each with the fields that it sets.
-        pieces: What stands behind name and modifiers.
-        modifiers: The modifiers; None where the first piece says that there are none.
-        results: How many values it gives.
-        region: The kind of region it must stand in, None for both.
+        spellings: Its names, each with the fields that it determines.
+        pieces: What follows name and modifiers.
+        modifiers: The modifiers; None if the first piece reports any.
+        results: How many results it has.
+        region: The kind of region that it must be in, None for both.
         writes: The field with the memref whose memory it changes.
         views: The field with the memref that its result is a view of.
-        hint: What to say about an unknown modifier.
+        gives: The type of the result, where it follows from the operands.
+        hint: A hint for messages about an unknown modifier.
     """
 
     node: type[Instruction]
@@ -102,15 +109,16 @@ class Operation:
     region: RegionKind | None = None
     writes: str | None = None
     views: str | None = None
+    gives: ResultType = lambda _node, _type_of: None
     hint: Callable[[Cursor, str], str] = lambda _c, _word: ""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that its pieces set, in the order of the text."""
+        """The fields that its pieces set, in textual order."""
         return tuple(field for piece in self.pieces for field in piece.fields)
 
     def reader(self) -> Callable[[Cursor], Instruction]:
-        """A function that reads what stands behind the name, which is the cursor's keyword."""
+        """A function that reads what follows the name, which is the keyword of the cursor."""
         slots = self.modifiers or ()
         required = listed([f"'.{w}'" for w in slots[0].words], "or") if slots and slots[0].is_required else None
         defaults = {m.field: m.value(None) for m in slots}
@@ -143,17 +151,43 @@ class Operation:
 
     def _modifiers(self, node: Instruction) -> str:
         slots = self.modifiers or ()
-        written = {m.words for m in slots if m.is_written(node)}  # all slots of equal words: the first is that of A
+        written = {
+            m.words for m in slots if m.is_written(node)
+        }  # if one of several equal slots is written, all are: the first is that of A
         return "".join(m.text(node) for m in slots if m.words in written)
 
 
 def _value(node: Instruction, fields: tuple[str, ...]) -> Any:
-    """What reading a piece of a node gives."""
+    """The value that reading a piece gives."""
     return getattr(node, fields[0]) if len(fields) == 1 else tuple(getattr(node, f) for f in fields)
 
 
+def always(type_: Type) -> ResultType:
+    """A result of one certain type."""
+    return lambda _node, _type_of: type_
+
+
+def same_as(field: str) -> ResultType:
+    """A result of the type of an operand."""
+    return lambda node, type_of: type_of(getattr(node, field))
+
+
+def element_of(field: str) -> ResultType:
+    """A result that is an element of a memref, a member of a group, or a component of a cooperative matrix."""
+
+    def element(node: Any, type_of: TypeOf) -> Type | None:
+        type_ = type_of(getattr(node, field))
+        if isinstance(type_, CoopMatrixType):
+            return type_.component
+        if isinstance(type_, GroupType):
+            return type_.memref
+        return type_.element if isinstance(type_, MemrefType) else None
+
+    return element
+
+
 def spelt(pattern: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
-    """Names of one operation, with the fields that they set: `spelt("atomic_{op}", op=("add", "max"))`."""
+    """Names of one operation, with the fields that they determine: `spelt("atomic_{op}", op=("add", "max"))`."""
     rows = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
     return {pattern.format(**row): row for row in rows}
 
@@ -166,17 +200,18 @@ class Columns(TypedDict, total=False):
     region: RegionKind
     writes: str
     views: str
+    gives: ResultType
     hint: Callable[[Cursor, str], str]
 
 
 def operation(
     spellings: str | Mapping[str, Mapping[str, Any]], *pieces: Piece, **columns: Unpack[Columns]
 ) -> Callable[[type[_Node]], type[_Node]]:
-    """Enter the class of a node in the table.
+    """Enter the class of a node into the table.
 
     Args:
-        spellings: The name of the operation, or its names and the fields that each of them sets.
-        pieces: What stands behind name and modifiers.
+        spellings: The name of the operation, or its names and the fields that each of them determines.
+        pieces: What follows name and modifiers.
         columns: The other attributes of `Operation`.
     """
     names = spelt(spellings) if isinstance(spellings, str) else spellings
@@ -191,21 +226,21 @@ def operation(
     return enter
 
 
-# For each class the fields that spellings set, and for each of their values the spelling and its entry.
+# For each class: the fields that spellings determine, and for each of their values the spelling and its entry.
 _Rows = dict[tuple[Any, ...], tuple[str, Operation]]
 _BY_CLASS: Final[dict[type[Instruction], tuple[tuple[str, ...], _Rows]]] = {}
-_ONLY: Final[dict[type[Instruction], Operation | None]] = {}  # the entry of a class that has but one
+_ONLY: Final[dict[type[Instruction], Operation | None]] = {}  # the entry of a class that has only one
 
 
 def entries(module: str) -> Iterator[tuple[str, Operation]]:
-    """The spellings of a module, in its order, and their entries."""
+    """The spellings that a module defines, in order, and their entries."""
     for node, (_, rows) in _BY_CLASS.items():
         if node.__module__ == module:
             yield from rows.values()
 
 
 def entry_of(node: type[Instruction]) -> Operation:
-    """The entry of a class of nodes, for what is the same in all entries of the class."""
+    """An entry of a class of nodes, for columns that are the same in all its entries."""
     return next(iter(_BY_CLASS[node][1].values()))[1]
 
 

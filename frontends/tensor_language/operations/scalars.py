@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from tlx.frontends.tensor_language.operations.core import operation, spelt
+from tlx.frontends.tensor_language.operations.core import TypeOf, always, operation, same_as, spelt
 from tlx.frontends.tensor_language.syntax.forms import constant, operand, operands, refused, result
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
-from tlx.frontends.tensor_language.syntax.parser_types import (
+from tlx.frontends.tensor_language.syntax.productions import (
     boolean_type,
     number_or_coopmatrix_type,
     number_type,
     return_type,
 )
+from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
 
 ArithBinaryOp = Literal["add", "sub", "mul", "div", "rem", "max", "min", "shl", "shr", "and", "or", "xor", "pow"]
 ArithUnaryOp = Literal["abs", "neg", "not", "conj", "im", "re", "sqrt", "tanh"]
@@ -33,10 +34,10 @@ COMPLEX: Final = frozenset({"complex"})
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a scalar operation takes and computes.
+    """The operand types of a scalar operation, and what it computes.
 
     Attributes:
-        kinds: Kinds of the types that it takes.
+        kinds: The kinds of operand types.
         text: What it computes.
     """
 
@@ -91,7 +92,15 @@ _ONE: Final = operand("operand", "the operand")
 _TWO: Final = operands(lhs="the first operand", rhs="the second operand")
 
 
-@operation(spelt("{op}", op=get_args(ArithBinaryOp)), *_TWO, result(return_type))
+def _type_of_unary(node: ArithUnary, type_of: TypeOf) -> Type | None:
+    """The operand's type; of `abs`, `im` and `re` of complex numbers the type of their parts."""
+    type_ = type_of(node.operand)
+    if node.op in ("abs", "im", "re") and isinstance(type_, ScalarType | CoopMatrixType):
+        return type_.part
+    return type_
+
+
+@operation(spelt("{op}", op=get_args(ArithBinaryOp)), *_TWO, result(return_type), gives=same_as("lhs"))
 @dataclass(kw_only=True, slots=True)
 class ArithBinary(Instruction):
     """`%r = add %a, %b : type`, on scalars and on cooperative matrices."""
@@ -101,7 +110,7 @@ class ArithBinary(Instruction):
     rhs: Name
 
 
-@operation(spelt("{op}", op=get_args(ArithUnaryOp)), _ONE, result(return_type))
+@operation(spelt("{op}", op=get_args(ArithUnaryOp)), _ONE, result(return_type), gives=_type_of_unary)
 @dataclass(kw_only=True, slots=True)
 class ArithUnary(Instruction):
     """`%r = neg %a : type`, on scalars and on cooperative matrices."""
@@ -121,7 +130,7 @@ class Cast(Instruction):
     operand: Name
 
 
-@operation(spelt("{op}", op=get_args(ComparisonOp)), *_TWO, result(boolean_type))
+@operation(spelt("{op}", op=get_args(ComparisonOp)), *_TWO, result(boolean_type), gives=always(BOOL))
 @dataclass(kw_only=True, slots=True)
 class Comparison(Instruction):
     """`%r = less_than %a, %b : bool`."""
@@ -139,7 +148,7 @@ class Constant(Instruction):
     value: bool | int | float | complex
 
 
-@operation(spelt("{op}", op=get_args(MathOp)), _ONE, result(number_type))
+@operation(spelt("{op}", op=get_args(MathOp)), _ONE, result(number_type), gives=same_as("operand"))
 @dataclass(kw_only=True, slots=True)
 class Math(Instruction):
     """`%r = exp %a : type`."""

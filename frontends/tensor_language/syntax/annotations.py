@@ -1,11 +1,11 @@
-"""What annotations say about values: the words, numbers and objects that a field or a parameter takes.
+"""Values checked against type annotations: the words, numbers and objects that a field or a parameter takes.
 
     transpose: Literal["n", "t"]            'n' or 't'
     checked: Checked | None                 'rows_checked', 'cols_checked', 'both_checked' or None
     value: Value | bool | int | float       a value of the kernel or a number
 
-The annotations of the syntax tree say what is legal. The parser takes its words from them, the checker compares trees
-that programs make with them, and the builder compares what its methods are given: so the three cannot disagree.
+The annotations of the syntax tree define what is legal. The parser takes its words from them, the checker uses them for
+trees built by programs, and the builder for the arguments of its methods: so the three cannot disagree.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _CONVERSIONS: Final[Mapping[Any, tuple[str, ...]]] = {
 }
 
 
-class AnnotationMismatch(Exception):  # noqa: N818 (what it says, not an error of its own)
-    """A value is not what an annotation says."""
+class AnnotationMismatch(Exception):  # noqa: N818 (an outcome, not an error of its own)
+    """A value does not match an annotation."""
 
 
 def coerce(value: Any, annotation: Any) -> Any:
-    """A value as an annotation wants it: integers and truth values as Python's own, sequences as tuples.
+    """A value in the form of an annotation: integers and booleans as Python's own, sequences as tuples.
 
     Raises:
-        Misfit: It is something else.
+        AnnotationMismatch: The value does not match.
     """
     origin = get_origin(annotation)
     if origin is Literal:
@@ -99,8 +99,8 @@ def expectation(annotation: Any, names: Mapping[Any, str], value: object) -> str
 
     Args:
         annotation: What is legal.
-        names: What messages call classes.
-        value: What was given.
+        names: Names of classes in messages.
+        value: The value.
     """
     legal = listed(dict.fromkeys(_phrases(annotation, names)), "or")
     shown = repr(value)
@@ -136,7 +136,7 @@ def _phrases(annotation: Any, names: Mapping[Any, str]) -> list[str]:
 
 
 def field_problem(node: object) -> str | None:
-    """What is wrong with the fields of a node or a type that a program has made; None where they are as annotated."""
+    """Why the fields of a node or a type built by a program are invalid; None if they match their annotations."""
     for name, test, annotation in _tests(type(node)):
         value = getattr(node, name)
         if not test(value):
@@ -146,7 +146,7 @@ def field_problem(node: object) -> str | None:
 
 @cache
 def _tests(class_: type[Any]) -> tuple[tuple[str, Callable[[Any], bool], Any], ...]:
-    """For each field of a dataclass its name, whether a value fits it, and its annotation."""
+    """For each field of a dataclass its name, a test of its values, and its annotation."""
     hints = get_type_hints(class_)
     return tuple((f.name, _test(hints[f.name]), hints[f.name]) for f in fields(class_) if f.name not in _UNTESTED)
 
@@ -155,7 +155,7 @@ _UNTESTED: Final = frozenset({"span", "results", "types"})
 
 
 def _test(annotation: Any) -> Callable[[Any], bool]:
-    """Whether a value is what an annotation says: quickly, as it is asked of every field of a program."""
+    """A fast test whether a value matches an annotation, as it runs for every field of a program."""
     if get_origin(annotation) is None and annotation not in (bool, int, float, complex, None):
         if annotation is Slice:
             return lambda value: isinstance(value, Slice) and field_problem(value) is None

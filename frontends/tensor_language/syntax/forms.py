@@ -1,6 +1,6 @@
-"""The pieces that the texts of operations are made of; each reads itself from a text and writes itself back.
+"""The pieces of which texts of operations consist; each piece can be read and written.
 
-operand("value", "the value")     `%v`; messages call it "the value"
+operand("value", "the value")     `%v`, called "the value" in messages
 comma("the memref")               `,` before the memref
 indices()                         `[%i, %j]`
 result(number_type)               ` : f32`
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tlx.frontends.tensor_language.syntax import parser_operands as read
+from tlx.frontends.tensor_language.syntax import productions as read
 from tlx.frontends.tensor_language.syntax.cursor import Cursor
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Slice, constant_text, names_text
 from tlx.frontends.tensor_language.syntax.parser_regions import region
-from tlx.frontends.tensor_language.syntax.parser_types import TypeProduction, result_type, type_ref
+from tlx.frontends.tensor_language.syntax.productions import TypeProduction, result_type, type_ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Piece:
     """A part of an operation's text.
 
     Attributes:
-        read: Reads the piece; gives the value of its field, or a tuple with a value for each of several.
-        write: The text of that value; without it the piece is not printed.
-        fields: The node's fields that it sets; punctuation sets none.
+        read: Reads the piece; returns the value of its field, or a tuple of values for several fields.
+        write: The text of that value; by default the piece is not printed.
+        fields: The fields of the node that it sets; punctuation sets none.
     """
 
     read: Callable[[Cursor], Any]
@@ -35,7 +35,7 @@ class Piece:
 
 
 def operand(field: str, what: str) -> Piece:
-    """`%name`; messages call it `what`."""
+    """`%name`, called `what` in messages."""
     return Piece(lambda c: read.operand(c, what), str, (field,))
 
 
@@ -45,7 +45,7 @@ def comma(following: str, text: str = ", ") -> Piece:
 
 
 def operands(**named: str) -> tuple[Piece, ...]:
-    """`%a, %b`: fields, and what messages call them."""
+    """`%a, %b`: fields, and their names in messages."""
     return tuple(p for field, what in named.items() for p in (comma(what), operand(field, what)))[1:]
 
 
@@ -70,7 +70,7 @@ def indices() -> Piece:
 
 
 def position() -> tuple[Piece, ...]:
-    """`[%x, %y]`: where a matrix lies in memory."""
+    """`[%x, %y]`: the position of a matrix in memory."""
     return (
         Piece(read.open_index, lambda _: "["),
         *operands(x="the row index", y="the column index"),
@@ -89,7 +89,7 @@ def name_list(field: str, what: str) -> Piece:
 
 
 def items(close: str, field: str, item: Callable[[Cursor], Any], text: Callable[[Any], str] = str) -> Piece:
-    """`a, b)`: a list behind its opening bracket."""
+    """`a, b)`: a list after its opening bracket."""
     return Piece(
         lambda c: read.list_of(c, item, close), lambda values: f"{', '.join(map(text, values))}{close}", (field,)
     )
@@ -167,12 +167,12 @@ def arrow(production: TypeProduction) -> Piece:
 
 
 def body(field: str = "body") -> Piece:
-    """`{ ... }`; the printer writes regions behind the head."""
+    """`{ ... }`; the printer writes regions after the head."""
     return Piece(region, fields=(field,))
 
 
 def refused(kind: str, message: str) -> Piece:
-    """What version 1 has at this place, and what to say about it."""
+    """A token that version 1 has here, refused with a message."""
 
     def refuse(c: Cursor) -> None:
         if c.kind == kind:

@@ -1,10 +1,9 @@
-"""The syntax tree apart from the operations: names, types, attributes, regions, functions, and their text.
+"""The syntax tree without the operations: names, types, attributes, regions, functions, and their text.
 
-Spans never take part in comparisons: two texts with equal meaning have equal trees. What the builder made has spans in
-the Python file that called it, where that can be read; a node made by hand may have none.
+Comparisons ignore spans: two texts with equal meaning have equal trees. Nodes made by the builder have spans in the
+Python file that called it, if its source is available; other nodes built by programs may have none.
 
-`ATTRIBUTE_NAMES` are the attributes that the language knows. Any other name is written as a string and kept, without a
-meaning.
+`ATTRIBUTE_NAMES` are the attributes of the language. Any other name is written as a string and has no meaning.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class TypeRef:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute's value: a truth value, a number, a string, a list or a dictionary."""
+    """The value of an attribute: a boolean, a number, a string, a list or a dictionary."""
 
     value: bool | int | str | tuple[Attribute, ...] | Dictionary
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -77,7 +76,7 @@ class NamedAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """`{name = value, ...}`; the entries as written, doubled keys and all."""
+    """`{name = value, ...}`; the entries as written, including duplicate names."""
 
     entries: tuple[NamedAttribute, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -86,12 +85,12 @@ class Dictionary:
         """The dictionary as text.
 
         Raises:
-            UsageError: A string holds characters that no string of the language can.
+            UsageError: A string contains characters that the language cannot represent.
         """
         return f"{{{', '.join(map(str, self.entries))}}}"
 
     def get(self, name: str) -> Attribute | None:
-        """The value of an attribute, None where it is not there."""
+        """The value of an attribute, None if it is missing."""
         return next((e.value for e in self.entries if e.name == name), None)
 
 
@@ -100,9 +99,9 @@ class Instruction:
     """Base of all instructions.
 
     Attributes:
-        results: Names of the values it gives.
-        types: Their types, as written behind the colon or the arrow.
-        span: The whole instruction without its results and regions.
+        results: Names of its results.
+        types: Their types, as written after the colon or the arrow.
+        span: The instruction without its results and regions.
     """
 
     results: tuple[Name, ...] = ()
@@ -122,7 +121,7 @@ class Instruction:
         return reference.type
 
     def operands(self) -> Iterator[Name]:
-        """The names that the instruction reads, in the order of its fields; regions are not looked into."""
+        """The names that the instruction reads, in the order of its fields, without those in its regions."""
         for item in fields(self):
             if item.name not in _DEFINING:
                 yield from _names(getattr(self, item.name))
@@ -170,7 +169,7 @@ class Program:
     functions: list[Function] = field(default_factory=list[Function])
 
 
-# Fields whose names are bound in a region of the instruction, or after it, and not read by it.
+# Fields with names that the instruction defines, for its regions or as results.
 _DEFINING = frozenset(
     {"results", "types", "span", "variables", "variable", "sizes", "carried", "row", "column", "value_name"}
 )
@@ -204,8 +203,8 @@ OF_FOR: Final = ("unroll",)
 ATTRIBUTE_NAMES: Final = tuple(sorted({*OF_FUNCTIONS, *OF_PARAMETERS, *OF_ALLOCA, *OF_FOR}))
 
 WIDE_FACTORS: Final = "wide_factors"
-"""A string on functions, converted from version 1: alpha has any type that the output holds, and beta of `.atomic`
-updates is any number."""
+"""A quoted attribute of functions converted from version 1: alpha may have any type that the output can represent, and
+beta of `.atomic` updates may be any number."""
 
 
 def names_text(names: Iterable[Name]) -> str:
@@ -214,7 +213,7 @@ def names_text(names: Iterable[Name]) -> str:
 
 
 def constant_text(value: bool | complex) -> str:
-    """A constant; floating-point numbers get as many digits as tell them from their neighbours."""
+    """A constant; floating-point numbers have as many digits as are needed to distinguish them."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -227,14 +226,14 @@ def constant_text(value: bool | complex) -> str:
 def _floating(value: float) -> str:
     if math.isnan(value):
         return "-nan" if math.copysign(1.0, value) < 0 else "nan"
-    return repr(float(value))  # of a number of numpy, which is one of Python, too
+    return repr(float(value))  # numpy's float64 is a float, too
 
 
 _STRING: Final = re.compile("[\\x20-\\x21\\x23-\\x7e]*")
 
 
 def is_printable(text: str) -> bool:
-    """Whether the language has a string for a text."""
+    """Whether a text can be a string of the language."""
     return _STRING.fullmatch(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""The parser of version 2. Its grammar, in ABNF; a function of each production's name reads it.
+"""The parser of version 2. Its grammar, in ABNF; a production is read by the function of the same name.
 
-Words end where no letter, digit or `_` follows; white space and comments (`;` to the end of the line) may stand between
-any two tokens, and must where two words would become one. `x` needs none beside a number: `f32x4x?`, `2x8`.
+A word ends where no letter, digit or `_` follows. White space and comments (`;` to the end of the line) may separate
+any two tokens, and must separate two words. An `x` beside a number needs none: `f32x4x?`, `2x8`.
 
     program                = *function-definition
     function-definition    = "func" global-identifier "(" [argument *("," argument)] ")"
@@ -151,7 +151,6 @@ from tlx.frontends.tensor_language.errors import Reports, did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Parameter, Program
-from tlx.frontends.tensor_language.syntax.parser_operands import dictionary_attribute, optional_attributes
 from tlx.frontends.tensor_language.syntax.parser_regions import (
     begins_instruction,
     behind_braces,
@@ -160,7 +159,12 @@ from tlx.frontends.tensor_language.syntax.parser_regions import (
     is_function,
     region,
 )
-from tlx.frontends.tensor_language.syntax.parser_types import any_type, type_ref
+from tlx.frontends.tensor_language.syntax.productions import (
+    any_type,
+    dictionary_attribute,
+    optional_attributes,
+    type_ref,
+)
 
 FORMS: Final = {name: Form(entry.reader(), entry.results) for name, entry in OPERATIONS.items()}
 _OLD_ATTRIBUTES: Final = {"work_group_size": "work_group_size=[m,n]", "subgroup_size": "subgroup_size=s"}
@@ -173,7 +177,7 @@ def parse(source: Source) -> Program:
         source: The text.
 
     Raises:
-        ProgramError: The text does not fit the grammar; all places that were found are in it.
+        ProgramError: The text does not follow the grammar; the exception has all errors.
     """
     reports = Reports()
     result = program(Cursor(source, reports, FORMS), function_definition)
@@ -182,7 +186,7 @@ def parse(source: Source) -> Program:
 
 
 def program(c: Cursor, definition: Callable[[Cursor], Function]) -> Program:
-    """`program = *function-definition`, functions as a version of the language has them."""
+    """`program = *function-definition`, in either version of the language."""
     functions: list[Function] = []
     while c.kind != "end":
         first = c.at
@@ -202,7 +206,7 @@ def function_definition(c: Cursor) -> Function:
 def function(
     c: Cursor, parameter: Callable[[Cursor], Parameter], attribute_list: Callable[[Cursor], Dictionary]
 ) -> Function:
-    """A function with parameters and attributes as a version of the language has them."""
+    """A function, with parameters and attributes of either version of the language."""
     first = c.at
     c.head_end = None
     c.keyword = "func"
@@ -219,7 +223,7 @@ def function(
 
 
 def _no_function(c: Cursor) -> ParseError:
-    """The error that something else stands where a function is to begin; about the brace that is one too many."""
+    """The error that a function was expected; it points to an extra brace if there is one."""
     closing = c.at - 1
     if c.function is not None and c.region_end == c.at:
         (first, indent), (line, column) = c.location(c.function), c.location(closing)
@@ -235,7 +239,7 @@ def _no_function(c: Cursor) -> ParseError:
 
 
 def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:
-    """`[argument *("," argument)] ")"`; one that does not parse is left out."""
+    """`[argument *("," argument)] ")"`; arguments that do not parse are dropped."""
     if c.accept(")"):
         return ()
     found: list[Parameter] = []
@@ -288,7 +292,7 @@ def _next_argument(c: Cursor) -> None:
 
 
 def _next_function(c: Cursor, first: int) -> None:
-    """Go on behind an error in what stands around regions; the region is read all the same."""
+    """Continue after an error outside regions; regions on the way are parsed for their errors."""
     at = max(first + 1, c.region_end)
     while c.kinds[at] != "end" and not is_function(c, at):
         at = behind_braces(c, at) if c.kinds[at] == "{" else at + 1

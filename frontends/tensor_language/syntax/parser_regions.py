@@ -1,8 +1,8 @@
 """Regions and error recovery, and hints about spellings of version 1.
 
-An instruction that does not parse is left out, and the region goes on at the next place where one seems to begin:
-`%name, ... = word`, a known instruction's name, or a word that begins a line. A region met on the way there is read
-too, so one misspelt `for` does not hide what is wrong in its body.
+An instruction that does not parse is dropped, and parsing resumes where the next one seems to begin: at
+`%name, ... = word`, the name of an instruction, or a word that begins a line. Regions on the way are parsed, too, so a
+misspelt `for` does not hide the errors in its body.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def instruction(c: Cursor) -> Instruction:
 
 
 def recover(c: Cursor, first: int) -> None:
-    """Step to the next instruction, or the end of the region.
+    """Skip to the next instruction, or to the end of the region.
 
     Args:
         c: The cursor, anywhere.
-        first: Token that what does not parse began with.
+        first: The first token of the text that does not parse.
     """
     at = max(first + 1, c.region_end)
     while c.kinds[at] not in ("}", "end"):
@@ -112,7 +112,7 @@ def begins_instruction(c: Cursor, at: int) -> bool:
     if kind == "local":
         if c.kinds[at + 1] != ",":
             return c.begins_assignment(at)
-        # A list of results; before its first name stands no comma, and operands do not begin a line as often.
+        # A list of results: no comma precedes it, and it begins a line.
         if c.kinds[at - 1] == "," or not c.begins_line(at):
             return False
         last = at
@@ -126,7 +126,7 @@ def begins_instruction(c: Cursor, at: int) -> bool:
 
 
 def behind_braces(c: Cursor, at: int) -> int:
-    """The token behind braces that open here; where they are a region, it is read for its errors."""
+    """The token after the braces that open here; a region is parsed for its errors."""
     if is_dictionary(c, at):
         return behind_dictionary(c, at)
     c.at = at
@@ -143,7 +143,7 @@ def is_dictionary(c: Cursor, at: int) -> bool:
 
 
 def behind_dictionary(c: Cursor, at: int) -> int:
-    """The token behind attributes that open here, or the first that cannot belong to them."""
+    """The token after the attributes that open here, or the first that cannot belong to them."""
     return _behind_closing(c, at, ("end", "local"))
 
 
@@ -191,7 +191,7 @@ def _unknown(c: Cursor) -> ParseError:
 
 
 def _behind_closing(c: Cursor, at: int, stops: tuple[str, ...]) -> int:
-    """The token behind the brace that closes one, or the first before it that is a function or of a kind that stops."""
+    """The token after the matching brace, or an earlier one that begins a function or has a kind in `stops`."""
     depth = 0
     while c.kinds[at] not in stops and not is_function(c, at):
         depth += (c.kinds[at] == "{") - (c.kinds[at] == "}")
@@ -215,11 +215,11 @@ PREFIXES: Final = ("arith", "math", "cmp")  # of names like `arith.add`
 
 
 def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:
-    """What version 2 calls an instruction of the first version.
+    """The name in version 2 of an instruction of version 1.
 
     Args:
         word: The word found.
-        modifier: The modifier behind it, with its dot, or nothing.
+        modifier: The modifier after it, with its dot, or an empty string.
         known: The instructions of version 2.
     """
     if word in PREFIXES and modifier[1:] in known:

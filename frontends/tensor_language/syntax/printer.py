@@ -1,11 +1,11 @@
-"""Writes a syntax tree as text of version 2, one form for each tree; the text parses to the same tree again.
+"""Writes a syntax tree as canonical text of version 2; the text parses to the same tree.
 
     func @scale(%alpha: f32, %A: memref<f32x?x?>) {
         %zero = constant 0.0 : f32
         axpby %alpha, %A, %zero, %A
     }
 
-Layouts, address spaces, modifiers and attributes are left out where they are the default.
+Default layouts, address spaces, modifiers and attributes are omitted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tlx.frontends.tensor_language.syntax.nodes import (
 )
 
 _INDENT: Final = "    "
-_WIDTH: Final = 100  # columns of a function's first line before its parameters get a line each
+_WIDTH: Final = 100  # columns of a function's first line; longer lists of parameters have a line for each
 
 
 def print_program(program: Program) -> str:
     """The text of a program, with a newline at its end unless it is empty.
 
     Raises:
-        UsageError: A string of an attribute holds characters that no string of the language can.
+        UsageError: A string of an attribute contains characters that the language cannot represent.
     """
     return "\n".join(print_function(f) for f in program.functions)
 

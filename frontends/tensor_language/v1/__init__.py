@@ -1,10 +1,10 @@
-"""The first version of the language: its grammar, and what its programs are in the second.
+"""Version 1 of the language: its grammar, and the conversion to version 2.
 
-A text is read by its own grammar into the instructions of `tree`, which stand in the functions and regions of the
-common tree; `convert` then makes them instructions of the second version, one function an instruction.
+A text is parsed by its own grammar into the instructions of `tree`, within the functions and regions of the common
+tree; `convert` then turns them into instructions of version 2, with one rule for each instruction.
 
     parser, grammar                 programs and functions; instructions and types
-    tree                            what it gives, and why that is not the common tree
+    tree                            its instructions, and why they differ from the common tree
     convert                         programs and functions; scopes, fresh names, and the writer of instructions
     instructions                    a rule for each instruction
 
@@ -22,6 +22,6 @@ common tree; `convert` then makes them instructions of the second version, one f
     work_group_size(16,2) subgroup_size(16)         attributes {work_group_size=[16,2], subgroup_size=16}
     group<memref<f32x16x8>>                         group<memref<f32x16x8>x?>, and the function does not get the size
 
-Types are those of operands in the first version and those of results in the second: the former are compared with what
-the operands have, the latter follow. What the second version cannot say is an error, with what to write instead.
+Version 1 writes the types of operands, version 2 those of results: the former are checked against the operands, the
+latter follow from them. What version 2 cannot express is an error with a suggestion.
 """

@@ -1,8 +1,8 @@
 """From the syntax tree of the first version to that of the second: scopes, names, and the writer of instructions.
 
-The first version names the types of operands, the second those of results: the types of results follow here from the
-types of what is read, which come from the values themselves, since memory of an `alloca` is local in version 2 and the
-text cannot say so. `instructions` has a rule for each class.
+Version 1 writes the types of operands, version 2 those of results. Result types are derived from the types of the
+values, not from the text, because the memory of an `alloca` is local in version 2, which the text cannot express.
+`instructions` has a rule for each class.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def names_in(text: str) -> frozenset[str]:
 
 
 class FreshNames:
-    """Gives out names that a function does not use.
+    """Generates names that a function does not use.
 
     Args:
-        taken: Names that are never given out.
+        taken: Names that are never generated.
     """
 
     def __init__(self, taken: frozenset[str]) -> None:
@@ -65,7 +65,7 @@ class FreshNames:
 
 
 def constant_name(value: bool | float, type_: ScalarType) -> str:
-    """What a reader would call a constant: `c4`, `c0_5_f32`, `c_minus_1_i32`, `true`."""
+    """A readable name for a constant: `c4`, `c0_5_f32`, `c_minus_1_i32`, `true`."""
     if isinstance(value, bool):
         return str(value).lower()
     digits = str(abs(value)).removesuffix(".0")
@@ -78,7 +78,7 @@ def constant_name(value: bool | float, type_: ScalarType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What is known of a name.
+    """The definition of a name.
 
     Attributes:
         type: Its type in version 2; None where an error was reported when it was bound.
@@ -98,7 +98,7 @@ class Scope:
 
     Args:
         reports: Where names that are not bound are reported.
-        lost: Names that are not reported: something that could not be read may bind them.
+        lost: Names that are not reported, because text that could not be parsed may define them.
     """
 
     def __init__(self, reports: Reports, lost: set[str]) -> None:
@@ -120,7 +120,7 @@ class Scope:
         self._open[-1][name.text] = Definition(type_, name.span)
 
     def find(self, name: Name) -> Definition:
-        """What is known of a name; one that is not bound is reported, once."""
+        """The definition of a name; an undefined name is reported once."""
         for names in reversed(self._open):
             if name.text in names:
                 return names[name.text]
@@ -135,7 +135,7 @@ class Scope:
 
 
 def without_space(type_: Type) -> Type:
-    """The type with everything in global memory: what a text of the first version can say of it."""
+    """The type with all memory in the global address space, as a text of version 1 can express it."""
     if isinstance(type_, MemrefType):
         return replace(type_, address_space="global")
     return type_
@@ -152,18 +152,18 @@ def spell(type_: Type) -> str:
 
 
 class Converter:
-    """A function of version 2 in the making.
+    """Builds a function of version 2.
 
     Args:
         reports: Where errors go.
-        names: Gives out names for values that the text does not name.
+        names: Generates names for values that the text does not name.
         scope: The names of the text that are bound.
         convert: Converts one instruction; regions are converted with it.
 
     Attributes:
         reports: As given.
         scope: As given.
-        has_wide_factors: Whether an instruction takes an alpha or a beta that version 2 refuses.
+        has_wide_factors: Whether an instruction has an alpha or a beta that version 2 refuses.
     """
 
     def __init__(
@@ -179,14 +179,14 @@ class Converter:
 
     @contextmanager
     def block(self) -> Generator[list[nodes.Instruction]]:
-        """What is written inside goes to the list."""
+        """Instructions written inside are added to the list."""
         outer = self._written, self._constants
         self._written, self._constants = [], {}
         yield self._written
         self._written, self._constants = outer
 
     def region(self, region: nodes.Region, *variables: tuple[Name, Type]) -> nodes.Region:
-        """A region with its instructions converted, and names that are bound in it."""
+        """Convert a region, with variables defined in it."""
         with self.block() as written, self.scope.region():
             for name, type_ in variables:
                 self.scope.bind(name, type_)
@@ -200,10 +200,10 @@ class Converter:
         self._written.append(instruction)
 
     def value(self, stem: str, instruction: nodes.Instruction, type_: ScalarType) -> Name:
-        """Write an instruction that gives a value which the text does not name.
+        """Write an instruction whose result has no name in the text.
 
         Args:
-            stem: What to name it.
+            stem: The stem of its name.
             instruction: The instruction, without results.
             type_: The value's type.
         """
@@ -218,7 +218,7 @@ class Converter:
         return name
 
     def operand(self, operand: v1.Operand, reference: TypeRef) -> Name:
-        """An operand of the scalar type that the text says, a constant one as a value."""
+        """An operand of the scalar type given in the text; a constant becomes a value."""
         if isinstance(operand, Name):
             self.expect(operand, reference)
             return operand
@@ -226,7 +226,7 @@ class Converter:
         return self.constant(operand, reference.type)
 
     def index(self, operand: v1.Operand) -> Name:
-        """An operand among indices: the text says no type there."""
+        """An index operand; the text gives no type for it."""
         return self.known(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
 
     def constant(self, constant: v1.Constant, type_: ScalarType) -> Name:
@@ -239,7 +239,7 @@ class Converter:
         return self._constants[key]
 
     def _fitting(self, constant: v1.Constant, type_: ScalarType) -> bool | int | float:
-        """The value as version 2 has it: `true` and `false` are of `bool` only, and nothing else is."""
+        """The value in version 2, where `true` and `false` are the only values of `bool`."""
         value = constant.value
         if type_ != BOOL:
             return int(value) if isinstance(value, bool) else value
@@ -248,7 +248,7 @@ class Converter:
         return bool(value)
 
     def expect(self, name: Name, reference: TypeRef) -> Type:
-        """The type of a name, which the text must have right; where it does not, what the text says."""
+        """The type of a name, checked against the text; the type in the text if they differ."""
         found = self.scope.find(name)
         if found.type is None:
             return reference.type
@@ -266,7 +266,7 @@ class Converter:
 
 
 Rule = Callable[[Converter, Any], Instruction | None]
-"""Gives the instruction of version 2, None where an error was reported; what it needs before it is written at once."""
+"""The instruction of version 2, None if an error was reported; instructions that it needs are written first."""
 
 _PACKAGE: Final = "tlx.frontends.tensor_language.v1"
 
@@ -277,7 +277,7 @@ def convert(program: Program, taken: frozenset[str], lost: set[str], reports: Re
     Args:
         program: A program whose regions hold instructions of version 1.
         taken: Names of its text, which are not used for new values.
-        lost: Names that may be bound by parts of the text that could not be read.
+        lost: Names that may be defined by parts of the text that could not be parsed.
         reports: Where errors go; where there are any, parts of the result are missing.
     """
     return Program(
@@ -298,7 +298,7 @@ def _function(function: Function, names: FreshNames, scope: Scope, reports: Repo
 
 
 def _attributes(function: Function, *, wide_factors: bool) -> Dictionary:
-    """The attributes, and what version 2 must be told: nobody passes the sizes of groups, factors may be wide."""
+    """The attributes, and those for groups without sizes and wide factors."""
     has_groups = any(isinstance(p.type.type, GroupType) for p in function.parameters)
     more = [name for name, given in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, wide_factors)) if given]
     if not more:

@@ -1,16 +1,11 @@
-"""What each instruction of version 1 becomes in version 2, with the types and sizes that version 1 infers.
+"""Conversion of each instruction of version 1 to version 2, with the types and sizes that version 1 infers.
 
-Collective instructions that compute on whole memrefs.
+BLAS instructions: the order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors
+become values. Version 1 allows an atomic update with any beta, and an alpha wider than the inputs; a function with one
+of these gets the attribute `"wide_factors"`. Updates of local memory, which belongs to one work-group, need not be
+atomic.
 
-The order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors become values.
-
-Version 1 takes what version 2 does not: an atomic update with any beta, and an alpha wider than the inputs. A function
-with one of these gets the attribute `"wide_factors"`. Local memory belongs to one work-group, whose collective
-instructions run one after the other, so there an update need not be atomic.
-
-Scalars: arithmetic, comparisons, casts.
-
-`i1` is `bool` in version 2, which is no number. What version 1 computes with one bit is, where version 2 can say it,
+Scalars: `i1` is `bool` in version 2, which is no number. Arithmetic on single bits becomes, where possible,
 
     arith.add, arith.sub      ->  xor                 the last bit of the sum
     arith.mul                 ->  and
@@ -19,7 +14,7 @@ Scalars: arithmetic, comparisons, casts.
     cast %a : i1 -> i32       ->  if %a -> (i32) { 1 } else { 0 }
     cast %a : i32 -> i1       ->  not_equal %a, 0
 
-Views and accesses: the types of their results, and the sizes that version 1 infers and version 2 wants named.
+Views: sizes that version 1 infers are computed.
 
 Rewrite:
 
@@ -32,7 +27,7 @@ Rewrite:
                                                       %part = div %extent, %c4 : index
                                                       %v = expand %A[0->4 x %part] : memref<f32x4x?>
 
-Where both are known, the size is a number in the view.
+If both are known, the size is a number in the view.
 """
 
 from __future__ import annotations
@@ -43,9 +38,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tlx.diagnostics import Span
-from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
 from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
+from tlx.frontends.tensor_language.operations.memory import expanded_type, fused_type, sliced_type
 from tlx.frontends.tensor_language.syntax import nodes
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import (
@@ -60,11 +55,11 @@ from tlx.frontends.tensor_language.types import (
 )
 from tlx.frontends.tensor_language.v1 import tree as v1
 from tlx.frontends.tensor_language.v1.convert import Converter, spell
-from tlx.frontends.tensor_language.v1.grammar import transposes_of
+from tlx.frontends.tensor_language.v1.parser import transposes_of
 
 
 def alloca(_: Converter, i: memory.Alloca) -> memory.Alloca:
-    """`alloca`, whose memory version 2 calls local."""
+    """`alloca`, whose memory is local in version 2."""
     (reference,) = i.types
     assert isinstance(reference.type, MemrefType)
     type_ = TypeRef(replace(reference.type, address_space="local"), reference.span)
@@ -118,7 +113,7 @@ BLAS_RULES: Final = {
 
 
 def barrier(_: Converter, _i: control.Barrier) -> control.Barrier:
-    """`barrier`: what was written before is seen behind it, in version 2 only where the fences are named."""
+    """`barrier`, with both fences, which version 1 implies."""
     return control.Barrier(fence_global=True, fence_local=True)
 
 
@@ -218,7 +213,7 @@ def comparison(b: Converter, i: v1.Comparison) -> Instruction | None:
 
 
 def cast(b: Converter, i: v1.Cast) -> Instruction:
-    """`cast`, and what stands for it where one side is a truth value."""
+    """`cast`, or its equivalent if one side is a boolean."""
     source, target = i.types
     assert isinstance(target.type, ScalarType)
     operand = b.operand(i.operand, source)
@@ -235,7 +230,7 @@ def cast(b: Converter, i: v1.Cast) -> Instruction:
 
 
 def _yielding(b: Converter, number: int, type_: ScalarType, span: Span | None) -> Region:
-    """A region that gives a number and nothing else."""
+    """A region that only yields a number."""
     with b.block() as written:
         b.add(control.Yield(values=(b.constant(_number(number, type_, span), type_),), span=span))
     return Region(written, span)
@@ -290,7 +285,7 @@ def fuse(b: Converter, i: memory.Fuse) -> memory.Fuse | None:
 
 
 def subview(b: Converter, i: v1.Subview) -> memory.Subview | None:
-    """`subview`, with the sizes of modes that it leaves out."""
+    """`subview`, with the sizes that it omits."""
     source = b.memref(i.operand, i.types[0])
     if len(i.slices) != source.order:
         expected = f"{source.order} for {spell(source)}"
@@ -321,7 +316,7 @@ def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: 
 
 
 def expand(b: Converter, i: v1.Expand) -> memory.Expand | None:
-    """`expand`, with the size that it leaves out."""
+    """`expand`, with the size that it omits."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.mode < source.order:
         b.reports.add(f"expand takes a mode below {source.order} for {spell(source)}, got {i.mode}", i.span)
@@ -334,7 +329,7 @@ def expand(b: Converter, i: v1.Expand) -> memory.Expand | None:
 
 
 def _expand_shape(b: Converter, i: v1.Expand, extent: Extent) -> tuple[int | Name, ...] | None:
-    """The shape with the part that is to be inferred, if there is one."""
+    """The shape, with the inferred size if there is one."""
     rests = [e for e in i.shape if isinstance(e, v1.Rest)]
     if len(rests) > 1:
         b.reports.add("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)

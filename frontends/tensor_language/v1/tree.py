@@ -1,15 +1,14 @@
-"""The syntax tree of the first version: a class each production, types already those of the second.
+"""Instructions of version 1: a class for each production, with the types of version 2.
 
-Version 1 cannot be read into the tree of version 2 at once, as the two say different things of an instruction:
+Version 1 cannot be parsed directly into the tree of version 2, as the two differ:
 
     %y = arith.add %x, 1 : f32          an operand may be a constant, in version 2 it is a name
     %v = load %A[%i] : memref<f32x?>    the type is that of what is read, in version 2 that of the result
     %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written
 
-What is missing follows from the types of names, of which a grammar knows nothing: `convert` makes one tree of the
-other when the text has been read. A class here has the fields that its production has, and `types` as they are
-written. Functions and regions are the nodes of the second version, with these instructions inside, and so are
-instructions whose operands are names in both versions; their types are those of version 1 until they are converted.
+What is missing follows from the types of names, which are unknown to the grammar: `convert` converts the tree after
+parsing. A class has the fields of its production, and `types` as they are written. Functions and regions are the nodes
+of version 2, as are instructions whose operands are names in both versions; their types are converted later.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ BlasName = Literal["axpby", "gemm", "gemv", "ger", "hadamard", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant in the place of a name; `true` and `false` are integers."""
+    """A constant operand; `true` and `false` are integers."""
 
     value: bool | int | float
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -41,7 +40,7 @@ Operand = Name | Constant
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`?` of a slice or of an expand shape: what is left of the mode."""
+    """`?` of a slice or of an expand shape: the rest of the mode."""
 
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -190,4 +189,4 @@ RELATIONS: Final[dict[Relation, ComparisonOp]] = {
     "lt": "less_than",
     "le": "less_than_equal",
 }
-"""What version 2 calls the comparisons."""
+"""The names of the comparisons in version 2."""

@@ -19,14 +19,13 @@ from typing import Final
 
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.transform.constructors import add_constructor
+from tlx.ir.transform.functions import add_constructor
 from tlx.ir.values import Value
-from tlx.legalize.x86.amx.tile_registers import number_tiles
-from tlx.legalize.x86.amx.tiles import ROW_BYTES, ROWS, TileEmitter, tile_shapes
+from tlx.legalize.x86.amx.tiles import ROW_BYTES, ROWS, TileEmitter, number_tiles, tile_shapes
 from tlx.legalize.x86.avx512 import TARGET as AVX512
-from tlx.legalize.x86.cpuid import request_tiles
+from tlx.legalize.x86.features import request_tiles
 from tlx.target.hardware import Caches, Dot
-from tlx.target.matrix import MatrixEmulation, MatrixUnit
+from tlx.target.matrix import MatrixEmulation, MatrixTiming, MatrixUnit
 
 
 def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -58,6 +57,29 @@ _DOTS: Final = (
     ),
 )
 
+AMX_TIMING: Final = MatrixTiming(
+    configuration=225,
+    load=(10.0, 26.0, 34.0, 88.0),
+    load_bypassing_l1=(22.0, 28.0),
+    store=(10.0, 44.0, 60.0),
+    crossing=1.3,
+    packed_row=(2.5, 5.0, 12.0),
+    transposed_row=(12.0, 20.0, 20.0),
+    masked_row=2.0,
+    epilogue_row=1,
+    vectors_lead=(0.8, 0.6),
+    split=8,
+    split_lead=0.6,
+    block_tile=25,
+    block_packed=128,
+    block_interleaved=16,
+    block_crossing=20,
+    block_scattered=6,
+)
+"""Measured on Sapphire Rapids, one core, in cycles: LDTILECFG 249; four loads and four products 65 from the first-level
+cache, 88 to 98 from the second, 164 beyond 512 KB of 4 KB pages; a tile store 21 (48 across lines); a row packed 2.5 to
+3 in the first-level cache. A loop configures once."""
+
 TARGET: Final = replace(
     AVX512,
     name="amx",
@@ -69,6 +91,7 @@ TARGET: Final = replace(
         tiles=8,
         grid=(2, 2),
         dots=_DOTS,
+        timing=AMX_TIMING,
         operations=TileEmitter,
         tile_shapes=tile_shapes,
         emulation=MatrixEmulation(

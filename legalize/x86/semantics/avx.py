@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.evaluate.context import CallSite, FunctionTable, Implementation, ImplementationFactory, type_independent
-from tlx.evaluate.intrinsics.scalars import fma
+from tlx.evaluate.scalars import fma
 from tlx.evaluate.values import BFLOAT16, DType, element_dtype, to_float
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import VectorType, scalar_of

@@ -2,6 +2,7 @@
 ; stage. Others are like another one, and are lowered by themselves: one that calls itself, one with a comdat of its own,
 ; one that takes a vector by pointer in the end.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: tlx-lower %t/program.ll -o - --target=avx2 --remarks=%t/remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARK --implicit-check-not="under another name" < %t/remarks

@@ -1,5 +1,6 @@
 ; LLVM has no vector without elements; a list is empty as a whole, and so is its partner.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: not tlx verify %t/zero.ll 2>&1 | FileCheck %s --check-prefix=ZERO
 ; RUN: not tlx verify %t/shape.ll 2>&1 | FileCheck %s --check-prefix=SHAPE

@@ -1,6 +1,6 @@
-"""libxsmm: kernels made when the program runs, of one shape each; loops around them for matrices that are large.
+"""libxsmm: kernels of one shape each, compiled at run time, and loops around them for large matrices.
 
-libxsmm thinks in columns: our c = a @ b, row by row, is its C = A B with A = b, B = a, and m and n exchanged.
+libxsmm is column-major: our row-major c = a @ b is its C = A B with A = b, B = a, and m and n exchanged.
 
     for j step nb, for i step mb:               loops in machine code
       brgemm(&c[i, j], &a[i, :], &b[:, j])      sums over all blocks of K
@@ -171,7 +171,7 @@ class Libxsmm:
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
 
     def _blocked(self, gemm: GemmProblem, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
-        """Loops around a kernel, for blocks of several sizes; of large products the two that do a part the fastest."""
+        """Loops around a kernel, for blocks of several sizes; large products use the two that are fastest on a part."""
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
         kernels = {blocks: kernel for blocks in _blocks(gemm) if (kernel := self._summing(gemm, blocks, flags))}
 

@@ -1,6 +1,7 @@
-"""oneDNN by its C interface: primitives made once for a shape, then executed.
+"""oneDNN by its C interface: primitives are created once for a shape, then executed.
 
-Weights of layers, convolutions and products whose B is packed beforehand are packed in oneDNN's own way, untimed.
+Weights of layers, of convolutions and of products whose B is packed beforehand have oneDNN's own layout; converting
+them is not timed.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class _Argument(ctypes.Structure):
 
 
 class UnsupportedError(Exception):
-    """What was asked for is nothing that oneDNN does."""
+    """oneDNN does not support the operation."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Primitive:
 
 @dataclass(frozen=True)
 class ReorderedArray:
-    """An array in a primitive's own layout, `inner`, and what brings it there and back; nothing where it lies so."""
+    """An array in a primitive's own layout, `inner`, and the reorders to it and back; None where none is needed."""
 
     inner: Memory
     entering: list[Primitive]
@@ -282,7 +283,7 @@ class OnednnLibrary:
         return ReorderedArray(inner, [self._reorder(outer, inner)], [self._reorder(inner, outer)])
 
     def optimised(self, what: str, *arguments: Any) -> Handle:
-        """The description of a primitive that is more than oneDNN's reference, which takes 1000 times as long.
+        """The description of a primitive other than oneDNN's reference implementation, which is 1000 times slower.
 
         Raises:
             RefusedError: There is none.

@@ -1,6 +1,6 @@
-"""PyTorch on the processor, whose products, layers and convolutions are oneDNN's and MKL's of its own.
+"""PyTorch on the CPU, with the oneDNN and MKL that it contains.
 
-Calls go through Python, a few microseconds each: what is small is left to the other peers.
+Calls go through Python, a few microseconds each, so small workloads are left to the other peers.
 """
 
 from __future__ import annotations

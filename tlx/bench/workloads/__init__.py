@@ -1,8 +1,7 @@
 """What is measured: functions in LLVM IR on tensors in memory, with their results in numpy.
 
-workload     element types, the problem in the words of other libraries, the function with its memory and its work
-verify       whether an output is right: element by element, or by Freivalds' algorithm
-catalogue    all workloads, and choosing among them
-rows/        the rows of the table; each module gives its workloads by `workloads()`
+products     matrix products, batches of them, layers, convolutions
+elementwise  elementwise functions and reductions of rows; a fused kernel of the tensor language
+catalogue    all workloads, and selecting some of them by name
 user         a function of the user's own as a workload
 """

@@ -1,22 +1,23 @@
-"""All workloads, and choosing among them."""
+"""All workloads, and selecting some of them by name."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 
-from tlx.bench.workloads import rows
+from tlx.bench.workloads.elementwise import fused_workloads, pointwise_workloads
+from tlx.bench.workloads.products import batch_workloads, convolution_workloads, gemm_workloads, layer_workloads
 from tlx.diagnostics import UsageError
 from tlx.tuning.measure.workload import Workload
 
 
 def all_workloads() -> Iterator[Workload]:
-    """The whole table: the workloads of each module of `rows`."""
-    for info in sorted(pkgutil.iter_modules(rows.__path__), key=lambda i: i.name):
-        module = importlib.import_module(f"{rows.__name__}.{info.name}")
-        if hasattr(module, "workloads"):
-            yield from module.workloads()
+    """The whole table."""
+    yield from batch_workloads()
+    yield from convolution_workloads()
+    yield from fused_workloads()
+    yield from gemm_workloads()
+    yield from layer_workloads()
+    yield from pointwise_workloads()
 
 
 def select_workloads(

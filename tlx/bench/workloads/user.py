@@ -1,7 +1,7 @@
-"""A function of the user's own as a workload: the tensors behind a pointer say how much memory it needs.
+"""A user's function as a workload: the tensors loaded and stored through a pointer say how much memory it needs.
 
-What it costs follows from its tensor operations: 2 operations for each product of elements that a matrix product, a
-contraction or a convolution sums up. A function without any is measured in bytes that go through its pointers.
+Its operations are counted in its tensor operations: 2 for each multiplication of elements in a matrix product, a
+contraction or a convolution. The speed of a function without any is measured in bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from tlx.api import files
 from tlx.api.signatures import Parameter, Prototype, prototypes
 from tlx.diagnostics import UsageError
-from tlx.intrinsics.contraction import axes_of
+from tlx.intrinsics.products import axes_of
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import TensorOp

@@ -1,16 +1,14 @@
-"""Functions that are graphs of any operations: each statement adds one to the values there are.
+"""Functions that are graphs of any operations: each statement adds a value.
 
 %v1 = load <12 x float>, ptr %b0                       a leaf: plain loads, tensor loads, constants, scalars
-%v2 = call <12 x float> @llvm.tensor.relu(token %t1)   an operation on what there is, or on new leaves
+%v2 = call <12 x float> @llvm.tensor.relu(token %t1)   an operation on earlier values, or on new leaves
 %v3 = fadd <12 x float> %v2, %v1
-...                                                    in the end, all that nothing has used is stored
+...                                                    finally, all unused values are stored
 
-What is known of values before the program runs:
-
-What is known decides what may be done with a value, so that every program has one meaning:
+Facts about a value that hold in every run decide which operations may use it, so that every program has one meaning:
 
 - sums of floats need integers that are small enough to be added in any order without rounding;
-- a value that is only right to some units in the last place is moved, multiplied and stored, but not compared;
+- a value that is only accurate to some units in the last place is moved, multiplied and stored, but not compared;
 - conversions to integers need numbers that fit, `nsw` needs sums that do.
 """
 
@@ -21,9 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tlx.fuzz.generation.arrays import LARGEST_EXACT, ArrayParameter, Contents
 from tlx.fuzz.generation.forms import RunTimeForms
-from tlx.fuzz.generation.model import BufferAddress, Choices
+from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddress, Choices, Contents
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
 from tlx.intrinsics.tensor_type import TensorType
@@ -222,7 +219,7 @@ class DataflowWriter(RunTimeForms):
             self._flows.append(made)
 
     def add(self, *flows: KnownValue) -> None:
-        """Let the statements that follow use some values."""
+        """Make some values available to the following statements."""
         self._flows.extend(flows)
 
     @contextmanager
@@ -254,13 +251,13 @@ class DataflowWriter(RunTimeForms):
     # Operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, fits: Callable[[KnownValue], bool], make: Callable[[], KnownValue]) -> KnownValue:
-        """A value that fits: one there is, or a new leaf."""
+        """A suitable value: an existing one, or a new leaf."""
         flow = self.found(fits) or make()
         self._operands.add(flow.vector.name)
         return flow
 
     def found(self, fits: Callable[[KnownValue], bool]) -> KnownValue | None:
-        """A value there is that fits; None where there is none, and sometimes so."""
+        """A suitable existing value; None where there is none, and at random."""
         fitting = [flow for flow in reversed(self._flows) if fits(flow)][:8]
         if not fitting or self.chance(0.25):
             return None

@@ -10,8 +10,8 @@ Overlaps: operands and results may share memory, by two pointers into one array.
       %q = getelementptr float, ptr %b0, i64 7
       call void @f0.0(ptr %p, ptr %q, ptr %b1)
 
-or, in one function, an offset that is read from memory. They lie apart, next to each other, overlap, or are the same:
-the lowered program has to find out when it runs.
+or, in one function, an offset that is read from memory. The parts are disjoint, adjacent, overlapping or equal: the
+lowered program has to check at run time.
 
 Run-time sizes: extents, padding and pitches are known only when the program runs.
 
@@ -31,8 +31,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.fuzz.generation.arrays import ArrayParameter, Contents
-from tlx.fuzz.generation.model import BufferAddress, Choices, extent_in_memory
+from tlx.fuzz.generation.model import ArrayParameter, BufferAddress, Choices, Contents, extent_in_memory
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.sources import Sources
 from tlx.fuzz.generation.writer import TokenValue, Vector
@@ -44,7 +43,7 @@ class FormWriter(Sources):
     """Makes one function; the public methods are the forms."""
 
     def product(self) -> None:
-        """A product of tensors from anywhere, and what becomes of it."""
+        """A product of tensors from any source, and operations on its result."""
         lhs, rhs, element = self._family()
         batch, m, n, k = self.product_extents()
         if not batch and self.chance(0.5):
@@ -164,7 +163,7 @@ class FormWriter(Sources):
         return self.operation("relu", [token], token.type)
 
     def _reduced(self, token: TokenValue) -> Vector:
-        """Some whole dimensions of a tensor, reduced; sums that would be rounded are none."""
+        """A reduction of some whole dimensions of a tensor; none if sums would be rounded."""
         extents, element = token.type.extents, token.type.element
         window = [extent if self.chance(0.5) else 1 for extent in extents]
         left = TensorType.dense(element, [e // w for e, w in zip(extents, window, strict=True)])
@@ -194,7 +193,7 @@ class OverlapForms(FormWriter):
     """Makes functions that read and write one array through two pointers."""
 
     def overlaps(self) -> None:
-        """What is computed of one part of an array is stored to another part of it, once or there and back."""
+        """A result computed from one part of an array is stored to another part, once or there and back."""
         kind = self.random.choice(_KINDS)
         element = self.random.choice([lhs for lhs, rhs, to in self.profile.families if lhs == rhs == to])
         _, m, n, k = self.product_extents(batched=False)
@@ -361,7 +360,7 @@ class RunTimeForms(OverlapForms):
         return super().extents_or_order(name, at, numbers)
 
     def _read(self, number: int) -> str:
-        """A scalar of which nobody knows the value."""
+        """A scalar of unknown value."""
         buffer = self._sizes.get(number)
         if buffer is None:
             buffer = self._sizes[number] = self.buffer(I32, 1, Contents(number, number))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlx.fuzz.generation.arrays import ArrayParameter, Contents
 from tlx.fuzz.generation.model import (
+    ArrayParameter,
     BufferAddress,
     Calling,
     Choices,
+    Contents,
     ModelStep,
     State,
     compute_operation,

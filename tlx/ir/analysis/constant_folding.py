@@ -1,4 +1,4 @@
-"""Constants behind values: what integers a shape vector holds, however it is spelled or computed.
+"""Constant folding of integers: the contents of shape vectors, however they are spelled or computed.
 
 Front ends write shapes as constants, build them with `insertelement` and `shufflevector`, or keep them in constant
 globals; optimisers rewrite one into another. A vector is folded lane by lane, so one lane may be unknown until another
@@ -15,25 +15,24 @@ from tlx.diagnostics import ParseError, Source
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.operands import ValueParser
+from tlx.ir.parser.operands import ValueParser, tokenize
 from tlx.ir.types import ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local, Splat, Value, int_elements
 
 Lanes = Sequence[int | None]
 
 _REPLACEABLE: Final = re.compile(r"\b(?:external|extern_weak|externally_initialized|weak|linkonce|common)\b")
-"""Words of a global whose contents may be others than those that stand there."""
+"""Words of a global whose initial contents may be replaced by others."""
 
 _MAX_DEPTH: Final = 100
 _MAX_LANES: Final = 4096
 _PLAIN_BITS: Final = 31
 _PLAIN: Final = 1 << _PLAIN_BITS
-"""Below this, numbers of more than 31 bits are what they are, whatever the sign."""
+"""Below this, the signed and the unsigned reading of more than 31 bits agree."""
 
 
 class ConstantFolder:
-    """Folds the values of one function; keeps its definitions at hand for many questions."""
+    """Folds the values of one function; caches its definitions."""
 
     def __init__(
         self, function: Function, module: Module | None = None, definitions: dict[str, Instruction] | None = None
@@ -82,7 +81,7 @@ class ConstantFolder:
 
     def _local_lanes(self, name: str, depth: int) -> Lanes | None:
         if name not in self._known:
-            self._known[name] = None  # what depends on itself is unknown
+            self._known[name] = None  # a value that depends on itself is unknown
             instruction = self._definitions.get(name)
             self._known[name] = self._instruction_lanes(instruction, depth) if instruction is not None else None
         return self._known[name]

@@ -24,7 +24,7 @@ class ControlFlow:
     order: list[str] = field(init=False)
     dominators: dict[str, str] = field(init=False)
     _parents: dict[str, str] = field(init=False)
-    """The depth-first search: from which block each one was reached first, in the order they were."""
+    """The depth-first search tree: the parent of each block, in the order of discovery."""
 
     def __post_init__(self) -> None:
         self.blocks = {b.name: b for b in self.function.blocks}
@@ -78,6 +78,17 @@ class ControlFlow:
                 idom[block] = idom[idom[block]]
         return {name: names[idom[numbers[name]]] for name in self.order}
 
+    def is_cyclic(self, block: str, avoiding: str = "") -> bool:
+        """Whether control may come back to a block on a path that does not go through another one."""
+        seen = {avoiding}
+        pending = list(self.successors[block])
+        while pending and block not in seen:
+            name = pending.pop()
+            if name not in seen:
+                seen.add(name)
+                pending += self.successors[name]
+        return block in seen and block != avoiding
+
     @cached_property
     def positions(self) -> dict[str, int]:
         """The number of each block in the function's text."""
@@ -126,8 +137,8 @@ class ControlFlow:
     def spans(self, start: tuple[str, int], end: tuple[str, int]) -> list[tuple[str, int, int]]:
         """The blocks, and the indices in them, of what may run after `start` and before `end`.
 
-        On a way from start to end, start's block may be run again only through a cycle; `start` dominates `end`,
-        so ways that pass `start` again count from there.
+        Start's block runs again on a path to `end` only through a cycle; `start` dominates `end`, so such paths count
+        from their last visit of `start`.
         """
         (first, i), (last, j) = start, end
         if first == last and i < j:
@@ -156,7 +167,7 @@ class ControlFlow:
 
 
 class _DominatorForest:
-    """The part of the depth-first search that is done already, from the last block on, with paths compressed.
+    """The forest of blocks that are processed already, in reverse depth-first order, with path compression.
 
     Attributes:
         semi: Semidominators found so far, by block.

@@ -1,4 +1,4 @@
-"""Vectors too large for LLVM's code generator: what clang -O0 makes of big tensors."""
+"""Vectors too large for LLVM's code generator, which clang -O0 uses for large tensors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Typ
 MAX_SSA_BYTES: Final = 1024
 """Vectors up to this size may be SSA values, for ordinary instructions that use them."""
 _MAX_SSA_BFLOATS: Final = 32
-"""Fewer of bfloat: LLVM takes them apart, one register an element. It takes minutes for some hundreds that live on in
-another block (19, 22), and dies of 33 without optimisation where AVX512-BF16 is at hand (22)."""
+"""Vectors of bfloat are smaller: LLVM scalarises them, one register an element. It takes minutes for some hundreds of
+elements that are live across blocks (19, 22), and crashes on 33 without optimisation with AVX512-BF16 (22)."""
 ABI_ELEMENTS: Final = 4096
-"""Where a signature asks for a vector by value there is no choice; LLVM's code generator copes up to this size."""
+"""Vectors up to this size stay by value in signatures, which LLVM's code generator can handle."""
 
 _ELEMENTS: Final[dict[str, Type]] = {
     str(type_): type_ for type_ in (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
@@ -26,12 +26,12 @@ _LARGE: Final = re.compile(
 
 
 def has_large_vectors(text: str) -> bool:
-    """Whether a text speaks of vectors of more than 4096 elements, or 256 of bfloat, so that it is for the lowering."""
+    """Whether a text mentions vectors of more than 4096 elements, or 256 of bfloat, which need the lowering."""
     return _LARGE.search(text) is not None
 
 
 def mentions_slow_vectors(text: str) -> bool:
-    """Whether a text speaks of vectors that ordinary instructions may not compute with as SSA values."""
+    """Whether a text mentions vectors too large for SSA values of ordinary instructions."""
     return any(int(count) > max_ssa_elements(_ELEMENTS[name]) for count, name in set(_VECTOR.findall(text)))
 
 

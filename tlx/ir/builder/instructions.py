@@ -1,8 +1,22 @@
-"""The builder: a method for each instruction, and arithmetic on values that folds what is constant."""
+"""The builder: a method for each instruction, arithmetic that folds constants, and parallel regions.
+
+A parallel region calls functions that both GCC's and LLVM's OpenMP libraries have:
+
+    store the values into %shared
+    call void @GOMP_parallel(ptr @name, ptr %shared, i32 team, i32 0)      team 0: as many as OMP_NUM_THREADS says
+
+    define internal void @name(ptr %data) {      each thread calls it
+      load the values
+      body(values, omp_get_thread_num(), omp_get_num_threads())
+    }
+
+clang's own calls (`__kmpc_fork_call`) exist in LLVM's library alone. With GOMP's a program needs one OpenMP library,
+and `omp_in_parallel` is right inside the program's own parallel regions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,13 +26,28 @@ from tlx.ir.functions import Argument, Function, NameScope, Signature
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.transform.rewrite import add_incoming, declare_function, declare_intrinsic, split_block
-from tlx.ir.types import I1, I8, I32, I64, LABEL, PTR, VOID, FunctionType, IntType, PointerType, Type, VectorType
+from tlx.ir.types import (
+    I1,
+    I8,
+    I32,
+    I64,
+    LABEL,
+    PTR,
+    VOID,
+    FunctionType,
+    IntType,
+    PointerType,
+    StructType,
+    Type,
+    VectorType,
+    bytes_of,
+)
 from tlx.ir.values import ConstInt, Global, Keyword, Local, Text, Value, const_int, const_ints, const_vector
 
 ASM_MEMORY_BARRIER: Final = 'asm sideeffect "", "r,~{memory}"'
-"""No instruction, of which a compiler believes that it reads and writes memory."""
+"""Empty assembly that the compiler must assume to read and write memory."""
 ASM_OPAQUE_SCALAR: Final = 'asm "", "=r,0"'
-"""No instruction, of which a compiler believes that it makes one pointer or integer of another."""
+"""Empty assembly whose pointer or integer result the compiler cannot relate to its operand."""
 
 
 def new_function(
@@ -53,8 +82,8 @@ class ValueBuilder:
         block: The block of the insertion point.
         index: Position in the block's instructions where the next one goes.
         debug: Metadata attachment put on every call, such as `, !dbg !7`.
-        span: What the user wrote that the instructions to come stem from.
-        hint: What results that are given no name are called.
+        span: The user's code that the inserted instructions come from.
+        hint: Name stem of results without a name.
     """
 
     def __init__(
@@ -258,35 +287,35 @@ class Builder(ValueBuilder):
         self.emit("store", VOID, [value, pointer], f"store {value.typed}, {pointer.typed}, align {align}{metadata}")
 
     def fence(self) -> None:
-        """Stores before it, those past the caches too, are seen before what follows."""
+        """`fence seq_cst`: orders non-temporal stores before it, too."""
         self.emit("fence", VOID, [], "fence seq_cst")
 
     def keep(self, pointer: Value) -> None:
-        """Have what was written behind the pointer lie in memory: LLVM may not take it for values in registers.
+        """Keep the pointer's memory in memory: LLVM may not promote it to registers.
 
-        Where it does, for memory on the stack, and there are too few of them, it spills what lay in memory already.
+        LLVM would promote stack memory to more registers than there are, and spill what was in memory already.
         """
         operand = self.retype(pointer, I8)
         body = f"call void {ASM_MEMORY_BARRIER}({operand.typed})"
         self.emit("call", VOID, [Text(PTR, ASM_MEMORY_BARRIER), operand], body).arg_attributes = ("",)
 
     def opaque(self, vector: Value, constraint: str, name: str = "") -> Local:
-        """The same vector, of which LLVM knows nothing; `constraint`: that of the target's vector registers."""
+        """The same vector, opaque to LLVM; `constraint` is that of the target's vector registers."""
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
     def plain(self, pointer: Value, name: str = "") -> Local:
-        """The same pointer in a register of its own: no sum that LLVM makes a base and an index of."""
+        """The same pointer in a register of its own, which LLVM does not split into base and index."""
         return self._unchanged(ASM_OPAQUE_SCALAR, pointer, name)
 
     def _unchanged(self, assembly: str, value: Value, name: str) -> Local:
-        """What assembly without instructions makes of a value."""
+        """The result of empty assembly on a value."""
         body = f"call {value.type} {assembly}({value.typed})"
         instruction = self.emit("call", value.type, [Text(PTR, assembly), value], body, name)
         instruction.arg_attributes = ("",)
         return instruction.value
 
     def gep(self, element: Type, pointer: Value, index: IntOrValue, name: str = "") -> Value:
-        """The address `index` elements behind `pointer`."""
+        """The address `index` elements after `pointer`."""
         offset = as_value(index, I64)
         pointer = self.retype(pointer, element)
         if isinstance(offset, ConstInt) and offset.value == 0:
@@ -295,19 +324,19 @@ class Builder(ValueBuilder):
         return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
 
     def at_boundary(self, pointer: Value, align: int, name: str = "") -> Value:
-        """The first address at or behind an `i8` pointer that is a multiple of `align`, a power of two."""
+        """An `i8` pointer rounded up to a multiple of `align`, a power of two."""
         address = self.cast("ptrtoint", pointer, I64)
         gap = self.binary("and", self.sub(ConstInt(I64, 0), address), ConstInt(I64, align - 1))
         return self.gep(I8, pointer, gap, name)
 
     def prefetch(self, pointer: Value, offset: IntOrValue = 0, locality: int = 3, *, write: bool = False) -> None:
-        """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be used soon; it may not exist.
+        """`llvm.prefetch` of the data cache line at `pointer + offset`, which need not be mapped.
 
         Args:
             pointer: An address.
-            offset: Bytes behind it.
-            locality: 3 for all caches, 2 for all but the first.
-            write: Whether it is to be written, else read.
+            offset: In bytes.
+            locality: 3 for all caches, 2 for all but L1.
+            write: Whether the line will be written, else read.
         """
         behind = as_value(offset, I64)
         address = self.retype(pointer, I8)
@@ -362,7 +391,7 @@ class Builder(ValueBuilder):
         return self.value("phi", type_, operands, f"phi {type_} {pairs}", name)
 
     def new_block(self, stem: str, after: Block | None = None) -> Block:
-        """An empty block behind `after` (by default behind the current one)."""
+        """An empty block after `after` (by default after the current one)."""
         name = self.function.names.fresh(stem)
         block = Block(name, f"\n\n{name}:")
         self.function.blocks.insert(self.function.blocks.index(after or self.block) + 1, block)
@@ -386,8 +415,8 @@ class Builder(ValueBuilder):
         """A counted loop over `start, start + step, ...` below `stop`.
 
         `state.carried` are the carried values in the body; `state.next(...)` gives their next values;
-        `state.results` holds them after the loop. A loop that is known to run once is no loop; one that is known
-        to run (constant bounds, or `runs`) is tested at its end only.
+        `state.results` holds them after the loop. No loop is emitted for a trip count of one; a loop that is known to
+        run (constant bounds, or `runs`) is tested at its end only.
         """
         first, last = as_value(start, I64), as_value(stop, I64)
         trips = (
@@ -414,7 +443,7 @@ class LoopState:
         index: The loop variable, i64.
         mark: Metadata of the branch back, as text.
         carried: Values that the loop carries, in its body.
-        following: What they are when the body has run.
+        following: Their values at the end of the body.
         results: Values carried out of the loop, filled in when the loop is closed.
     """
 
@@ -432,10 +461,10 @@ class LoopState:
 def counted_loop(
     b: Builder, bounds: tuple[Value, Value, int], carry: list[Value], name: str, *, guarded: bool
 ) -> Generator[LoopState]:
-    """Build a loop around what the caller builds while this generator waits; `Builder.loop` is its front.
+    """Build a loop around the code that the caller emits inside the `with` block of `Builder.loop`.
 
     Args:
-        b: Where; it stands behind the loop afterwards.
+        b: The builder; its insertion point is after the loop when the block ends.
         bounds: First value, the bound it stays below, and the step of the loop variable.
         carry: Values that the loop carries, as they enter it.
         name: Stem of the names.
@@ -470,7 +499,7 @@ def counted_loop(
 
 
 def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
-    """What `opcode lhs, rhs` is without an instruction: of integer constants, or with a neutral element; or None."""
+    """`opcode lhs, rhs` folded, for integer constants or a neutral element; None where an instruction is needed."""
     if not isinstance(rhs, ConstInt):
         return fold_binary(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
     if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
@@ -486,7 +515,7 @@ def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
 
 
 def _wrapped(type_: Type, number: int) -> int:
-    """The signed number that is left of a result in the type's bits."""
+    """A result wrapped to the type's bits, as a signed number."""
     assert isinstance(type_, IntType)
     half = 1 << (type_.bits - 1)
     return (number + half) % (2 * half) - half
@@ -502,3 +531,98 @@ def as_value(number: IntOrValue, type_: Type) -> Value:
             return const_ints(type_.element, [number] * type_.count)
         return ConstInt(type_, number)
     return number
+
+
+GOMP_PARALLEL: Final = "GOMP_parallel"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The thread that code runs on: its number in its team, and the team's size, both i64."""
+
+    number: Value
+    team: Value
+
+    def share(self, b: Builder, total: Value) -> tuple[Value, Value]:
+        """The thread's part of the range 0 to `total`: its first number, and its end (exclusive)."""
+        return partition(b, total, self.number, self.team)
+
+
+def partition(b: Builder, total: Value, number: Value, parts: Value) -> tuple[Value, Value]:
+    """Part `number` of `parts` equal ones: `number * total / parts` to `(number + 1) * total / parts`."""
+    first = b.binary("sdiv", b.mul(number, total), parts)
+    return first, b.binary("sdiv", b.mul(b.add(number, 1), total), parts)
+
+
+def emit_parallel_region(
+    b: Builder,
+    name: str,
+    values: Sequence[Value],
+    body: Callable[[Builder, list[Value], Thread], None],
+    attributes: str,
+    team: Value | None = None,
+) -> None:
+    """Emit code that calls a new function on every thread of a team, and waits for all of them.
+
+    Args:
+        b: Where to emit.
+        name: Name of the new function.
+        values: What it is given.
+        body: Emits the function's body, up to its `ret`: with a builder, the values in there, and the thread.
+        attributes: Attributes of the function.
+        team: The number of threads (i32); as many as OMP_NUM_THREADS says if None.
+    """
+    shared = StructType(tuple(v.type for v in values))
+    memory = b.alloca(shared, "shared", 16)
+    for k, value in enumerate(values):
+        b.store(value, _field(b, shared, memory, k), _alignment(value.type))
+    data = b.retype(memory, I8)
+    _thread_function(b, name, shared, body, attributes)
+    type_ = FunctionType(VOID, (data.type,))
+    function = Global(b.module.pointer_to(type_), name)
+    zero = const_int(I32, 0)
+    b.call_named(GOMP_PARALLEL, VOID, [function, data, zero if team is None else team, zero])
+
+
+def team_size(b: Builder, most: int) -> Value:
+    """The size of a team (i32): at most `most`, and one inside a parallel region."""
+    inside = b.call_named("omp_in_parallel", I32, [], "inside").value
+    allowed = b.call_named("omp_get_max_threads", I32, [], "allowed").value
+    one = const_int(I32, 1)
+    return b.select(b.icmp("eq", inside, 0), b.umin(allowed, most), one, "team")
+
+
+def _thread_function(
+    b: Builder,
+    name: str,
+    shared: StructType,
+    body: Callable[[Builder, list[Value], Thread], None],
+    attributes: str,
+) -> None:
+    function = new_function(b.module, name, [(b.pointer(I8), "", "data")], attributes)
+    inner = Builder(b.module, function)
+    memory = inner.retype(function.arguments[0].value, shared)
+    own: list[Value] = [
+        inner.load(t, _field(inner, shared, memory, k), _alignment(t)) for k, t in enumerate(shared.elements)
+    ]
+    number, team = (
+        inner.cast("sext", inner.call_named(asked, I32, []).value, I64, stem)
+        for asked, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
+    )
+    body(inner, own, Thread(number, team))
+    inner.ret()
+
+
+def _alignment(type_: Type) -> int:
+    """Bytes that a field of the structure is aligned to at least."""
+    if isinstance(type_, PointerType):
+        return 8
+    size = bytes_of(type_)
+    return min(8, size & -size)
+
+
+def _field(b: Builder, shared: StructType, memory: Value, k: int) -> Value:
+    type_ = b.pointer(shared.elements[k]) if b.module.typed_pointers else memory.type
+    body = f"getelementptr inbounds {shared}, {memory.typed}, i32 0, i32 {k}"
+    operands = [memory, const_int(I32, 0), const_int(I32, k)]
+    return b.emit("getelementptr", type_, operands, body, source_type=shared).value

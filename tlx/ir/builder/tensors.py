@@ -1,7 +1,7 @@
 """Building tensor operations: `t = b.tensor_load(p, type_)`, `m = b.matmul(t, u)`, `b.tensor_store(q, t)`.
 
 Calls carry canonical, mangled names and are declared. A pointer's element type is its type where pointers are typed,
-else (and for `i8*`, which may be anything) an `elementtype(T)` attribute, so that no reader has to guess it from the
+else (and for `i8*`, which may be anything) an `elementtype(T)` attribute, so that it need not be inferred from the
 users of a token.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tlx.intrinsics import Intrinsic, lookup
-from tlx.intrinsics.contraction import EMPTY
+from tlx.intrinsics.products import EMPTY
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.functions import Function
@@ -128,7 +128,7 @@ class TensorBuilder(Builder):
         return self._tensor_call("store", VOID, args, "")
 
     def gathered(self, elements: Sequence[Value]) -> Value:
-        """Numbers of one type as a vector."""
+        """A vector of scalars of one type."""
         if all(isinstance(element, ConstInt) for element in elements):
             return const_vector(elements)
         vector: Value = Keyword(VectorType(len(elements), elements[0].type), "undef")
@@ -199,14 +199,14 @@ class TensorBuilder(Builder):
         result: ResultType = None,
         name: str = "",
     ) -> Local:
-        """Add elements of `value` before, behind and between those of `x`; crop where negative."""
+        """Insert elements of `value` before, after and between those of `x`; negative numbers crop."""
         dims = [low, high] if interior is None else [low, high, interior]
         vectors = [const_ints(I32, d) for d in dims]
         args = [x, *vectors[:2], value, *vectors[2:]]
         return self._call_of("pad", self._result("pad", result, [x], dims), args, name)
 
     def concat(self, tokens: Sequence[Value], axis: int, result: ResultType = None, name: str = "") -> Local:
-        """Tensors one after the other along a logical dimension."""
+        """Concatenate tensors along a logical dimension."""
         args = [*tokens, ConstInt(I32, axis)]
         return self._call_of("concat", self._result("concat", result, tokens, [[axis]]), args, name)
 
@@ -252,7 +252,7 @@ class TensorBuilder(Builder):
     def _result(
         self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims
     ) -> TensorType | VectorType:
-        """The result as given, or the one that the table's rule prefers."""
+        """The given result type, or the preferred one of the table's rule."""
         if isinstance(result, (TensorType, VectorType)):
             return result
         types = [self._type_of(token) for token in tokens]

@@ -4,11 +4,11 @@
 
     define void @f(ptr %x) { A }            define void @f(ptr %x) { B }
                                      ->
-    define void @g(ptr %x) { A }            define void @g(ptr %x) { B }, never looked at
+    define void @g(ptr %x) { A }            define void @g(ptr %x) { B }, never parsed
 
-A function may be a duplicate if its text mentions its name once (it does not call itself), and if no large vector
-stands in its header (such a vector is passed by pointer, which changes the calls as well). All else is compared as
-text: functions with subprograms, comdats or sections of their own are different.
+A function may be a duplicate if its text mentions its name once (it does not call itself), and if its header has no
+large vector (which would be passed by pointer, so that calls change as well). The rest is compared as text: functions
+with subprograms, comdats or sections of their own are different.
 
 2. Equal regions of a function: one is outlined and lowered, the others become calls of it.
 
@@ -22,15 +22,14 @@ text: functions with subprograms, comdats or sections of their own are different
     }                                                       what `%t = load(%a)  store(%c, %t)` is lowered to
                                                           }
 
-A region is a run of lines in one block from one with a tensor operation to a `tensor.store`, such that nothing defined
-in it is used behind it. What it uses from outside are its inputs: pointers and scalars whose types stand in front of
-them. Regions are equal if their texts are but for the names of values, and if as much is known of their inputs: an
-input is `noalias` if it points into an object of its own, a `noalias` parameter or an alloca, and it is known that no
-other input of the region does. Only then does a call promise what the function knew.
+A region is a sequence of lines in one block from one with a tensor operation to a `tensor.store`, such that no value
+defined in it is used after it. Its inputs are the values from outside that it uses: pointers and scalars, with their
+types in the text. Regions are equal if their texts differ in the names of values only, and if the same inputs are
+`noalias`: an input is, if it points into an object of its own, a `noalias` parameter or an alloca, into which no other
+input of the region points. Only then does the outlined function know as much as the original one.
 
-This is all or nothing: in a function with a tensor operation outside of regions, or a line in a region that may be more
-than arithmetic on tensors, nothing is outlined. The regions stay functions of their own, for LLVM to inline where that
-pays.
+Outlining is all or nothing: in a function with a tensor operation outside of regions, or with a line in a region that
+is not known to be arithmetic on tensors, nothing is outlined. LLVM inlines the outlined functions where that pays.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _LARGE_VECTOR: Final = re.compile(r"<\s*\d{4,}\s+x\b")
 
 
 def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
-    """The name of a function, and its text without it; None for a function that has no twins.
+    """The name of a function, and its text without it; None for a function that cannot be a duplicate.
 
     Args:
         text: The function, from `define` to the closing brace.
@@ -61,9 +60,9 @@ def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
 
 
 MIN_REGIONS: Final = 32
-"""Parts in a function before sharing them pays: fewer are lowered in less time than starting takes."""
+"""Least number of parts for which sharing pays: fewer are lowered in less time than the search takes."""
 MIN_REPEATS: Final = 4
-"""Parts there are at least for each one that is lowered; a function of different operations is better left whole."""
+"""Least ratio of parts to distinct parts; a function of different operations is better left whole."""
 
 _LOCAL_NAME: Final = re.compile(r"(%[-a-zA-Z$._0-9\x80-\U0010ffff]+)")
 _SCALAR: Final = r"i\d+|half|bfloat|float|double"
@@ -118,7 +117,7 @@ _PREVENTING_OUTLINING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RegionInput:
-    """What a part takes from outside.
+    """An input of a part.
 
     Attributes:
         type: As spelled in front of it.
@@ -139,7 +138,7 @@ class RepeatedRegion:
         first: Number of the first line of the body that belongs to it.
         last: Number of the last.
         inputs: In the order in which they appear.
-        indent: What its first line begins with.
+        indent: The indentation of its first line.
         key: Equal for equal parts.
     """
 
@@ -150,35 +149,35 @@ class RepeatedRegion:
     key: tuple[object, ...]
 
     def call(self, name: str) -> str:
-        """What stands in its place where it is a function of that name."""
+        """The call that replaces it."""
         return f"call void @{name}({', '.join(f'{given.type} {given.name}' for given in self.inputs)})"
 
     def header(self, name: str, attributes: str) -> str:
-        """The function of that name, up to its brace."""
+        """The header of the function of that name, up to its brace."""
         parameters = [f"{given.type}{' noalias' if given.noalias else ''} {given.name}" for given in self.inputs]
         return f"\n\ndefine internal void @{name}({', '.join(parameters)}) {attributes} {{"
 
 
 @dataclass(eq=False)
 class OutlinedRegion:
-    """The fact that a function is a part.
+    """Marks a function as an outlined part.
 
     Attributes:
-        copies: How many others are equal to it.
+        copies: The number of other parts that are equal to it.
     """
 
     copies: int = 0
 
 
 def outlined_region(item: Item) -> OutlinedRegion | None:
-    """What is known of a function that is a part; None for all else."""
+    """The mark of a function that is a part; None for other functions."""
     found = item.facts.get(OutlinedRegion) if isinstance(item, Function) else None
     return found if isinstance(found, OutlinedRegion) else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _LineShape:
-    """What lines have in common that differ by the names in them only.
+    """The properties of lines that differ in their names only.
 
     Attributes:
         tensor: It has a tensor operation.
@@ -203,7 +202,7 @@ class RepeatedRegionFinder:
 
     @staticmethod
     def may_pay(text: str) -> bool:
-        """Whether a function might have enough parts, at a glance at its text."""
+        """Whether a function might have enough parts: a quick test of its text."""
         return text.count("@llvm.tensor.store") >= MIN_REGIONS and '%"' not in text and "uselistorder" not in text
 
     def find(self, lines: list[str], arguments: list[Argument]) -> list[RepeatedRegion]:
@@ -337,9 +336,9 @@ class _FunctionLines:
         return RepeatedRegion(first, last, found, indent, (tuple(self.shapes[first : last + 1]), tuple(order), facts))
 
     def _is_clear(self, name: str, type_: str) -> bool:
-        """Whether a part may take a value from outside: it loses nothing that the lowering wants to know.
+        """Whether a value may be an input of a part without losing facts that the lowering needs.
 
-        An integer might be computed from constants, and be a constant itself. Not every LLVM passes a bfloat.
+        An integer may be a constant that folding would find. Not every LLVM can pass a bfloat.
         """
         if type_ == "bfloat":
             return False
@@ -374,7 +373,7 @@ class _FunctionLines:
         return self._root(base[1]) if base else None
 
     def _is_object(self, root: str | None) -> bool:
-        """Whether nothing but what is computed from it points into what a root points to."""
+        """Whether all pointers into a root's object are derived from the root."""
         if root is None or root.startswith("@"):
             return False
         return root not in self.arguments or "noalias" in self.arguments[root].attributes.split()

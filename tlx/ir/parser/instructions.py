@@ -19,8 +19,7 @@ from tlx.ir.instructions import (
     TAIL_MARKERS,
     Instruction,
 )
-from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.operands import TypeParser, ValueParser
+from tlx.ir.parser.operands import TypeParser, ValueParser, tokenize
 from tlx.ir.types import (
     I1,
     LABEL,
@@ -39,14 +38,14 @@ from tlx.ir.types import (
 from tlx.ir.values import Value
 
 UNKNOWN_TYPE: Final = SimpleType("?")
-"""The type of a result that the text does not tell."""
+"""The type of a result that the text does not spell."""
 NamedTypes = dict[str, Type]
 """Bodies of the module's `%name = type ...`."""
 
 
 @dataclass(slots=True)
 class ParsedInstruction:
-    """What a parser found out beyond the operands."""
+    """The facts that a parser reads besides the operands."""
 
     type: Type = VOID
     operands: list[Value] = field(default_factory=list[Value])
@@ -59,7 +58,7 @@ class ParsedInstruction:
 
 
 OpcodeParser = Callable[[ValueParser, ParsedInstruction, str, NamedTypes], None]
-"""Reads what stands behind an opcode: (cursor, what it finds out, opcode, named types)."""
+"""Parses the text after an opcode: (cursor, facts, opcode, named types)."""
 
 
 def read_operands(c: ValueParser, p: ParsedInstruction, count: int) -> None:
@@ -307,7 +306,7 @@ def _arguments(c: ValueParser, p: ParsedInstruction) -> None:
     c.expect("(")
     attributes: list[str] = []
     while not c.accept(")"):
-        if c.accept("..."):  # what a musttail call of a variadic function passes on
+        if c.accept("..."):  # the variadic arguments that a musttail call forwards
             continue
         type_ = c.type()
         attributes.append("" if type_ is METADATA else c.param_attributes())
@@ -487,12 +486,12 @@ PARSERS: Final[dict[str, OpcodeParser]] = {**VALUE_PARSERS, **CONTROL_PARSERS}
 def parse_instruction(
     cursor: ValueParser, named_types: dict[str, Type] | None = None, *, typed_pointers: bool = False
 ) -> Instruction:
-    """Parse the instruction at a cursor, and leave the cursor behind it.
+    """Parse the instruction at a cursor, and leave the cursor after it.
 
     Args:
         cursor: Where it begins; spans refer to the cursor's source.
         named_types: Bodies of the module's `%name = type ...`, for GEP and extractvalue results.
-        typed_pointers: Whether the module spells pointers as `T*`; only `alloca` does not say it itself.
+        typed_pointers: Whether the module spells pointers as `T*`, which `alloca` needs for its result type.
 
     Raises:
         ParseError: The text is no instruction the reader knows.
@@ -543,7 +542,7 @@ def parse_instruction(
 
 
 def parse_instruction_text(text: str) -> Instruction:
-    """Parse an instruction that is a text of its own.
+    """Parse a text that consists of one instruction.
 
     Raises:
         ParseError: The text is not exactly one instruction the reader knows.

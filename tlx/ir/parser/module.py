@@ -1,9 +1,11 @@
-"""Parses modules: their items in file order, and the bodies of functions that concern us."""
+"""Parses modules: their items in file order, and the bodies of functions that the lowering reads."""
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Final
 
@@ -11,7 +13,6 @@ from tlx.diagnostics import Note, ParseError, Source, Span, did_you_mean
 from tlx.intrinsics import INTRINSICS
 from tlx.ir.analysis.large_vectors import has_large_vectors
 from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
-from tlx.ir.garbage_collection import without_collection
 from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.duplicates import (
@@ -22,10 +23,26 @@ from tlx.ir.parser.duplicates import (
     split_off_name,
 )
 from tlx.ir.parser.instructions import parse_instruction
-from tlx.ir.parser.lexer import LazyTokens, tokenize
-from tlx.ir.parser.operands import TYPE_WORDS, ValueParser
+from tlx.ir.parser.operands import TYPE_WORDS, LazyTokens, ValueParser, tokenize
 from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
+
+
+@contextmanager
+def without_collection() -> Generator[None]:
+    """Suspend garbage collection in the block.
+
+    A module consists of many objects without reference cycles: searching them for cycles would take a quarter of the
+    time of a lowering.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
 # A string, a comment, a quote without an end, or a `define` or `declare` that is a word of its own. The search is quick
@@ -48,13 +65,13 @@ def parse(
     Args:
         text: LLVM assembly.
         filename: What diagnostics call the text.
-        wanted: Tells from the text of a function whether its body is parsed to instructions; by default those
-            that `needs_lowering` names. The text of the others is kept.
-        duplicates: Whether the body of a function is left out that differs from another one by its name only.
+        wanted: Decides by the text of a function whether its body is parsed to instructions; by default
+            `needs_lowering`. The text of the others is kept.
+        duplicates: Whether functions that differ from another one in their names only are not parsed.
         outline: Whether equal parts of a function become calls of one function (`tlx.ir.parser.duplicates`).
 
     Raises:
-        ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
+        ParseError: The text is not LLVM assembly; text that is not parsed is not checked.
     """
     source = Source(filename, text)
     reader = _ModuleParser(source, wanted or needs_lowering, twins=duplicates, parts=outline)
@@ -71,7 +88,7 @@ def has_tensors(text: str) -> bool:
 
 
 def needs_lowering(text: str) -> bool:
-    """Whether a function is for the lowering: it calls a tensor intrinsic or kernels, or works on huge vectors."""
+    """Whether a function needs the lowering: it calls a tensor intrinsic or kernels, or computes with huge vectors."""
     return has_tensors(text) or '"tlx-stage"=' in text or has_large_vectors(text)
 
 
@@ -100,7 +117,7 @@ class _ModuleParser:
         """The functions that parts became, by what the parts have in common."""
         self._types: dict[str, Type] | None = None
         self._done = 0
-        """Where the text begins that is in no item yet."""
+        """Where the text that belongs to no item yet begins."""
 
     def module(self) -> Module:
         position = self._next(0)
@@ -124,7 +141,7 @@ class _ModuleParser:
         return len(self._text)
 
     def _keep(self, end: int) -> None:
-        """What is in no item up to `end` stays text."""
+        """Keep the text up to `end` that belongs to no item."""
         if end > self._done:
             self._module.items.append(Raw(self._text[self._done : end]))
         self._done = end
@@ -232,7 +249,7 @@ class _ModuleParser:
         return function
 
     def _mistakes_types_for(self, parts: list[RepeatedRegion]) -> bool:
-        """Whether numbers that name values, which count anew in each function, may be names of types as well."""
+        """Whether the module has types named by numbers, which look like unnamed values."""
         numbers = any(given.name[1:].isdecimal() for part in parts for given in part.inputs)
         return numbers and any(name[1:].isdecimal() for name in self._named_types())
 
@@ -536,7 +553,7 @@ _LLVM: Final = (
 
 
 def with_suggestion(message: str, text: str, offset: int) -> str:
-    """A message of LLVM's parser, and what was probably meant.
+    """A message of LLVM's parser, with a suggestion.
 
     Args:
         message: The message.
@@ -567,7 +584,7 @@ def suggest_intrinsic(name: str) -> str:
     stems = [row.prefix + known for row in INTRINSICS for known in (row.name, *row.aliases)]
     stems += [f"llvm.{known}" for known in _LLVM]
     words = name.strip('"').split(".")
-    for count in range(len(words), 1, -1):  # what is left out may be a suffix
+    for count in range(len(words), 1, -1):  # the part that is left out may be a suffix
         near = did_you_mean(".".join(words[:count]), stems, cutoff=0.85)
         if near:
             return near
@@ -575,7 +592,7 @@ def suggest_intrinsic(name: str) -> str:
 
 
 def root_cause(error: ParseError, source: Source) -> ParseError:
-    """The error that an error of a source follows from: braces that are wrong before it; itself where none are."""
+    """The root cause of a parse error: unbalanced braces before it, if there are any."""
     braces = _brace_error(source)
     if braces is None or braces.span is None:
         return error
@@ -584,9 +601,9 @@ def root_cause(error: ParseError, source: Source) -> ParseError:
 
 
 def _brace_error(source: Source) -> ParseError | None:
-    """What is wrong with the braces of functions, None where they are right.
+    """The error in the braces of functions, None where they are balanced.
 
-    A '}' too many ends a function early or stands between functions; one is missing where a function begins in another.
+    An extra '}' ends a function early or is outside functions; one is missing where a function begins in another.
     """
     depth, name, text = 0, "", source.text
     for piece in _PIECE.finditer(text):

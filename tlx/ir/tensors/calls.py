@@ -48,9 +48,9 @@ def is_tensor_call(instruction: Instruction) -> bool:
 
 
 def operand_span(instruction: Instruction, value: Value | None = None) -> Span:
-    """Where an operand of an instruction stands; the whole instruction where that is not known.
+    """The span of an operand of an instruction; of the whole instruction where that is not known.
 
-    What lowering made stands in no file: its span is in a source of its own text.
+    Instructions of the lowering are in no file: their span is in a source that consists of their own text.
     """
     span = instruction.span or Source("<generated>", instruction.text).span(0, len(instruction.text))
     written = span.source.text[span.start : span.end]
@@ -100,10 +100,10 @@ class TensorCall:
 
 
 def tensor_call(instruction: Instruction) -> TensorCall | None:
-    """A tensor call with its arguments sorted out; None for other instructions.
+    """A tensor call with its arguments assigned to operands; None for other instructions.
 
     Raises:
-        VerifyError: No such intrinsic, or arguments that are none of its forms.
+        VerifyError: No such intrinsic, or arguments that match none of its forms.
     """
     callee = instruction.callee
     if callee is None or not is_tensor_name(callee):
@@ -144,7 +144,7 @@ def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Oper
 
 @lru_cache(maxsize=4096)
 def find_form(intrinsic: Intrinsic, types: tuple[Type, ...]) -> tuple[Operand, ...] | None:
-    """The form that arguments of these types are of (the first that has the right kinds), None if they are of none."""
+    """The first form that arguments of these types match, None if there is none."""
     for form in intrinsic.forms:
         expanded = expanded_form(form, len(types))
         if len(expanded) == len(types) and all(
@@ -155,7 +155,7 @@ def find_form(intrinsic: Intrinsic, types: tuple[Type, ...]) -> tuple[Operand, .
 
 
 def expanded_form(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
-    """A form with its repeated operand as often as the number of arguments asks for, but once at least."""
+    """A form with its repeated operand expanded to the number of arguments, at least once."""
     times = max(1, count - len(form) + 1)
     return tuple(operand for operand in form for _ in range(times if operand.repeated else 1))
 
@@ -165,7 +165,7 @@ def _form_text(form: Sequence[Operand]) -> str:
 
 
 def _first_misfit(forms: Sequence[Sequence[Operand]], args: Sequence[Value]) -> tuple[Operand, Value]:
-    """The argument that fits worst: the first misfit of the form that agrees with the arguments longest."""
+    """The argument to blame: the first mismatch with the form that agrees with the arguments longest."""
 
     def misfit(form: Sequence[Operand]) -> int:
         pairs = enumerate(zip(form, args, strict=True))
@@ -194,7 +194,7 @@ def fits_kind(kind: OperandKind, type_: Type) -> bool:
 
 
 def element_type_error(element: Type) -> str:
-    """What to say of a type that no tensor's elements have."""
+    """The message for an invalid element type."""
     known = ", ".join(map(str, ELEMENT_TYPES))
     return f"{element} is no element type of tensors: these are {known}"
 
@@ -216,7 +216,7 @@ def attribute_type(call: TensorCall, value: Value) -> Type | None:
 
 
 def pointer_element(call: TensorCall, pointer: Value) -> Type | None:
-    """Element type that a pointer gives away: by attribute, by its type where that is not `i8*`, or by the call's name.
+    """Element type of a pointer: from an attribute, its type if that is not `i8*`, or the call's name.
 
     LLVM drops pointee types when it reads an old file, but keeps names: `@llvm.tensor.load.p0f32.v2i32(ptr ...)`.
 
@@ -232,7 +232,7 @@ def pointer_element(call: TensorCall, pointer: Value) -> Type | None:
 
 
 def suffix_element(call: TensorCall, pointer: Value) -> Type | None:
-    """Element type that the call's name tells of an opaque pointer."""
+    """Element type of an opaque pointer, from the suffix of the call's name."""
     found = _POINTER_SUFFIX.search(call.instruction.callee or "")
     is_opaque = isinstance(pointer.type, PointerType) and pointer.type.pointee is None
     return _BY_SUFFIX[found.group(1)] if found and is_opaque else None
@@ -268,8 +268,8 @@ def canonicalise(module: Module) -> None:
 def canonical_name(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> str:
     """The mangled name of one overload.
 
-    The suffixes are the result, if a vector, and the operands that are not tokens, without the vectors that are as long
-    as the one before by rule (layout and padding); a number of tokens that may vary is a suffix too.
+    The suffixes are those of the result, if it is a vector, and of the operands other than tokens, without vectors
+    whose length follows from the one before (layout and padding). The number of repeated tokens is a suffix too.
 
     Args:
         intrinsic: The row of the table.
@@ -335,7 +335,7 @@ def _canonical_call(call: TensorCall) -> Instruction:
 
 
 def _call_prefix(call: Instruction) -> str:
-    """What stands before the callee: `%r = tail call token `; a function type is left to the declaration."""
+    """The text before the callee: `%r = tail call token `, without a function type, which the declaration has."""
     result = [f"%{call.result} ="] if call.result is not None else []
     tails = [word for word in call.flags if word in _TAILS - {"musttail"}]
     fast_math = [word for word in call.flags if word not in _TAILS]
@@ -349,7 +349,7 @@ def _argument_text(call: TensorCall, index: int) -> str:
 
 
 def _argument_attributes(call: TensorCall, index: int) -> str:
-    """The attributes of an argument, and what only its type or the call's old name tell of a pointee.
+    """The attributes of an argument, with a pointee type that only its type or the call's old name has.
 
     A pointer to a flattened tensor carries the vector's type, which `byval` of LLVM 8 and older does not; a load or
     store whose name says `p0f32` though pointers are opaque gets that type as `elementtype`.
@@ -390,7 +390,7 @@ def _is_mangled(operand: Operand) -> bool:
 
 
 def _suffix(type_: Type) -> str:
-    """LLVM's suffix; for pointers to what LLVM has none for, the type's spelling without its punctuation."""
+    """LLVM's suffix; for pointers to types without one, the type's spelling without its punctuation."""
     try:
         return mangle(type_)
     except ValueError:
@@ -438,7 +438,7 @@ def _words(attributes: str) -> set[str]:
 
 
 _INFERRED: Final = {"mustprogress", "nofree", "nosync"}
-"""What LLVM's optimiser adds to declarations, and what holds; `mustprogress` says no more than `willreturn`."""
+"""Valid attributes that LLVM's optimiser adds to declarations; `mustprogress` is implied by `willreturn`."""
 
 
 _MEMORY: Final = {

@@ -1,8 +1,8 @@
-"""Tensors with extents known only at run time: what their calls mean, and the rules they keep.
+"""Tensors with extents known only at run time: their calls, and the rules of these.
 
-Their flattened type is `<vscale x 1 x T>`, which is no vector of vscale elements but a handle: it goes from one tensor
-operation or elementwise instruction to the next. Extents, padding and pitches are values; rank, layout and element type
-are known.
+Their flattened type is `<vscale x 1 x T>`, which is not a vector of vscale elements but a handle, passed from one
+tensor operation or elementwise instruction to the next. Extents, padding and pitches are values; rank, layout and
+element type are constant.
 
     %t = call token @llvm.tensor.load(ptr %p, <2 x i32> %shape, <2 x i32> <i32 0, i32 1>, ...)     DynamicTensor
     %c = call <vscale x 1 x float> @llvm.tensor.matmul(token %t, token %u)                         DynamicOp
@@ -175,7 +175,7 @@ def is_dynamic_operation(call: TensorCall, dynamic: Mapping[str, object], folder
 
 
 def dynamic_element(call: TensorCall) -> Type | None:
-    """The element type that the call of a dynamic token tells; None where its users have to."""
+    """The element type of a dynamic token by its call; None where it has to be inferred from its users."""
     source = call.instruction.args[0]
     if call.form[0].kind is OperandKind.POINTER:
         return pointer_element(call, source)
@@ -193,10 +193,10 @@ def dynamic_element(call: TensorCall) -> Type | None:
 def dynamic_tensor(
     call: TensorCall, kind: Literal["value", "pointer", "load"], element: Type, folder: ConstantFolder
 ) -> DynamicTensor:
-    """What the token that a call makes stands for.
+    """The tensor of a token that a call makes.
 
     Raises:
-        VerifyError: As far as they are known, shape, layout, padding and strides do not go together.
+        VerifyError: The known parts of shape, layout, padding and strides contradict each other.
     """
     layout = check_dynamic_dims(call, folder)
     if kind == "load":
@@ -254,7 +254,7 @@ def _store(
 def _result_like(
     call: TensorCall, tensors: Sequence[Tensor | DynamicTensor], notes: list[Note], folder: ConstantFolder
 ) -> TensorType:
-    """The result's type with all extents 1: what rules say of ranks, layouts and element types holds for it."""
+    """The result's type with all extents 1, to which the rules of ranks, layouts and element types apply."""
     got = call.instruction.type
     if not isinstance(got, VectorType) or got.element not in ELEMENT_TYPES:
         raise call.error(element_type_error(got.element if isinstance(got, VectorType) else got))
@@ -275,7 +275,7 @@ def _result_like(
 
 
 def _placeholder_dims(call: TensorCall, folder: ConstantFolder) -> list[tuple[int, ...]]:
-    """Operands that go with `unit_type` tensors: constants, and for those that may be known at run time only 1 or 0."""
+    """Operands to match `unit_type` tensors: constants as they are, run-time entries as 1 or 0."""
     found: list[tuple[int, ...]] = []
     for operand, value in call.arguments:
         if operand.kind not in (OperandKind.DIMS, OperandKind.INDEX):

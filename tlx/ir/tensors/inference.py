@@ -61,10 +61,10 @@ class PendingToken:
 class ElementTypeInference:
     """Finds the element types of loads from the tokens' users.
 
-    An operand whose elements are the result's (a transpose's, an accumulator) has the result's type. One that may be
-    narrower (of matmul, of the mma family) has the type of its peer, the other such operand, where that is known, else
-    the result's. A store through a typed pointer stores what that points to. A load that nothing uses reads nothing, of
-    whatever type: LLVM's optimiser leaves those whose users it finds dead.
+    An operand whose element type must be the result's (a transpose's, an accumulator) has that type. One that may be
+    narrower (of matmul, of the mma family) has the type of the other such operand, where that is known, else the
+    result's. A store through a typed pointer has the pointee type. A load without users may have any type and reads
+    nothing: LLVM's optimiser leaves such loads behind when it deletes their users.
     """
 
     def __init__(self, tokens: dict[str, PendingToken], operations: list[TensorCall]) -> None:
@@ -79,7 +79,7 @@ class ElementTypeInference:
         """Set the element types that are still unknown.
 
         Raises:
-            VerifyError: Users disagree, or none tells.
+            VerifyError: Users disagree, or none determines the type.
         """
         for rule in (self._certain, self._peer, self._result):
             while self._apply(rule):
@@ -99,7 +99,7 @@ class ElementTypeInference:
         return found
 
     def _agreed(self, name: str, rule: Callable[[TensorCall, int], Type | None]) -> Type | None:
-        """The one type that all users of a token tell, None where none tells."""
+        """The type on which all users of a token agree, None where none determines it."""
         told = {rule(call, number): call for call, number in self._users.get(name, [])}
         told.pop(None, None)
         if len(told) > 1:
@@ -222,7 +222,7 @@ def _are_pitches(shape: tuple[int, ...], pitches: tuple[int, ...]) -> bool:
 
 
 def _allowed_types(allowed: Sequence[TensorType]) -> str:
-    """`<9 x float> (3x3 float) or <12 x float> (...)`: what would fit, the preferred first."""
+    """`<9 x float> (3x3 float) or <12 x float> (...)`: the allowed types, the preferred first."""
     texts = dict.fromkeys(f"{type_.vector} ({type_})" for type_ in allowed[:2])
     return " or ".join(texts)
 
@@ -259,7 +259,7 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
 
 @dataclass(frozen=True, slots=True)
 class _CachedAnalysis:
-    """What was found out about a function, and the instructions and their texts that it is true of."""
+    """The cached analysis of a function, with the instructions and texts for which it is valid."""
 
     module: Module
     state: list[tuple[Instruction, str]]

@@ -126,7 +126,7 @@ class DynamicTensors:
     Attributes:
         tokens: What each token stands for, by the token's name without `%`.
         ops: In the order of the text.
-        handles: The instructions that give handles, by name.
+        handles: The instructions whose results are handles, by name.
     """
 
     tokens: dict[str, DynamicTensor] = field(default_factory=dict[str, DynamicTensor])
@@ -171,7 +171,7 @@ class FunctionTensors:
         return self._by_call.get(id(instruction))
 
     def maker(self, tensor: Tensor) -> TensorOp | None:
-        """The operation whose result a token stands for; None where it stands for anything else."""
+        """The operation whose result a token stands for; None for other tokens."""
         return self.maker_of(tensor.source) if tensor.kind == "value" else None
 
     def maker_of(self, value: Value) -> TensorOp | None:
@@ -206,14 +206,14 @@ _INTRINSICS: Final = frozenset(
 
 
 def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str, Instruction]:
-    """The instructions that give handles, by name.
+    """The instructions whose results are handles, by name.
 
     Args:
         function: The function.
         results: The tensor operations that return handles.
 
     Raises:
-        VerifyError: Something is done to a handle that is not done element by element.
+        VerifyError: A handle is used by an instruction that is not elementwise.
     """
     handles = {i.result: i for i in results if i.result is not None}
     candidates = [i for i in function.instructions() if is_elementwise_on_handles(i)] if handles else []
@@ -229,7 +229,7 @@ def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str
 
 
 def is_elementwise_on_handles(instruction: Instruction) -> bool:
-    """Whether an instruction may give a handle (if it is given one): it works element by element, or is a phi."""
+    """Whether an instruction on handles gives a handle: it is elementwise, or a phi."""
     if not is_handle_type(instruction.type):
         return False
     return (
@@ -271,7 +271,7 @@ def _check_uses(instruction: Instruction, handles: dict[str, Instruction]) -> No
 
 
 def _check_operands(instruction: Instruction, handles: dict[str, Instruction]) -> None:
-    """What is no handle must be the same in all elements; a phi has nothing but handles."""
+    """Operands other than handles must be splats; operands of a phi must be handles."""
     for operand in instruction.args if instruction.is_call else instruction.operands:
         if not is_handle_type(operand.type) or _is_handle(operand, handles):
             continue
@@ -288,7 +288,7 @@ def is_uniform(value: Value) -> bool:
 
 
 def uniform_scalar(value: Value, definitions: dict[str, Instruction]) -> Value | None:
-    """The number that every element of a value is; None where it is no splat.
+    """The scalar of a splat; None for other values.
 
     `splat (T x)`, `zeroinitializer`, and the shuffle of an `insertelement` into lane 0.
     """

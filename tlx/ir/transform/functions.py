@@ -1,4 +1,4 @@
-"""Inlines a function into its callers, and outlines blocks into a function of their own."""
+"""Inlines functions, outlines blocks into a function of their own, and adds constructors (`@llvm.global_ctors`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tlx.ir.analysis.control_flow import ControlFlow, NaturalLoop
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module
+from tlx.ir.module import Module, Raw
 from tlx.ir.transform.rewrite import set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
@@ -20,7 +20,7 @@ _LOCAL: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
 
 
 def can_inline(callee: Function) -> bool:
-    """Whether a function's calls can be replaced: it returns nothing, and at one place."""
+    """Whether a function can be inlined: it returns void, at one place."""
     returns = sum(block.terminator.opcode == "ret" for block in callee.blocks)
     return returns == 1 and callee.signature.result == VOID
 
@@ -35,7 +35,7 @@ def inline_call(caller: Function, block: Block, call: Instruction, callee: Funct
         callee: The function; it is not changed.
 
     Returns:
-        The block in which the instructions behind the call are.
+        The block with the instructions after the call.
     """
     names = _names(caller, block, call, callee)
     index = next(i for i, instruction in enumerate(block.instructions) if instruction is call)
@@ -107,9 +107,9 @@ class LoopRegion:
     Attributes:
         blocks: Its blocks, in the function's order.
         header: Where it is entered.
-        before: The one block it is entered from.
-        behind: The one block it is left to.
-        captured: What it reads that is made outside.
+        before: The only block from which it is entered.
+        behind: The only block to which it exits.
+        captured: The values from outside that it uses.
     """
 
     blocks: list[Block]
@@ -153,7 +153,7 @@ def _captured(blocks: list[Block], made: set[str]) -> list[Local]:
 
 
 def _can_be_passed(type_: Type) -> bool:
-    """Whether functions for different machines of a kind pass a value of that type alike."""
+    """Whether a value of that type is passed in the same way by functions with different target features."""
     if isinstance(type_, IntType):
         return type_.bits <= _MAX_PASSED_BITS
     return isinstance(type_, PointerType) or (isinstance(type_, FloatType) and str(type_) not in _ABI_DEPENDENT_FLOATS)
@@ -167,7 +167,7 @@ def outline_region(module: Module, function: Function, region: LoopRegion, name:
 
 
 def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
-    """Take the blocks of regions away that are in functions of their own."""
+    """Remove the blocks of regions that have been outlined."""
     moved = {id(block) for region in regions for block in region.blocks}
     function.blocks = [block for block in function.blocks if id(block) not in moved]
 
@@ -175,7 +175,7 @@ def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
 def extract_region(
     module: Module, function: Function, region: LoopRegion, name: str, attributes: str
 ) -> tuple[Function, Block]:
-    """Give a region's blocks to a new function, which is called in their place; they are still to be removed.
+    """Give a region's blocks to a new function, which is called in their place; see `remove_regions`.
 
     Args:
         module: Where the function is added.
@@ -219,14 +219,14 @@ def _enter_from(region: LoopRegion, entry: Block) -> None:
 
 
 def _forget_debug(instruction: Instruction) -> None:
-    """Locations are those of the function it was in."""
+    """Remove an instruction's debug location, whose scope is the original function."""
     if "!dbg" in instruction.text:
         instruction.text = _DEBUG.sub("", instruction.text)
         instruction.trailer = _DEBUG.sub("", instruction.trailer)
 
 
 def _call(module: Module, function: Function, region: LoopRegion, made: Function, debug: str) -> Block:
-    """Have the block before the region call the new function, and go on behind it; gives the block that calls it."""
+    """Make the block before the region call the new function and branch to the exit; returns the calling block."""
     before = region.before
     b = Builder(module, function, before)
     b.debug = debug
@@ -244,3 +244,71 @@ def _call(module: Module, function: Function, region: LoopRegion, made: Function
     b.call(Global(module.pointer_to(type_), made.name), type_, arguments)
     b.branch(region.behind)
     return b.block
+
+
+_EXISTING: Final = re.compile(
+    r"^@llvm\.global_ctors\s*=\s*appending\s+(?:\w+\s+)*?global\s+\[(\d+) x ([^\[\]]+)\]\s*(\[|zeroinitializer)",
+    re.MULTILINE,
+)
+_ENTRY: Final = re.compile(r'\{\s*i32\s+(\d+),\s*(?:ptr|void \(\)\*)\s+(@(?:"[^"]*"|[-\w$.]+))\s*[,}]')
+_PRIORITY: Final = 65535
+
+
+def add_constructor(module: Module, name: str) -> None:
+    """Have function `@name` (void, no parameters) called when the program starts.
+
+    Other constructors of the module are kept.
+
+    Rewrite:
+        @llvm.global_ctors = appending global [1 x T] [T x]
+            ->
+        @llvm.global_ctors = appending global [2 x T] [T x, T { i32 65535, ptr @name, ptr null }]
+    """
+    function, data = ("void ()*", "i8*") if module.typed_pointers else ("ptr", "ptr")
+    type_ = f"{{ i32, {function}, {data} }}"
+    value = f"{{ i32 {_PRIORITY}, {function} @{name}, {data} null }}"
+    for item in module.items:
+        if isinstance(item, Raw) and (found := _EXISTING.search(item.text)):
+            count, type_, opening = int(found[1]) + 1, found[2], found[3]
+            if type_.startswith("{") and type_.count(",") == 1:  # before LLVM 9: no associated data
+                value = f"{{ i32 {_PRIORITY}, {function} @{name} }}"
+            end = _end_of_list(item.text, found.end()) if opening == "[" else found.end()
+            kept = item.text[found.end() : end - 1].strip() + ", " if opening == "[" else ""
+            text = f"@llvm.global_ctors = appending global [{count} x {type_}] [{kept}{type_} {value}]"
+            item.text = item.text[: found.start()] + text + item.text[end:]
+            return
+    module.append(Raw(f"\n\n@llvm.global_ctors = appending global [1 x {type_}] [{type_} {value}]"))
+
+
+def collect_constructors(text: str, name: str) -> str:
+    """A module's text with a function `@name` that calls its constructors, instead of `@llvm.global_ctors`.
+
+    For code that is loaded by a linker that runs no constructors. A module without constructors stays as it is.
+
+    Rewrite:
+        @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [... { i32 65535, ptr @a, ptr null }]
+        ->
+        define void @name() {
+          call void @a()
+          ret void
+        }
+    """
+    found = _EXISTING.search(text)
+    if found is None:
+        return text
+    end = _end_of_list(text, found.end()) if found[3] == "[" else found.end()
+    entries = _ENTRY.findall(text, found.end(), end)
+    line_end = text.find("\n", end)
+    rest = text[line_end:] if line_end >= 0 else ""
+    calls = "".join(f"  call void {entry[1]}()\n" for entry in sorted(entries, key=lambda entry: int(entry[0])))
+    return f"{text[: found.start()]}{rest}\ndefine void @{name}() {{\n{calls}  ret void\n}}\n"
+
+
+def _end_of_list(text: str, start: int) -> int:
+    """The position after the bracket that closes the one before `start`."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[at], 0)
+        if not depth:
+            return at + 1
+    return len(text)

@@ -1,13 +1,13 @@
-"""Before stage 1: what has extents known only at run time becomes tensors of known extents, loops and memory.
+"""Before stage 1: tensors of run-time extents become static tensors, loops and memory.
 
     %x = load(%a, <%m, %k>)  %y = load(%b, <%k, %n>)  %p = matmul(%x, %y)  store(%c, typeinfo(%p, <%m, %n>))
     ->
     call void @tlx.dynamic.smma.f32.f32.f32.rr(ptr %c, i64 %n, ptr %a, i64 %k, i64 1, ptr %b, i64 %n, i64 1, ...)
 
-A function is decided on (`decisions`), then rewritten (`expansion`) by a rule for each operation (`rules`). What a
-handle stands for lies in memory of malloc (`heap`), one element behind the other. The work is done by helper functions
-(`helpers`), which hold loops around static tensors (`products`, `elementwise`) or around vectors of a register
-(`elementwise`, `reductions`); stages 2 and 3 see nothing that is dynamic.
+`decisions` says for a function which loads are copied and which results are written where they are stored; `expansion`
+then rewrites it by a rule for each operation (`rules`). A handle, a value of run-time size, is a dense array
+(`heap`). Helper functions (`helpers`) do the work, by loops around static tensors (`products`, `elementwise`) or around
+vectors of one register (`elementwise`, `reductions`); stages 2 and 3 see nothing dynamic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tlx.lower.context import LoweringContext
 
 
 def expand_dynamic(module: Module, context: LoweringContext) -> None:
-    """Rewrite the functions that have tensors with extents known only at run time; others stay as they are.
+    """Rewrite the functions that have tensors of run-time extents; others stay as they are.
 
     Raises:
         VerifyError: A rule of the tensor intrinsics is broken.
@@ -51,7 +51,7 @@ def _expand(module: Module, context: LoweringContext, found: list[tuple[Function
 
 
 def _remove_declarations(module: Module) -> None:
-    """Take out declarations of what took or gave handles."""
+    """Remove declarations of functions that take or return handles."""
     called = {i.callee for function in module.functions for i in function.instructions()}
     raw = "".join(item.text for item in module.items if isinstance(item, Raw))
     for item in list(module.declarations.values()):
@@ -61,7 +61,7 @@ def _remove_declarations(module: Module) -> None:
 
 
 def _may_be_dynamic(function: Function) -> bool:
-    """Whether any tensor call has a handle, or a vector of numbers that is computed."""
+    """Whether a tensor call has a handle, or a computed vector of extents."""
     for instruction in function.instructions():
         if is_tensor_call(instruction):
             computed = [a for a in instruction.args if isinstance(a, Local) and isinstance(a.type, VectorType)]

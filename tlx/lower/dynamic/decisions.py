@@ -1,7 +1,7 @@
-"""What is decided before a function is changed: which loads are copied, and which products write to where they go.
+"""Decisions before a function is changed: which loads are copied, and which results are written by their store.
 
-A load's memory is read where it lies if nothing may change it before its last use; else it is copied when it is loaded.
-A product whose result is only stored, in the same block, runs there and needs no memory of its own.
+A load is not copied if nothing may change its memory before its last use. A product or an elementwise expression that
+is only stored, in the same block, is sunk to the store and needs no memory of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tens
 from tlx.ir.transform.rewrite import definitions, uses
 from tlx.ir.values import Local
 from tlx.lower.dynamic.extents import entry_symbol
-from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position
+from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position, instruction_positions
 from tlx.lower.operations import MMA_SIGNS
 
 MMA_INTRINSICS: Final = MMA_SIGNS.keys() - {"mma"}
@@ -28,13 +28,13 @@ MMA_INTRINSICS: Final = MMA_SIGNS.keys() - {"mma"}
 
 @dataclass(eq=False)
 class ExpansionDecisions:
-    """The decisions for one function; everything is found out when this is made.
+    """The decisions for one function.
 
     Attributes:
-        copied: Names of tokens whose memory is copied when they are made.
-        sinks: The store that a product writes for, by the id of the product's call.
-        maps: The store that an elementwise instruction writes for, by its name.
-        aliases: Results of `tovector` that may be the memory that was loaded from, by name.
+        copied: Names of the tokens of loads that are copied.
+        sinks: The store that a product is sunk to, by the id of the product's call.
+        maps: The store that an elementwise instruction is sunk to, by its name.
+        aliases: Names of the results of `tovector` that need no copy of the loaded memory.
     """
 
     module: Module
@@ -55,30 +55,26 @@ class ExpansionDecisions:
         self.aliases = {str(op.instruction.result) for op in self.tensors.dynamic.ops if self._may_alias(op)}
 
     def sink(self, op: DynamicOp) -> DynamicOp | None:
-        """The store that an operation runs at."""
+        """The store that an operation is sunk to."""
         found = self.sinks.get(id(op.instruction))
         return found[1] if found is not None else None
 
     def sunk(self, store: DynamicOp) -> DynamicOp | None:
-        """The operation that runs at a store."""
+        """The operation that is sunk to a store."""
         return self._sunk_to.get(id(store.instruction))
 
     def map_at(self, store: DynamicOp) -> str | None:
-        """The elementwise instruction that runs at a store."""
+        """The elementwise instruction that is sunk to a store."""
         return self._map_at.get(id(store.instruction))
 
     def is_direct(self, token: DynamicTensor) -> bool:
-        """Whether a token only leads from an operation to the store that the operation runs at."""
+        """Whether a token only connects an operation to the store that the operation is sunk to."""
         return isinstance(token.source, Local) and token.source.name in self._direct
 
     @cached_property
     def positions(self) -> dict[int, Position]:
         """Where each instruction stands, by its id."""
-        return {
-            id(instruction): (block.name, index)
-            for block in self.function.blocks
-            for index, instruction in enumerate(block.instructions)
-        }
+        return instruction_positions(self.function)
 
     @cached_property
     def _aliases(self) -> AliasAnalysis:
@@ -100,7 +96,7 @@ class ExpansionDecisions:
         ]
 
     def _changes(self, tensor: Tensor | DynamicTensor, end: Position, writer: Instruction | None) -> bool:
-        """Whether a load's memory may be another when it is used, or be written by its user while that reads it."""
+        """Whether a load's memory may change before its use, or be written by its user."""
         if end[0] not in self.flow.dominators or self.positions[id(tensor.definition)][0] not in self.flow.dominators:
             return False
         memory = MemoryLocation(tensor.source, None)
@@ -119,7 +115,7 @@ class ExpansionDecisions:
         return readers is not None and not any(self._changes(tensor, at, writer) for at, writer in readers)
 
     def _readers(self, handle: str) -> list[tuple[Position, Instruction | None]] | None:
-        """Where a handle, or what is made of it, is read, and what writes there; None where that is not known."""
+        """Where a handle, or a value derived from it, is read, and which store runs there; None if unknown."""
         found: list[tuple[Position, Instruction | None]] = []
         dynamic = self.tensors.dynamic
         for use in self._uses.get(handle, []):
@@ -176,7 +172,7 @@ class ExpansionDecisions:
         return store if self._has_shape(op, tensor) else None
 
     def _stored_as(self, instruction: Instruction) -> tuple[DynamicTensor | None, DynamicOp | None]:
-        """The token and the store that are all that becomes of a handle."""
+        """The token and the store of a handle that has no other use."""
         token = self._only_user(instruction)
         tensor = self.tensors.dynamic.tokens.get(token.result or "") if token is not None else None
         user = self._only_user(tensor.definition) if tensor is not None else None
@@ -184,13 +180,13 @@ class ExpansionDecisions:
         return (tensor, store) if store is not None and store.pointer is not None else (None, None)
 
     def _has_shape(self, op: DynamicOp, result: DynamicTensor) -> bool:
-        """Whether a token surely gives a product of matrices the shape it has."""
+        """Whether the shape of a token is provably that of a product of matrices."""
         lhs, rhs = op.tensors[-2:]
         rows, columns = self._extent(result, 0), self._extent(result, 1)
         return None not in (rows, columns) and (rows, columns) == (self._extent(lhs, 0), self._extent(rhs, 1))
 
     def _extent(self, tensor: Tensor | DynamicTensor, dimension: int) -> str | int | None:
-        """What stands for a logical extent, None where padding may be taken off it."""
+        """The symbol of a logical extent; None if it may be less than the shape by padding."""
         if not isinstance(tensor, DynamicTensor):
             return tensor.type.extents[dimension]
         place = tensor.layout.index(dimension)

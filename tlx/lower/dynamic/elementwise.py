@@ -1,8 +1,6 @@
 """Elementwise instructions and functions of tensors of run-time size: loops over vectors or static chunks.
 
-Expressions of elementwise instructions, written again for vectors of another length, or for single elements.
-
-Elementwise instructions on handles: expressions become one loop each.
+An expression of elementwise instructions on handles becomes one loop over vectors, and one over the last elements:
 
     %s = fmul <vscale x 1 x float> %a, splat (float 2.0)
     %d = fadd <vscale x 1 x float> %s, %b                      only %d is used by anything but one such instruction
@@ -11,9 +9,9 @@ Elementwise instructions on handles: expressions become one loop each.
 
     for (; i + 16 <= count; i += 16) { <16 x float> ... }  for (; i < count; i++) { float ... }
 
-Comparisons that end up in memory take a byte an element.
+An i1 in memory takes a byte.
 
-Functions of one tensor of run-time size: static chunks of 256 elements, the rest of a row in a chunk of zeros.
+A function of one tensor is computed in static chunks of 256 elements; the rest of a row is padded with zeros:
 
 define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, i64 %t0, i64 %f0) {
   for each row:
@@ -25,7 +23,6 @@ define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,9 +32,10 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.tensors.model import elementwise_name, is_handle_type
 from tlx.ir.transform.rewrite import declare_function
-from tlx.ir.types import BFLOAT, I1, I8, ArrayType, FunctionType, Type, VectorType, bits_of, bytes_of
-from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value
+from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, FloatType, FunctionType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value, const_float
 from tlx.lower.dynamic.extents import i64
+from tlx.lower.dynamic.views import Walk, each_index
 
 _OWN_MATH: Final = frozenset("exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow".split())
 _TRAPPING: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
@@ -59,7 +57,7 @@ class HandleOperand:
 
 @dataclass(frozen=True)
 class UniformOperand:
-    """A number that is the same for all elements: how the operand is spelled, and the number."""
+    """A scalar operand, the same for all elements: the operand's text, and its value."""
 
     operand: str
     value: Value
@@ -82,12 +80,12 @@ class FusedExpression:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add_leaf(self, leaf: HandleOperand) -> None:
-        """Note a handle, once."""
+        """Add a handle unless it is known."""
         if leaf not in self.leaves:
             self.leaves.append(leaf)
 
     def add_scalar(self, scalar: UniformOperand) -> None:
-        """Note a number, once."""
+        """Add a scalar unless it is known."""
         if scalar not in self.scalars:
             self.scalars.append(scalar)
 
@@ -98,7 +96,7 @@ def elementwise_operands(instruction: Instruction) -> list[Value]:
 
 
 def needs_own_math(expression: FusedExpression) -> bool:
-    """Whether an expression has what the later stages expand (and nothing that traps on odd numbers).
+    """Whether later stages expand a part of an expression, and no part traps on padding.
 
     That is functions, and bfloat, which LLVM 14 does not convert and later ones convert by calls.
     """
@@ -269,15 +267,13 @@ class ExpressionLoops:
         b.tensor_store(pointers["to"], token)
 
     def _rest(self, full: Value) -> None:
-        """Fewer elements than a chunk, in chunks of the function's own that are filled up with ones."""
+        """The last elements, in chunks on the stack that are padded with ones."""
         b, p = self.b, self.p
         left = b.sub(p["count"], full, "left")
         body, end = b.new_block("rest"), b.new_block("done", b.function.blocks[-1])
         b.branch_if(b.icmp("sgt", left, 0, "any"), body, end)
         b.at_end(body)
         arrays = self._arrays()
-        from tlx.ir.types import ArrayType
-
         chunks = {name: b.retype(b.alloca(ArrayType(CHUNK, t), f"{name}.chunk"), t) for name, t in arrays}
         for name, type_ in arrays[1:]:
             with b.loop(0, CHUNK, name="k") as loop:
@@ -293,10 +289,7 @@ class ExpressionLoops:
 
 
 def _one(type_: Type) -> ConstInt | ConstFloat:
-    """One; of bfloat, which LLVM 14 does not store, the bits."""
-    from tlx.ir.types import BFLOAT, I16, FloatType
-    from tlx.ir.values import const_float
-
+    """The constant 1; for bfloat its bits, since LLVM 14 does not store bfloat."""
     if type_ == BFLOAT:
         return ConstInt(I16, 0x3F80)
     return const_float(type_, 1.0) if isinstance(type_, FloatType) else ConstInt(type_, 1)
@@ -318,13 +311,12 @@ class FunctionRows:
         array = ArrayType(CHUNK, self.element)
         chunk = b.retype(b.alloca(array, "chunk"), self.element)
         result = b.retype(b.alloca(array, "chunk.result"), self.element)
-        to: Value = p["to"]
-        source: Value = p["from"]
-        with ExitStack() as stack:
-            for k in range(self.rank - 1):
-                index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
-                to = b.gep(self.element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
-                source = b.gep(self.element, source, b.mul(index, p[f"f{k}"], "offset"), "from")
+        outer = range(self.rank - 1)
+        walks = [
+            Walk(p["to"], self.element, [p[f"t{k}"] for k in outer], "to"),
+            Walk(p["from"], self.element, [p[f"f{k}"] for k in outer], "from"),
+        ]
+        with each_index(b, [p[f"e{k}"] for k in outer], walks) as (to, source):
             count = p[f"e{self.rank - 1}"]
             full = b.binary("and", count, i64(-CHUNK), "full")
             with b.loop(0, full, CHUNK, name="j") as loop:

@@ -1,6 +1,6 @@
-"""Rewriting a function in one pass: what has run-time extents is taken out, and helpers are called in its place.
+"""Rewriting a function in one pass: operations on run-time extents become calls of helpers.
 
-Loop-carried tensors of run-time size: a phi of handles owns memory, and every way to it copies what comes in.
+Loop-carried tensors of run-time size: a phi of handles owns memory, and each edge to it copies the incoming value.
 
 loop:
   %x = phi <vscale x 1 x float> [ %a, %entry ], [ %b, %loop ]
@@ -25,7 +25,7 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type, uniform_scalar
 from tlx.ir.transform.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
-from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
+from tlx.ir.types import I1, I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.lower.dynamic.decisions import ExpansionDecisions
 from tlx.lower.dynamic.elementwise import (
@@ -39,6 +39,7 @@ from tlx.lower.dynamic.extents import RuntimeChecks, VectorEntries, i64, product
 from tlx.lower.dynamic.heap import Heap
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
 from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, row_major_strides
+from tlx.lower.memory.allocation import emit_release
 from tlx.lower.memory.buffers import allow_heap
 
 _ZERO: Final = i64(0)
@@ -54,10 +55,10 @@ class Expansion:
         tensors: Its tensors.
         helpers: The module's helper functions.
         rules: How each operation is expanded, by the intrinsic's name.
-        product_into: Expands a product that is written to where its only store puts it.
-        b: Stands behind the last instruction that is done.
-        flats: Handles that are in memory, by name.
-        last_part: Where each block ends now that loops were put into it, by its name.
+        product_into: Expands a product that is sunk to its only store.
+        b: The builder, behind the last instruction that was rewritten.
+        flats: Handles in memory, by name.
+        last_part: The block in which each original block ends, now that loops split it.
     """
 
     module: Module
@@ -74,7 +75,7 @@ class Expansion:
         self.folder = ConstantFolder(self.function, self.module)
         self.decisions = ExpansionDecisions(self.module, self.function, self.tensors, self.folder)
         self.b = TensorBuilder(self.module, self.function)
-        self.heap = Heap(self.b, self.helpers)
+        self.heap = Heap(self.b, self.helpers, self.decisions.flow)
         self.entries = VectorEntries(self.b, self.folder, definitions(self.function))
         self.checks = RuntimeChecks(self.b, self.helpers)
 
@@ -86,6 +87,7 @@ class Expansion:
         reachable = [blocks[name] for name in self.decisions.flow.order]
         for block in [*reachable, *(b for n, b in blocks.items() if n not in self.decisions.flow.dominators)]:
             self._block(block)
+        self.heap.block = ""
         self.phis.emit_edges()
         self.heap.finish()
         self.maps.remove_splats()
@@ -93,6 +95,7 @@ class Expansion:
 
     def _block(self, block: Block) -> None:
         self.b.block, self.b.index = block, 0
+        self.heap.block = block.name
         for instruction in list(block.instructions):
             assert self.b.block.instructions[self.b.index] is instruction
             self.b.debug, self.b.span = instruction.debug_location, instruction.span
@@ -124,7 +127,7 @@ class Expansion:
         return isinstance(value, Local) and value.name in self.tensors.dynamic.handles
 
     def remove(self) -> None:
-        """Take out the next instruction."""
+        """Remove the next instruction."""
         del self.b.block.instructions[self.b.index]
 
     # Tokens ----------------------------------------------------------------------------------------------------
@@ -137,7 +140,7 @@ class Expansion:
         return self._static_view(tensor)
 
     def flat(self, value: Value) -> DenseHandle:
-        """Where the elements of a handle are (nowhere, in code that never runs)."""
+        """The memory of a handle; null in unreachable code."""
         known = self.flats.get(value.name) if isinstance(value, Local) else None
         element = getattr(value.type, "element", I8)
         return known or DenseHandle(Keyword(self.b.pointer(element), "null"), _ZERO, element)
@@ -187,7 +190,7 @@ class Expansion:
         return DynamicView(pointer, view.element, dims, view.shape, view.layout)
 
     def _static_view(self, tensor: Tensor) -> DynamicView:
-        """A tensor of known extents: where it lies, or put into memory."""
+        """A tensor of static extents, stored to memory unless it is there."""
         type_ = tensor.type
         name = str(tensor.definition.result)
         pointer, pitches = tensor.source, tensor.pitches
@@ -212,7 +215,7 @@ class Expansion:
             self.rules[op.intrinsic.name](self, op)
 
     def _map_into(self, name: str, store: DynamicOp) -> None:
-        """An elementwise expression, written to where its only store puts it."""
+        """An elementwise expression that is sunk to its only store."""
         (tensor,) = store.tensors
         assert isinstance(tensor, DynamicTensor)
         assert store.pointer is not None
@@ -260,7 +263,7 @@ class Expansion:
 
 @dataclass(eq=False)
 class _CarriedHandle:
-    """A phi of handles, and what took its place."""
+    """A phi of handles, its slot, and the phi of its count."""
 
     phi: Instruction
     block: Block
@@ -278,7 +281,7 @@ class CarriedHandles:
     _late: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
 
     def head(self, phi: Instruction) -> None:
-        """Put a phi of the count where a phi of handles was."""
+        """Replace a phi of handles by a phi of its count."""
         e = self.expansion
         assert isinstance(phi.type, VectorType)
         element = I8 if phi.type.element == I1 else phi.type.element
@@ -292,14 +295,14 @@ class CarriedHandles:
         self._late.append(carried)
 
     def emit_late(self) -> None:
-        """Behind the phis of a block: where the memory is."""
+        """Load the addresses of carried handles, behind the phis of a block."""
         for carried in self._late:
             pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
             self.expansion.flats[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
         self._late = []
 
     def emit_edges(self) -> None:
-        """On every way to a block with phis of handles: copies of all that comes in, then these go to their slots."""
+        """On each edge to a block with phis of handles: copy all incoming values, then move the copies to the slots."""
         blocks = {id(c.block): c.block for c in self._carried}
         for block in blocks.values():
             carried = [c for c in self._carried if c.block is block]
@@ -314,14 +317,14 @@ class CarriedHandles:
         copies = [self._copied(c, next(v for v, name in c.phi.incoming if name == predecessor)) for c in carried]
         pointer = b.pointer(I8)
         for c, (fresh, count) in zip(carried, copies, strict=True):
-            b.call_named("free", VOID, [b.load(pointer, c.slot, 8, "old")])
+            emit_release(b, b.load(pointer, c.slot, 8, "old"))
             b.store(b.load(pointer, fresh, 8, "carried"), c.slot, 8)
             b.store(Keyword(pointer, "null"), fresh, 8)
             add_incoming(c.count, count, edge.name)
             c.count.spans = None
 
     def _renamed(self, block: Block, predecessor: str) -> str:
-        """The block that a way comes from now: loops that were built may have split the one it came from."""
+        """The block that an edge comes from now: emitted loops may have split its original block."""
         names = {b.name: b for b in self.expansion.function.blocks}
         found = names.get(predecessor)
         if found is not None and block.name in found.terminator.targets:
@@ -329,7 +332,7 @@ class CarriedHandles:
         return self.expansion.last_part[predecessor]
 
     def _copied(self, carried: _CarriedHandle, value: Value) -> tuple[Local, Value]:
-        """A copy of an incoming value, in a slot for the way."""
+        """A copy of an incoming value, in a slot of the edge."""
         e = self.expansion
         flat = e.flat(value)
         slot = e.heap.slot(f"{carried.phi.result}.next")
@@ -338,7 +341,7 @@ class CarriedHandles:
         return slot, flat.count
 
     def _edge(self, origin: Block, block: Block) -> Block:
-        """A block that lies on the way only."""
+        """A block on the edge alone: a critical edge is split."""
         targets = origin.terminator.targets
         if set(targets) == {block.name}:
             return origin
@@ -368,7 +371,7 @@ class FusedLoops:
         self._blocks = {id(i): b.name for b in self.expansion.function.blocks for i in b.instructions}
 
     def visit(self, instruction: Instruction) -> None:
-        """Compute an instruction now, or with its only user."""
+        """Emit an instruction now, or fused with its only user."""
         if self._is_fused(instruction) or instruction.result in self.expansion.decisions.maps:
             self._pending[str(instruction.result)] = instruction
         elif self._uses.get(str(instruction.result)):
@@ -390,12 +393,12 @@ class FusedLoops:
         return 1 + sum(self._size(part) for part in parts if part is not None)
 
     def emit_at(self, name: str, pointer: Value, count: Value) -> None:
-        """Compute an instruction that waited for its store, and write it there.
+        """Emit an instruction that is sunk to its store.
 
         Args:
-            name: Of the instruction.
-            pointer: Where to.
-            count: How many elements the store takes.
+            name: Name of the instruction.
+            pointer: Where the store writes.
+            count: How many elements it writes.
         """
         self._emit(self._pending.pop(name), pointer, count)
 
@@ -428,7 +431,7 @@ class FusedLoops:
         e.helpers.call(e.b, name, parameters, args, build)
 
     def _collect(self, instruction: Instruction, expression: FusedExpression) -> None:
-        """Put an instruction and what is fused into it into an expression, operands first."""
+        """Add an instruction and those that are fused into it to an expression, operands first."""
         for operand in elementwise_operands(instruction):
             fused = self._pending.pop(operand.name, None) if isinstance(operand, Local) else None
             if fused is not None:
@@ -449,7 +452,7 @@ class FusedLoops:
             expression.add_scalar(UniformOperand(str(operand.typed), scalar))
 
     def remove_splats(self) -> None:
-        """Take out scalable vectors that only were splats for handles."""
+        """Remove scalable vectors that were only splats for handles."""
         function = self.expansion.function
         changed = True
         while changed:

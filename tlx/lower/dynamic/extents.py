@@ -9,10 +9,11 @@ from typing import Final
 from tlx.ir.analysis.constant_folding import ConstantFolder
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.instructions import Block, Instruction
-from tlx.ir.types import I1, I64, VOID, VectorType
+from tlx.ir.instructions import Instruction
+from tlx.ir.types import I1, I64, VectorType
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.dynamic.helpers import HelperFunctions
+from tlx.lower.memory.allocation import emit_trap
 
 _MOST_ELEMENTS: Final = 1 << 48
 
@@ -42,7 +43,7 @@ class RuntimeChecks:
     _conditions: list[Value] = field(default_factory=list[Value])
 
     def compare(self, predicate: str, a: Value, b: Value) -> None:
-        """Require a signed comparison of two i64; nothing where both are known to fulfil it."""
+        """Require a signed comparison of two i64, unless it is known to hold."""
         if a == b and predicate in ("eq", "sle", "sge"):
             return
         if isinstance(a, ConstInt) and isinstance(b, ConstInt) and _holds(predicate, a.value, b.value):
@@ -83,15 +84,9 @@ def _emit_check(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     stop = b.new_block("stop")
     end = b.new_block("end", stop)
     b.branch_if(parameters["valid"], end, stop)
-    emit_trap(b, stop)
+    b.at_end(stop)
+    emit_trap(b)
     b.at_end(end)
-
-
-def emit_trap(b: TensorBuilder, block: Block) -> None:
-    """End a block by stopping the program."""
-    b.at_end(block)
-    b.call_named("llvm.trap", VOID, [])
-    b.emit("unreachable", VOID, [], "unreachable")
 
 
 @dataclass(eq=False)
@@ -116,7 +111,7 @@ class VectorEntries:
         return [i64(k) if k is not None else self._entry(vector, i) for i, k in enumerate(known)]
 
     def is_same(self, a: Value, b: Value) -> bool:
-        """Whether two values are surely equal."""
+        """Whether two values are known to be equal."""
         return a == b or (str(a) in self._origins and self._origins.get(str(a)) == self._origins.get(str(b)))
 
     def _entry(self, vector: Value, index: int) -> Value:
@@ -128,7 +123,7 @@ class VectorEntries:
 
 
 def inserted_entry(definitions: dict[str, Instruction], vector: Value, index: int) -> Value | None:
-    """The number that was put into an entry, if the vector was put together in this function."""
+    """The value of an entry, if an `insertelement` of this function defines it."""
     while isinstance(vector, Local):
         definition = definitions.get(vector.name)
         if definition is None or definition.opcode != "insertelement":
@@ -143,7 +138,7 @@ def inserted_entry(definitions: dict[str, Instruction], vector: Value, index: in
 
 
 def entry_symbol(definitions: dict[str, Instruction], folder: ConstantFolder, vector: Value, index: int) -> str | int:
-    """What stands for an entry: two that have the same symbol are equal."""
+    """The symbol of an entry: entries with the same symbol are equal."""
     known = (folder.known(vector) or {index: None})[index]
     if known is not None:
         return known

@@ -1,6 +1,15 @@
-"""Memory of values of run-time size: slots for what malloc gave, and allocations merged into one call of malloc.
+"""Memory of values of run-time size: slots, which are null or hold the address of what was allocated.
 
-Values of a stretch of code in one block of memory: one call of malloc in place of one for each.
+Rewrite:
+    %sum = ...                          ->  %sum.slot = alloca ptr                  entry block; null is stored to it
+                                            call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
+                                            %memory = load ptr, ptr %sum.slot
+                                            %sum = %memory, moved on to a cache line
+    ret                                 ->  call void @free(what %sum.slot holds)   every ret and resume
+
+A value that a loop defines again replaces the one before it (`tlx.dynamic.reallocate`).
+
+Allocations of straight-line code are merged into the first one:
 
     call allocate(%x.slot, %x.size)                        all later sizes, computed here
     %x.memory = load %x.slot                               call allocate(%x.slot, %x.size + %y.size)
@@ -12,44 +21,40 @@ Values of a stretch of code in one block of memory: one call of malloc in place 
 glibc gives memory back to the system where more of it is free than twice the largest block freed so far, and then each
 page is touched for the first time again in each call; one block never is that much.
 
-A size that is computed sooner is computed before it was checked: what is larger than any tensor becomes `_MOST`, which
-malloc refuses, so that the program stops there in place of at the check. Nothing moves over a call of the program's
-own, which need not return.
-
-Memory of values of run-time size, in slots that are null or hold what malloc gave.
-
-%sum.slot = alloca ptr                     entry block; then: store ptr null, ptr %sum.slot
-call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
-%memory = load ptr, ptr %sum.slot          a value defined again (in a loop) takes the place of the one before
-%sum = %memory, moved on to a line of the caches
-...
-call void @free(what %sum.slot holds)      before every ret and resume
-
-Values that follow one another share a slot: see `joined`.
+A size that is computed earlier is computed before it was checked. What is larger than any tensor becomes `_MOST`, which
+malloc refuses: the program stops there instead of at the check. Nothing moves across a call of the program's own, which
+need not return.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.diagnostics import LoweringError
+from tlx.ir.analysis.control_flow import ControlFlow
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.transform.rewrite import set_operand
-from tlx.ir.types import I8, I64, VOID, FunctionType, Type, bytes_of
+from tlx.ir.types import I8, Type, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
-from tlx.lower.dynamic.extents import emit_trap, i64
+from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
-from tlx.lower.memory.buffers import exit_index
+from tlx.lower.memory.allocation import (
+    CACHE_LINE,
+    FRAME_METADATA,
+    emit_allocation,
+    emit_release,
+    exit_index,
+    require_allocator,
+    trap_if_null,
+)
 
 _MOST: Final = 1 << 52
-"""Bytes: more than a tensor has whose number of elements was checked, and than malloc gives; sums do not overflow."""
+"""Bytes: more than a tensor of checked extents has, and more than malloc allocates; sums do not overflow."""
 _LARGEST_GROUP: Final = 256
 _PURE: Final = frozenset(
     "add sub mul and or xor shl icmp select sext zext trunc freeze insertelement extractelement shufflevector".split()
@@ -78,7 +83,7 @@ class Allocation:
 
 
 def merge_allocations(module: Module, function: Function, found: Sequence[Allocation]) -> set[str]:
-    """Join allocations; the names of the slots that are needed no more."""
+    """Merge allocations; returns the names of the slots that are no longer needed."""
     by_call = {id(allocation.call): allocation for allocation in found}
     gone: set[str] = set()
     for block in function.blocks:
@@ -90,7 +95,7 @@ def merge_allocations(module: Module, function: Function, found: Sequence[Alloca
 
 
 def _mergeable_groups(block: Block, by_call: dict[int, Allocation]) -> Iterator[list[Allocation]]:
-    """Allocations behind one another whose sizes can all be computed where the first one is."""
+    """Runs of allocations whose sizes can all be computed in front of the first one."""
     group: list[Allocation] = []
     fixed: set[str] = set()  # what is defined behind the first one, and cannot be before it
     for instruction in block.instructions:
@@ -124,7 +129,7 @@ def _name(value: Value) -> str:
 
 
 def _merge_group(b: Builder, group: Sequence[Allocation]) -> None:
-    """Have the first allocation's block hold the others, one behind the other."""
+    """Place the others behind the first allocation in its memory."""
     first, *others = group
     _move_in_front(b.block, first.call, [allocation.size for allocation in others])
     b.index = b.block.instructions.index(first.call)
@@ -150,7 +155,7 @@ def _bounded(b: Builder, size: Value) -> Value:
 
 
 def _move_in_front(block: Block, place: Instruction, sizes: Iterable[Value]) -> None:
-    """Move what sizes are computed by in front of an instruction."""
+    """Move the computation of sizes in front of an instruction."""
     start = block.instructions.index(place)
     later = {str(i.result): i for i in block.instructions[start:] if i.result is not None}
     wanted: set[int] = set()
@@ -170,27 +175,33 @@ def _remove_allocas(entry: Block, names: set[str]) -> None:
     entry.instructions[:] = [i for i in entry.instructions if i.opcode != "alloca" or i.result not in names]
 
 
-CACHE_LINE: Final = 64
-"""Bytes of a line of the caches; malloc aligns to 16."""
-
-
 @dataclass(eq=False)
 class Heap:
     """The slots of one function.
 
+    A slot that is filled at most once in a call holds a frame, which the arena of a thread can give. A slot in a loop,
+    or of a phi, is filled again while later memory is still in use: it holds memory of malloc.
+
     Attributes:
         b: The builder of the function.
         helpers: The module's helpers.
+        flow: The function's control flow, before anything was changed.
+        block: Name of the block that is being rewritten; empty for code on an edge.
     """
 
     b: TensorBuilder
     helpers: HelperFunctions
-    _slots: list[Local] = field(default_factory=list[Local])
+    flow: ControlFlow
+    block: str = ""
+    _slots: dict[str, Local] = field(default_factory=dict[str, Local])
+    _frames: set[str] = field(default_factory=set[str])
     _allocations: list[Allocation] = field(default_factory=list[Allocation])
 
     def allocate(self, count: Value, element: Type, stem: str) -> Value:
-        """Memory for `count` elements, which belongs to nothing else."""
+        """New memory for `count` elements."""
         slot = self.slot(stem)
+        if self.block in self.flow.dominators and not self.flow.is_cyclic(self.block):
+            self._frames.add(slot.name)
         call = self._fill(slot, count, element)
         load = self._load(slot)
         self._allocations.append(Allocation(slot, call, load))
@@ -198,25 +209,26 @@ class Heap:
 
     def slot(self, stem: str) -> Local:
         """A new slot."""
-        self._check_libc()
+        require_allocator(self.b.module, "tensors of run-time size need", self.b.function.span)
         slot = self.b.alloca(self.b.pointer(I8), f"{stem}.slot", 8)
-        self._slots.append(slot)
+        self._slots[slot.name] = slot
         return slot
 
     def allocate_in(self, slot: Local, count: Value, element: Type) -> Value:
-        """Memory for `count` elements in place of what a slot holds."""
+        """New memory for `count` elements in a slot, whose previous memory is freed."""
         self._fill(slot, count, element)
         return self.memory_of(slot, element)
 
     def memory_of(self, slot: Local, element: Type) -> Value:
-        """Where the elements are for which a slot holds memory."""
+        """The first cache line in the memory of a slot."""
         return self._start(self._load(slot).value, element)
 
     def _fill(self, slot: Local, count: Value, element: Type) -> Instruction:
         b = self.b
         size = b.add(b.mul(count, bytes_of(element), "bytes"), CACHE_LINE - 1)
+        name, build = ("allocate", _allocate) if slot.name in self._frames else ("reallocate", _reallocate)
         self.helpers.call(
-            b, "allocate", [("slot", NoAliasPointer(b.pointer(I8))), *i64_parameters("size")], [slot, size], _allocate
+            b, name, [("slot", NoAliasPointer(b.pointer(I8))), *i64_parameters("size")], [slot, size], build
         )
         return b.block.instructions[b.index - 1]
 
@@ -228,48 +240,45 @@ class Heap:
         return self.b.retype(self.b.at_boundary(memory, CACHE_LINE), element)
 
     def finish(self) -> None:
-        """Clear the slots at the head of the function, and free what is in them at every way out."""
+        """Clear the slots at the head of the function, and free their memory at every exit."""
         b = self.b
-        gone = merge_allocations(b.module, b.function, self._allocations)
-        self._slots = [slot for slot in self._slots if slot.name not in gone]
+        for name in merge_allocations(b.module, b.function, self._allocations):
+            del self._slots[name]
         if not self._slots:
             return
         entry = b.function.entry
         b.block, b.index = entry, next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
-        for slot in self._slots:
+        for slot in self._slots.values():
             b.store(Keyword(b.pointer(I8), "null"), slot, 8)
         for block in b.function.blocks:
             index = exit_index(block)
             if index is None:
                 continue
             b.block, b.index = block, index
-            for slot in self._slots:
-                pointer = b.pointer(I8)
-                b.call_named("free", VOID, [b.load(pointer, slot, 8, "used")])
+            for slot in self._slots.values():
+                metadata = FRAME_METADATA if slot.name in self._frames else ""
+                emit_release(b, b.load(b.pointer(I8), slot, 8, "used"), metadata)
+        self._remark()
 
-    def _check_libc(self) -> None:
-        module = self.b.module
-        pointer = module.pointer_to(I8)
-        wanted = {"malloc": FunctionType(pointer, (I64,)), "free": FunctionType(VOID, (pointer,))}
-        for name, type_ in wanted.items():
-            declared = module.declarations.get(name)
-            if declared is not None and declared.signature.type != type_:
-                message = f"tensors of run-time size need @{name} as {type_}; here it is {declared.signature.type}"
-                raise LoweringError(message, self.b.function.span)
-            if declared is None and re.search(rf"(?m)^@{name} *=", module.raw_text()):
-                message = f"tensors of run-time size need @{name}, which is no function in this module"
-                raise LoweringError(message, self.b.function.span)
+    def _remark(self) -> None:
+        """Say which memory malloc allocates in spite of `--workspace`."""
+        workspace = self.helpers.context.options.workspace
+        if workspace != "malloc" and self._slots.keys() - self._frames:
+            message = f"malloc, not --workspace={workspace}, allocates values of run-time size that change in a loop"
+            self.helpers.context.remarks.add("missed", "to-2d", message, self.b.function.span)
 
 
 def _allocate(b: TensorBuilder, parameters: dict[str, Local]) -> None:
+    """`*slot = malloc(size); if (!*slot) trap();`."""
+    memory = emit_allocation(b, parameters["size"], "memory", FRAME_METADATA)
+    b.store(memory, parameters["slot"], 8)
+    trap_if_null(b, [memory])
+
+
+def _reallocate(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     """`free(*slot); *slot = malloc(size); if (!*slot) trap();`."""
-    pointer = b.pointer(I8)
     slot = parameters["slot"]
-    b.call_named("free", VOID, [b.load(pointer, slot, 8, "old")])
-    memory = b.call_named("malloc", pointer, [parameters["size"]], "memory").value
+    emit_release(b, b.load(b.pointer(I8), slot, 8, "old"))
+    memory = emit_allocation(b, parameters["size"], "memory")
     b.store(memory, slot, 8)
-    stop = b.new_block("out.of.memory")
-    end = b.new_block("end", stop)
-    b.branch_if(b.icmp("eq", memory, Keyword(pointer, "null"), "none"), stop, end)
-    emit_trap(b, stop)
-    b.at_end(end)
+    trap_if_null(b, [memory])

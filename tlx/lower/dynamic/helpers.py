@@ -1,4 +1,4 @@
-"""Internal functions that do the work on tensors of run-time size; equal work shares one function.
+"""Helper functions: internal functions that compute on tensors of run-time size, shared by equal operations.
 
     call void @tlx.dynamic.copy.r2.i32(ptr %to, ptr %from, i64 %rows, i64 %columns, ...)
 
@@ -22,12 +22,12 @@ HelperBody = Callable[[TensorBuilder, dict[str, Local]], None]
 """Fills a function, given a builder in its entry block and its parameters by name; `ret` is added."""
 
 HelperParameters = Sequence[tuple[str, Type]]
-"""Names and types; for a pointer, the type of what it points to wrapped by `to`."""
+"""Names and types; `NoAliasPointer` for pointers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoAliasPointer(Type):
-    """As a parameter's type: a pointer to elements of a type, to memory that no other parameter points to."""
+    """The type of a `noalias` pointer parameter, by the type of its elements."""
 
     element: Type
 
@@ -45,7 +45,7 @@ class HelperFunctions:
     def call(
         self, b: Builder, name: str, parameters: HelperParameters, args: Sequence[Value], build: HelperBody
     ) -> None:
-        """Call a helper, which is made unless there is one of that name (for the features of the caller's target)."""
+        """Call a helper; it is created if none has that name and the features of the caller's target."""
         features = self.context.target_of(self.module, b.function).features
         key = name, features
         if key not in self._made:

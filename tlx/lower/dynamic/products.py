@@ -1,9 +1,7 @@
 """Products of matrices of run-time size: operands packed in padded blocks of static size, and loops over these blocks.
 
-Blocks of static size out of matrices of run-time size, padded with zeros.
-
 A matrix of P x K (K is the dimension that a product sums over, P the other one) becomes blocks that lie one behind the
-other. Blocks of K are 256 or 32 positions deep; those of P have the sizes that the caller names, the larger first:
+other. Blocks are 256 or 32 positions deep along K; along P the caller chooses the sizes, the larger first:
 
           k0 = 0 .. 255     256 .. 511    512 .. 543   (K = 520: two deep blocks, and a shallow one half empty)
     p0=0  [ block          ][ block      ][ block   ]
@@ -11,7 +9,7 @@ other. Blocks of K are 256 or 32 positions deep; those of P have the sizes that 
 
 Block (p0, k0) is p0 * kr + k0 * (its size along P) elements behind the first, where kr is K rounded up to 32.
 
-Products of matrices of run-time size: loops over blocks of static size.
+The helper of a product loops over these blocks:
 
     define internal void @tlx.dynamic.smma...(ptr %c, i64 %c.row, ptr %a, ..., ptr %b, ..., i64 %m, i64 %n, i64 %k) {
       pack A and B into zero-padded blocks
@@ -22,7 +20,7 @@ Products of matrices of run-time size: loops over blocks of static size.
         the elements of %block that exist -> C
     }
 
-Both operands are packed before anything is written, so that the result may lie where an operand does.
+Both operands are packed before anything is written, so that the result may overlap an operand.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ from typing import Final, Literal
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import FLOAT, I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, bits_of, bytes_of, mangle
-from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.dynamic.extents import emit_trap, i64
-from tlx.lower.dynamic.heap import CACHE_LINE
+from tlx.ir.types import FLOAT, I8, I32, I64, ArrayType, FloatType, IntType, Type, bits_of, bytes_of, mangle
+from tlx.ir.values import Local, Value
+from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, i64_parameters
 from tlx.lower.dynamic.views import DynamicDim, copy_row, is_one
+from tlx.lower.memory.allocation import CACHE_LINE, FRAME_METADATA, emit_allocation, emit_release, trap_if_null
 
 BLOCK_DEPTHS: Final = (256, 32)
 PackUnit = Literal["p", "k"]
@@ -63,7 +61,7 @@ class BlockSegment:
 
 
 def split_into_blocks(b: Builder, extent: Value, sizes: Sequence[int]) -> list[BlockSegment]:
-    """An extent in blocks of a large size as far as they are full, and of smaller ones for the rest."""
+    """Full blocks of the larger sizes, and blocks of the smallest size for the rest of an extent."""
     first: Value = i64(0)
     found: list[BlockSegment] = []
     for size in sizes:
@@ -156,7 +154,7 @@ class DynamicMatrix:
 
 @dataclass(frozen=True)
 class _ProductKind:
-    """What is known of a product when its helper is made."""
+    """The static properties of a product, which name its helper."""
 
     kind: str
     a: Type
@@ -168,7 +166,7 @@ class _ProductKind:
 
     @property
     def block_type(self) -> Type:
-        """Element type that sums are kept in: at least as precise as the result's."""
+        """Element type of the sums: at least as precise as the result's."""
         if isinstance(self.c, FloatType):
             return self.c if bits_of(self.c) >= 32 else FLOAT
         return self.c if bits_of(self.c) >= 32 else I32
@@ -236,7 +234,8 @@ class _ProductBuilder:
         depth = round_up(b, p["k"], BLOCK_DEPTHS[-1])
         a_bytes = self._bytes(self.shape.a, round_up(b, p["m"], BLOCK_ROWS[-1]), depth)
         b_bytes = self._bytes(self.shape.b, round_up(b, p["n"], BLOCK_COLUMNS[-1]), depth)
-        memory = _malloc(b, b.add(a_bytes, b_bytes, "bytes"), "memory")
+        memory = emit_allocation(b, b.add(a_bytes, b_bytes, "bytes"), "memory", FRAME_METADATA)
+        trap_if_null(b, [memory])
         a = self._packed("a", "m", BLOCK_ROWS, memory, self.shape.a_unit)
         rhs = self._packed("b", "n", BLOCK_COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
         biggest = ArrayType(BLOCK_ROWS[0] * BLOCK_COLUMNS[0], self.shape.block_type)
@@ -249,16 +248,16 @@ class _ProductBuilder:
                         a_panel = b.gep(self.shape.a, a, b.mul(m0, depth, "offset"), "a.panel")
                         edge = _ResultBlock(rows.size, columns.size, m0, n0, m_valid, n_valid)
                         self._block(block, a_panel, b_panel, edge)
-        b.call_named("free", VOID, [memory])
+        emit_release(b, memory, FRAME_METADATA)
 
     def _bytes(self, element: Type, extent: Value, depth: Value) -> Value:
-        """Bytes for an operand in blocks, from a line of the caches on."""
+        """Bytes of a packed operand, with room to align it to a cache line."""
         b = self.b
         count = b.mul(extent, depth, "count")
         return b.add(b.mul(count, bytes_of(element), "bytes"), CACHE_LINE - 1)
 
     def _packed(self, name: str, extent: str, sizes: Sequence[int], memory: Value, unit: PackUnit) -> Value:
-        """An operand in blocks, from a line of the caches on in some memory."""
+        """Pack an operand to the first cache line of some memory; returns its address."""
         b, p = self.b, self.p
         element = self.shape.a if name == "a" else self.shape.b
         bits = IntType(8 * bytes_of(element))
@@ -293,7 +292,7 @@ class _ProductBuilder:
         b.tensor_store(block, b.typeinfo(result, sums))
 
     def _rows(self, edge: _ResultBlock, name: str, block: Value) -> None:
-        """The part of a block that exists, from the accumulator or to the result."""
+        """Copy the valid part of a block from the accumulator or to the result."""
         b, p = self.b, self.p
         step = p["acc.column"] if name == "acc" else i64(1)
         start = b.add(b.mul(edge.m0, p[f"{name}.row"], "offset"), b.mul(edge.n0, step, "offset"), "offset")
@@ -330,7 +329,7 @@ class _ResultBlock:
 
 
 def _conversion(source: Type, to: Type, *, unsigned: bool) -> str:
-    """The cast between a result's elements and the sums (whose upper bits are cut off again)."""
+    """The cast between elements of the result and sums."""
     is_wider = bits_of(to) > bits_of(source)
     if isinstance(source, FloatType):
         return "fpext" if is_wider else "fptrunc"
@@ -341,17 +340,3 @@ def _block_type(element: Type, rows: int, columns: int, *, transposed: bool) -> 
     if transposed:
         return TensorType(element, (columns, rows), (1, 0), (0, 0))
     return TensorType.dense(element, (rows, columns))
-
-
-def _malloc(b: TensorBuilder, size: Value, name: str) -> Value:
-    """Memory, or the end of the program."""
-    pointer = b.pointer(I8)
-    memory = b.call_named("malloc", pointer, [size], name).value
-    here = b.block
-    end = b.new_block("allocated", here)
-    stop = b.new_block("out.of.memory", here)
-    b.at_end(here)
-    b.branch_if(b.icmp("eq", memory, Keyword(pointer, "null"), "none"), stop, end)
-    emit_trap(b, stop)
-    b.at_end(end)
-    return memory

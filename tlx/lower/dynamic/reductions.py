@@ -10,15 +10,15 @@ for each element of the result but the last dimension:
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import FLOAT, FloatType, Type, VectorType, bits_of, bytes_of, is_float
+from tlx.ir.types import FLOAT, FloatType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.dynamic.extents import i64
-from tlx.lower.operations import combine_identity
+from tlx.lower.dynamic.views import Walk, each_index
+from tlx.lower.operations import combine_identity, emit_portable_combine
 
 _VECTOR_BITS: Final = 512
 
@@ -37,14 +37,12 @@ class WindowLoops:
         """Write the loops."""
         b, p = self.b, self.p
         last = self.rank - 1
-        to: Value = p["to"]
-        source: Value = p["from"]
-        with ExitStack() as stack:
-            for k in range(last):
-                index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
-                to = b.gep(self.element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
-                step = b.mul(p[f"s{k}"], p[f"f{k}"], "step")
-                source = b.gep(self.element, source, b.mul(index, step, "offset"), "from")
+        steps = [b.mul(p[f"s{k}"], p[f"f{k}"], "step") for k in range(last)]
+        walks = [
+            Walk(p["to"], self.element, [p[f"t{k}"] for k in range(last)], "to"),
+            Walk(p["from"], self.element, steps, "from"),
+        ]
+        with each_index(b, [p[f"e{k}"] for k in range(last)], walks) as (to, source):
             is_thin = b.icmp("eq", p[f"w{last}"], 1, "is.thin")
             is_next = b.icmp("eq", p[f"s{last}"], 1, "is.next")
             is_dense = b.icmp("eq", p[f"t{last}"], 1, "is.dense")
@@ -65,14 +63,14 @@ class WindowLoops:
 
     @property
     def _working(self) -> Type:
-        """The type that is added up in."""
+        """The type of the accumulator."""
         is_narrow = isinstance(self.element, FloatType) and bits_of(self.element) < 32
         return FLOAT if is_narrow else self.element
 
     # Windows ---------------------------------------------------------------------------------------------------
 
     def _window(self, k: int, acc: Value, visit: Callable[[Value, Value], Value], offset: Value | None = None) -> Value:
-        """Loops over all dimensions of the window but the last; `visit` takes a row's offset and the value so far."""
+        """Loops over all dimensions of the window but the last; `visit` takes a row's offset and the accumulator."""
         offset = offset if offset is not None else i64(0)
         if k == self.rank - 1:
             return visit(offset, acc)
@@ -109,7 +107,7 @@ class WindowLoops:
         return self._window(0, self._folded(wide), elements)
 
     def _folded(self, value: Value) -> Value:
-        """The lanes of a vector joined."""
+        """The lanes of a vector combined."""
         lanes = self._lanes
         while lanes > 1:
             lanes //= 2
@@ -130,11 +128,7 @@ class WindowLoops:
         self.b.store(self.b.cast("fptrunc", value, type_), pointer, bytes_of(self.element))
 
     def _joined(self, a: Value, b: Value) -> Value:
-        kind, floats = self.kind, is_float(a.type)
-        if kind in ("max", "min"):
-            name = f"llvm.{kind}imum" if floats else f"llvm.s{kind}"
-            return self.b.call_intrinsic(name, [a.type], a.type, [a, b], "joined")
-        return self.b.binary(f"f{kind}" if floats else kind, a, b, "joined")
+        return emit_portable_combine(self.b, self.kind, a, b)
 
     def _neutral(self, lanes: int) -> Value:
         return self.b.splat(combine_identity(self.kind, self._working), lanes, "none")

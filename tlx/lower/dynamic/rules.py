@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.contraction import axes_of
-from tlx.intrinsics.reductions import REDUCTIONS
+from tlx.intrinsics.elementwise import REDUCTIONS
+from tlx.intrinsics.products import axes_of
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import DynamicOp
 from tlx.ir.types import Type, bytes_of, mangle
@@ -19,7 +18,16 @@ from tlx.lower.dynamic.extents import i64, product
 from tlx.lower.dynamic.helpers import NoAliasPointer, i64_parameters
 from tlx.lower.dynamic.products import DynamicMatrix, emit_matrix_product
 from tlx.lower.dynamic.reductions import WindowLoops
-from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, element_count, row_major_strides
+from tlx.lower.dynamic.views import (
+    DenseHandle,
+    DynamicDim,
+    DynamicView,
+    Walk,
+    copy_strided,
+    each_index,
+    element_count,
+    row_major_strides,
+)
 from tlx.lower.operations import UNARY_INTRINSICS
 
 if TYPE_CHECKING:
@@ -83,7 +91,7 @@ Rule = Callable[["Expansion", DynamicOp], None]
 
 
 def product_into(e: Expansion, op: DynamicOp, store: DynamicOp) -> None:
-    """A product of matrices, written to where its only store puts it."""
+    """A product of matrices that is sunk to its only store."""
     assert store.pointer is not None
     acc, lhs, rhs = _operands(e, op)
     _check_product(e, acc, lhs, rhs)
@@ -136,14 +144,11 @@ def _emit_batch(
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
     steps = row_major_strides(e.b, extents)
-    with ExitStack() as stack:
-        pointers = [flat.pointer, lhs.pointer, rhs.pointer]
-        for k, (left, right) in enumerate(zip(lhs.logical[:-2], rhs.logical[:-2], strict=True)):
-            index = stack.enter_context(e.b.loop(0, extents[k], name="batch")).index
-            walks = zip(
-                pointers, (_element(op), lhs.element, rhs.element), (steps[k], left.step, right.step), strict=True
-            )
-            pointers = [e.b.gep(t, p, e.b.mul(index, step, "offset"), "matrix") for p, t, step in walks]
+    walks = [
+        Walk(flat.pointer, _element(op), steps, "matrix"),
+        *(Walk(v.pointer, v.element, [d.step for d in v.logical], "matrix") for v in (lhs, rhs)),
+    ]
+    with each_index(e.b, extents[:-2], walks, "batch") as pointers:
         c_dims = [DynamicDim(x, s) for x, s in zip(extents[-2:], steps[-2:], strict=True)]
         target = DynamicMatrix(pointers[0], _element(op), *c_dims)
         a, b = _matrix(replace(lhs, pointer=pointers[1])), _matrix(replace(rhs, pointer=pointers[2]))
@@ -226,7 +231,7 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
 
 
 def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
-    """One element, or a tensor of which dimensions of extent 1 are walked through with a step of 0."""
+    """A scalar, or a tensor whose dimensions of extent 1 get a stride of 0."""
     if op.scalars:
         _fill(e, op)
         return
@@ -246,7 +251,7 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
 
 
 def _broadcast_step(e: Expansion, dim: DynamicDim, extent: Value) -> Value:
-    """The step through a dimension that is as long as the result's, or 1."""
+    """The stride of a dimension whose extent is the result's, or 1."""
     if isinstance(dim.extent, ConstInt) and dim.extent.value == 1:
         return i64(0)
     if e.entries.is_same(dim.extent, extent):
@@ -258,7 +263,7 @@ def _broadcast_step(e: Expansion, dim: DynamicDim, extent: Value) -> Value:
 
 
 def _fill(e: Expansion, op: DynamicOp) -> None:
-    """A tensor of the operand's type whose data elements are all one number."""
+    """A tensor of the operand's type whose data elements are all one scalar."""
     view = e.view(op.tensors[0])
     element = _element(op)
     cell = e.b.retype(e.b.alloca(element, "scalar", 16), element)

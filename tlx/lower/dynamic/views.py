@@ -1,9 +1,9 @@
-"""Where tensors of run-time size lie (dense memory of a handle, or memory with strides), and copies of them."""
+"""Views of tensors of run-time size, dense or with strides, loops over their dimensions, and copies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tlx.ir.builder.instructions import Builder
@@ -16,7 +16,7 @@ from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_param
 
 @dataclass(frozen=True)
 class DenseHandle:
-    """A handle: its elements one behind the other.
+    """The dense memory of a handle.
 
     Attributes:
         pointer: The first.
@@ -47,7 +47,7 @@ class DynamicView:
         dims: Its *memory* dimensions, outermost first.
         shape: Positions of each memory dimension, padding included.
         layout: Logical dimension at each memory position.
-        is_dense: Whether its elements surely lie one behind the other, without padding.
+        is_dense: Whether it is known to be contiguous, without padding.
     """
 
     pointer: Value
@@ -96,6 +96,32 @@ def is_one(value: Value) -> bool:
     return isinstance(value, ConstInt) and value.value == 1
 
 
+@dataclass(frozen=True)
+class Walk:
+    """A pointer that loops over dimensions advance: type of its elements, and its stride along each dimension."""
+
+    pointer: Value
+    element: Type
+    steps: Sequence[Value]
+    name: str
+
+
+@contextmanager
+def each_index(
+    b: TensorBuilder, extents: Sequence[Value], walks: Sequence[Walk], name: str = "i"
+) -> Generator[list[Value]]:
+    """Loops over some dimensions; gives the pointers of an iteration."""
+    pointers = [walk.pointer for walk in walks]
+    with ExitStack() as stack:
+        for k, extent in enumerate(extents):
+            index = stack.enter_context(b.loop(0, extent, name=name)).index
+            pointers = [
+                b.gep(walk.element, pointer, b.mul(index, walk.steps[k], "offset"), walk.name)
+                for walk, pointer in zip(walks, pointers, strict=True)
+            ]
+        yield pointers
+
+
 def copy_strided(
     helpers: HelperFunctions,
     b: Builder,
@@ -125,21 +151,19 @@ def copy_strided(
 
 
 def _build_copy(b: TensorBuilder, p: dict[str, Local], rank: int, element: IntType) -> None:
-    to: Value = p["to"]
-    source: Value = p["from"]
     last = rank - 1
-    with ExitStack() as stack:
-        for k in range(last):
-            index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
-            to = b.gep(element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
-            source = b.gep(element, source, b.mul(index, p[f"f{k}"], "offset"), "from")
+    walks = [
+        Walk(p["to"], element, [p[f"t{k}"] for k in range(last)], "to"),
+        Walk(p["from"], element, [p[f"f{k}"] for k in range(last)], "from"),
+    ]
+    with each_index(b, [p[f"e{k}"] for k in range(last)], walks) as (to, source):
         copy_row(b, element, (to, p[f"t{last}"]), (source, p[f"f{last}"]), p[f"e{last}"])
 
 
 def copy_row(
     b: TensorBuilder, element: IntType, to: tuple[Value, Value], source: tuple[Value, Value], count: Value
 ) -> None:
-    """Copy elements: one piece where both steps are 1."""
+    """Copy elements: by memcpy if both steps are 1."""
     size = bytes_of(element)
     both = b.binary("and", b.icmp("eq", to[1], 1), b.icmp("eq", source[1], 1), "is.dense")
     piece = b.new_block("piece")

@@ -1,11 +1,11 @@
-"""Running a target's legalisation over all kernels, and taking away what is no longer needed.
+"""Legalises all kernels of a module, and removes declarations that are no longer needed.
 
-Calls of kernels that end a function: it jumps to the kernel, which returns to the function's caller.
+A kernel's call at the end of a function becomes a tail call:
 
 call void @tlx.matmul.8x8x8.f32.f32.f32(...)          tail call void @tlx.matmul.8x8x8.f32.f32.f32(...)
 ret void                                        ->    ret void
 
-LLVM's optimiser would find out; code that it does not see saves the second return and the stack that it takes.
+LLVM's optimiser does this, too; here it saves a return and stack space in code that is not optimised.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _legalize_kernel(module: Module, function: Function, context: LoweringContex
 
 
 def _finish(module: Module, context: LoweringContext) -> None:
-    """The target's own end; versions ask for permissions themselves, when the first kernel runs."""
+    """Run the target's final step; versions request permissions when the first kernel runs."""
     target = context.target
     for version in target.versions or (target,):
         if version.finish is not None:
@@ -69,7 +69,7 @@ def _finish(module: Module, context: LoweringContext) -> None:
 
 
 def _add_target_features(module: Module, target: Target) -> None:
-    """Give the target's features to the functions that ask for them.
+    """Give the target's features to the functions that request them.
 
     Rewrite:
         attributes #0 = { nounwind "tlx-features"="target" }
@@ -88,7 +88,7 @@ _ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})
 
 
 def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
-    """Mark the calls of kernels that end functions without memory of their own, which no kernel can be given then."""
+    """Mark calls of kernels at the end of functions that have no stack memory, which a kernel might be passed."""
     for function in module.functions:
         if not _has_memory(function):
             for block in function.blocks:
@@ -96,7 +96,7 @@ def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
 
 
 def _has_memory(function: Function) -> bool:
-    """Whether a function has memory on the stack, be it that of its arguments, which a tail call may overwrite."""
+    """Whether a function has stack memory, including by-value arguments, which a tail call may overwrite."""
     given = {attribute.name for argument in function.arguments for attribute in parse_attributes(argument.attributes)}
     return not given.isdisjoint(_ON_STACK) or any(
         instruction.opcode == "alloca" for instruction in function.instructions()

@@ -1,7 +1,7 @@
-"""Kernels on a matrix unit: products of matrix tiles, and their sums, become tile values; the rest is vector code.
+"""Kernels on a matrix unit: products of tiles and their sums become tile values; the rest is vector code.
 
-A register tile is a grid of accumulators, such as 2x2; a step of K loads the tiles of A and of B and multiplies each
-pair of them. B lies in VNNI order, its tiles beside each other (3-D) or behind each other (4-D).
+A register tile is a grid of accumulators, such as 2x2; a step of K loads tiles of A and of B and multiplies each pair.
+B is in VNNI order, its tiles side by side (3-D) or one after the other (4-D).
 
 Rewrite, for tiles of 16x16 sums:
     %acc = phi <1024 x float> [ zeroinitializer, %e ], [ %n, %l ]     four phis of tiles
@@ -9,7 +9,7 @@ Rewrite, for tiles of 16x16 sums:
     %a = load(%pa, <32, 32>)  %b = permute(load(%pb, <16, 32, 2>))  ->  two loads of A, two of B
     %n = mma(%t, %a, %b)                                              four products of tiles
 
-Sums whose last columns are padding are stored through scratch memory:
+Tiles whose last columns are padding are stored through scratch memory:
 
     32 x 28 sums      C00 C01     C00 and C10 go to memory; of C01 and C11, 12 columns of each row, by masked stores
                       C10 C11
@@ -28,8 +28,7 @@ from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import BFLOAT, FLOAT, I8, ArrayType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
 from tlx.lower.legalize.memory import load_tile, store_tile
-from tlx.lower.legalize.registers import Registers
-from tlx.lower.legalize.shuffles import with_lanes
+from tlx.lower.legalize.registers import Registers, with_lanes
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.operations import MMA_SIGNS
 from tlx.target.matrix import MatrixUnit, TilePlace
@@ -57,7 +56,7 @@ _PREFETCH: Final = "llvm.prefetch"
 
 @dataclass(frozen=True, slots=True)
 class TileProducts:
-    """Which products of a kernel are products of tiles of a unit, and which vectors they make accumulators.
+    """The products of a kernel that run on a matrix unit, and the vectors that live in its tiles.
 
     Attributes:
         unit: The matrix unit.
@@ -68,7 +67,7 @@ class TileProducts:
     tensors: FunctionTensors
 
     def grid_of(self, acc: TensorType) -> TileGrid:
-        """The whole tiles of an accumulator."""
+        """The grid of tiles of an accumulator."""
         return acc.shape[0] // self.unit.rows, acc.shape[1] // self.unit.columns
 
     def grids(self, function: Function) -> dict[str, TileGrid]:
@@ -100,7 +99,7 @@ class TileProducts:
         return source if source.kind != "value" else None
 
     def _is_tile_product(self, op: TensorOp) -> bool:
-        """Whether a product is one of whole tiles, at most a grid of them, that an instruction multiplies."""
+        """Whether a product is of whole tiles, at most a grid of them, with an instruction for its types."""
         acc, lhs, rhs = (tensor.type for tensor in op.tensors)
         unit, (rows, columns) = self.unit, self.grid_of(acc)
         depth = row_bytes(op.tensors[1])
@@ -112,7 +111,7 @@ class TileProducts:
 
 
 def _propagate_grids(found: dict[str, TileGrid], phis: dict[str, Instruction]) -> dict[str, TileGrid]:
-    """Carry grids from sums through phis, both ways."""
+    """Propagate grids from sums through phis, in both directions."""
     changed = True
     while changed:
         before = len(found)
@@ -142,8 +141,8 @@ class MatrixLegalizer(VectorLegalizer):
         grid_phis: Phis of accumulators, and those of their tiles.
         definitions: Instructions, by the names of their results.
         scratch: Memory for a grid of tiles, for partial and converted ones.
-        pending_stores: Tiles that are stored when the next product starts.
-        pending_prefetches: Prefetches of results, which are spread over the next products.
+        pending_stores: Tiles to store when the next product starts.
+        pending_prefetches: Prefetches of results, spread over the next products.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext, unit: MatrixUnit) -> None:
@@ -175,7 +174,7 @@ class MatrixLegalizer(VectorLegalizer):
         super().plain(instruction)
 
     def legalise(self, instruction: Instruction) -> bool:
-        """Pending stores and prefetches wait at most for other work on memory, or for the end of their block."""
+        """Emit pending stores and prefetches before any other memory access and the end of the block."""
         if _is_prefetch_for_write(instruction):
             self.pending_prefetches.append(instruction)
             return True
@@ -191,13 +190,10 @@ class MatrixLegalizer(VectorLegalizer):
             self._unpack_phis()
             self.tiles_of[op.instruction.result] = self._product(op)
             return
-        if op.intrinsic.name not in ("typeinfo", "reshape.permute") and not self._only_starts(op):
+        starts_sums = op.intrinsic.name == "tovector" and op.instruction.result in self.accumulators
+        if op.intrinsic.name not in ("typeinfo", "reshape.permute") and not starts_sums:  # nothing is loaded yet
             self._store_pending()
         super().operation(op)
-
-    def _only_starts(self, op: TensorOp) -> bool:
-        """Whether a tile becomes a vector for sums to start with: nothing is read yet."""
-        return op.intrinsic.name == "tovector" and op.instruction.result in self.accumulators
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
         """Accumulators are read through scratch memory."""
@@ -209,7 +205,7 @@ class MatrixLegalizer(VectorLegalizer):
         return super().flat(value, element, rows, cols, lanes)
 
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
-        """Sums are rounded to bfloat by pairs of registers, where an instruction does so."""
+        """Sums are rounded to bfloat in pairs of registers, if there is an instruction."""
         source, lanes = instruction.operands[0], self.lanes(FLOAT)
         is_rounding = operation.opcode == "fptrunc" and scalar_of(instruction.type) == BFLOAT
         if is_rounding and self.target.can_round_pairs and cols % (2 * lanes) == 0 and self._is_flushed(source):
@@ -217,14 +213,14 @@ class MatrixLegalizer(VectorLegalizer):
         return super()._elementwise(instruction, operation, rows, cols)
 
     def _rounded_pairs(self, sums: Registers, lanes: int) -> Registers:
-        """A tile of floats, none of them subnormal, as bfloat."""
+        """A tile of floats without subnormals as bfloat."""
         assert self.target.bfloat_rounding is not None
         emit, sums = self.target.bfloat_rounding.emit, with_lanes(self.b, sums, lanes)
         rows = tuple(tuple(emit(self.b, row[i], row[i + 1]) for i in range(0, len(row), 2)) for row in sums.regs)
         return Registers(BFLOAT, sums.rows, sums.cols, 2 * lanes, rows)
 
     def _is_flushed(self, value: Value) -> bool:
-        """Whether none of a vector's floats is subnormal: sums, what is marked as sums, and what relu makes of them."""
+        """Whether a vector has no subnormal floats: sums, loads that are marked as sums, and relu of them."""
         made = self.tensors.maker_of(value)
         if made is not None and made.intrinsic.name in ("tovector", "relu"):
             tensor = made.tensors[0]
@@ -232,10 +228,10 @@ class MatrixLegalizer(VectorLegalizer):
         return isinstance(value, Local) and value.name in self.tiles_of and scalar_of(value.type) == FLOAT
 
     def store(self, op: TensorOp) -> None:
-        """A whole accumulator goes to memory directly, behind the first tile loads of the next product.
+        """Store a whole accumulator directly, after the first tile loads of the next product.
 
-        A tile store waits for the sums, and later tile loads wait for the store: between the first products of the
-        next sums, none of them waits.
+        A tile store waits for its sums, and later tile loads wait for the store. Between the first products of the next
+        sums, neither stalls.
         """
         tensor = op.tensors[0]
         name = tensor.source.name if isinstance(tensor.source, Local) else ""
@@ -251,18 +247,18 @@ class MatrixLegalizer(VectorLegalizer):
             self.pending_stores += places
 
     def _has_padded_last_columns(self, type_: TensorType) -> bool:
-        """Whether the last tiles of a row of them, and no others, have columns that are padding; no row is."""
+        """Whether only the last tile of each row has padding, and only in columns."""
         if len(type_.padding) != _MATRIX_RANK or not type_.is_row_major:
             return False
         below, beside = type_.padding
         return below == 0 < beside < self.unit.columns
 
     def _store_padded_edge(self, op: TensorOp, places: Sequence[tuple[Value, TilePlace]]) -> None:
-        """Store an accumulator whose last tiles are partly padding: these by way of scratch memory.
+        """Store an accumulator whose last tiles are partly padding; these go through scratch memory.
 
         Args:
             op: The store.
-            places: The accumulator's tiles, row by row, and where each would go.
+            places: The accumulator's tiles, row by row, with their addresses.
         """
         tensor, width, scratch = op.tensors[0], self.unit.columns, self._scratch()
         rows, cols = tensor.type.shape
@@ -293,7 +289,7 @@ class MatrixLegalizer(VectorLegalizer):
     # Tiles -----------------------------------------------------------------------------------------------------
 
     def _starts(self, value: Value, grid: TileGrid) -> list[Callable[[], Value]]:
-        """What gives the tiles of an accumulator value: each its own zero or load where it starts."""
+        """Functions that emit the initial tiles of an accumulator: a zero or a load for each."""
         if isinstance(value, Local) and value.name in self.tiles_of:
             return [partial(_itself, tile) for tile in self.tiles_of[value.name]]
         if isinstance(value, Keyword):
@@ -301,7 +297,7 @@ class MatrixLegalizer(VectorLegalizer):
         return self._loaded_starts(value, grid)
 
     def _loaded_starts(self, value: Value, grid: TileGrid) -> list[Callable[[], Value]]:
-        """Tiles of a start value that lies in memory, or passes through scratch memory."""
+        """The same for a start value in memory, or one that goes through scratch memory."""
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
         maker = self.tensors.op_of(definition) if definition is not None else None
         tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
@@ -315,7 +311,7 @@ class MatrixLegalizer(VectorLegalizer):
         return self._loads(self._scratch(), tile.shape[1] * _WORD_BYTES, grid)
 
     def _dense(self, element: Type, grid: TileGrid) -> TensorType:
-        """A grid of tiles, its rows behind each other."""
+        """The dense tensor type of a grid of tiles."""
         return TensorType.dense(element, (grid[0] * self.unit.rows, grid[1] * self.unit.columns))
 
     def _scratch(self) -> Value:
@@ -326,7 +322,7 @@ class MatrixLegalizer(VectorLegalizer):
         return self.scratch
 
     def _unpack_phis(self) -> None:
-        """Convert tiles in the form of phis behind the last phi."""
+        """Convert tiles from their form in phis, after the last phi."""
         for phi, _ in self.grid_phis:
             name = phi.result or ""
             self.tiles_of[name] = [self.operations.from_phi(tile) for tile in self.tiles_of[name]]
@@ -336,11 +332,11 @@ class MatrixLegalizer(VectorLegalizer):
         return [partial(self.operations.load, self._place(pointer, stride, *tile)) for tile in tiles]
 
     def _place(self, pointer: Value, stride: int, row: int, column: int) -> TilePlace:
-        """Where a tile of a grid lies."""
+        """Address of a tile of a grid."""
         return TilePlace(pointer, row * self.unit.rows * stride + column * self.unit.row_bytes, stride)
 
     def _places(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, TilePlace]]:
-        """The tiles of an accumulator, and where each goes."""
+        """The tiles of an accumulator, with the address of each."""
         columns = self.accumulators[name][1]
         return [
             (tile, self._place(pointer, stride, *divmod(index, columns)))
@@ -348,23 +344,23 @@ class MatrixLegalizer(VectorLegalizer):
         ]
 
     def _store_pending(self, count: int | None = None) -> None:
-        """The next `count` pending stores, by default all."""
+        """Emit the next `count` pending stores, by default all."""
         for tile, place in self.pending_stores[:count]:
             self.operations.store(tile, place)
         del self.pending_stores[:count]
 
     def _prefetch(self, count: int) -> None:
-        """The next `count` pending prefetches."""
+        """Emit the next `count` pending prefetches."""
         for instruction in self.pending_prefetches[:count]:
             self._keep(instruction)
         del self.pending_prefetches[:count]
 
     def _product(self, op: TensorOp) -> list[Value]:
-        """B0, A0, C00; B1, C01; A1, C10, C11: each tile is loaded right before its first use.
+        """Emit a product: B0, A0, C00; B1, C01; A1, C10, C11. Each tile is loaded right before its first use.
 
-        Pending tiles are stored one by one, each right before the sum that takes its register starts. Prefetches
-        follow the products in equal parts: a burst keeps tile loads waiting (128x128x128 bytes, 32 in one place 0.91
-        times as fast as none, 8 behind each product 1.05; Xeon with AMX).
+        Each pending tile is stored right before the sum that reuses its register starts. Prefetches are spread evenly
+        over the products, as a burst delays tile loads: 128x128x128 bytes run at 0.91 of the speed without prefetches
+        if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX).
         """
         acc, lhs, rhs = op.tensors
         rows, columns = self.tile_products.grid_of(acc.type)
@@ -393,7 +389,7 @@ class MatrixLegalizer(VectorLegalizer):
         return self.operations.load_a(place, row_bytes(tensor))
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
-        """A tile of B, `column` tiles behind the first one (4-D), or beside it in longer rows (3-D)."""
+        """A tile of B, `column` tiles after the first one (4-D) or to its right (3-D)."""
         packed = self.tile_products.packed_b(tensor)
         assert packed is not None
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
@@ -404,7 +400,7 @@ class MatrixLegalizer(VectorLegalizer):
 
 
 def _is_prefetch_for_write(instruction: Instruction) -> bool:
-    """Whether an instruction asks for a line that is to be written."""
+    """Whether an instruction prefetches a line for writing."""
     is_prefetch = (instruction.callee or "").startswith(_PREFETCH)
     return is_prefetch and isinstance(write := instruction.args[1], ConstInt) and write.value == 1
 

@@ -1,8 +1,6 @@
-"""Loading and storing tiles: whole registers, partial ones at padded edges, transposed ones by 16-byte lanes.
+"""Loading and storing tiles: whole registers, partial ones at padded edges, and transposed by 16-byte lanes.
 
-Loading and storing tiles: whole registers, and partial ones at padded edges.
-
-Transposing a tile on its way from memory: 16 bytes of each row at a time.
+A tile is transposed as it is loaded, 16 bytes of each row at a time.
 
 16 rows of 16 floats, 16 lanes; four loads make a register, and four registers become four columns:
 
@@ -12,9 +10,9 @@ Transposing a tile on its way from memory: 16 bytes of each row at a time.
     row 3  [ d0 d1 d2 d3 ] .. |
                     transposed in each lane      a0 b0 c0 d0 | e0 f0 g0 h0 | ...      column 0
 
-An insertion of a lane from memory takes either unit that multiplies, a shuffle of 64 bytes one of them: 48 and 32 are
-40 cycles, where 64 shuffles of whole rows are 64 and need all registers. Four rows are read to their end before the
-next four: rows whole pages apart share a set of the first cache, which holds fewer lines than there are rows.
+Inserting a lane from memory uses either vector port, a 64-byte shuffle only one: 48 inserts and 32 shuffles take 40
+cycles, where 64 shuffles of whole rows take 64 and need all registers. Four rows are read to their end before the next
+four: rows that are whole pages apart share a set of L1, which has fewer ways than there are rows.
 """
 
 from __future__ import annotations
@@ -28,17 +26,16 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.module import nontemporal_metadata
 from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
-from tlx.lower.legalize.registers import Registers, register_element, register_widths
-from tlx.lower.legalize.shuffles import resized, with_lanes, zero_padded
+from tlx.lower.legalize.registers import Registers, register_element, register_widths, resized, with_lanes, zero_padded
 from tlx.target.target import Target
 
 
 def load_tile(
     b: Builder, target: Target, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, lanes: int
 ) -> Registers:
-    """Load a tile, rows and columns in memory order; padding becomes zero and is not read.
+    """Load a tile, rows and columns in memory order; padding is not read and becomes zero.
 
-    A tile of more than two dimensions is read as its outermost one by all others, which are dense.
+    Of more than two dimensions, the outermost is the rows; the others, which are dense, are the columns.
     """
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
     data_rows, data_cols = _data(type_)
@@ -63,11 +60,11 @@ def store_tile(
     type_: TensorType,
     pitches: tuple[int, ...] | None,
     *,
-    past_caches: bool = False,
+    nontemporal: bool = False,
 ) -> None:
-    """Store a tile; padding is not written. Past the caches only where all registers are aligned to their size.
+    """Store a tile; padding is not written. Stores are non-temporal only if all registers are aligned to their size.
 
-    A register whose size is no power of two has no instruction for that.
+    There is no non-temporal store for a register whose size is not a power of two.
     """
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
@@ -76,7 +73,7 @@ def store_tile(
         for j, register in enumerate(_to_memory(b, r, type_.element) for r in tile.regs[row]):
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
             size = present * bytes_of(kept)
-            if past_caches and size & (size - 1) == 0:
+            if nontemporal and size & (size - 1) == 0:
                 place = b.gep(kept, pointer, row * stride + j * tile.lanes)
                 b.store(register, place, size, nontemporal_metadata(b.module))
             elif present > 0:
@@ -84,7 +81,7 @@ def store_tile(
 
 
 def in_memory(element: Type) -> Type:
-    """The type that an element of a register has in memory: i1 is a byte."""
+    """The type of an element in memory: i1 is a byte."""
     return I8 if element == I1 else register_element(element)
 
 
@@ -97,7 +94,7 @@ def _to_memory(b: Builder, register: Value, element: Type) -> Value:
 
 
 def load_part(b: Builder, target: Target, address: Value, element: Type, width: int, present: int) -> Value:
-    """Load the first `present` of `width` elements, the others are zero."""
+    """Load the first `present` of `width` elements; the others are zero."""
     type_ = VectorType(width, element)
     align = bits_of(element) // 8
     if present == 0:
@@ -127,7 +124,7 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
 
 
 def _data(type_: TensorType) -> tuple[int, int]:
-    """Rows and columns that hold data; dimensions behind the second count as columns."""
+    """Rows and columns that hold data; dimensions after the second count as columns."""
     data = type_.data_shape
     inner = type_.count // type_.shape[0] // type_.shape[1] if type_.rank > 1 else 1
     return data[0], (data[1] * inner if type_.rank > 1 else 1)
@@ -150,7 +147,7 @@ def _element_of(register: Value) -> Type:
 _LANE_BITS: Final = 128
 _BYTE: Final = 8
 _USED: Final = 2
-"""One of so many registers is filled before the first ones are transposed."""
+"""One register in this many is filled before the first ones are transposed."""
 _HALF: Final = 2
 _WORD_BITS: Final = 32
 """Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
@@ -159,7 +156,7 @@ _WORD_BITS: Final = 32
 def load_transposed(
     b: Builder, target: Target, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, lanes: int
 ) -> Registers | None:
-    """The columns of a tile in memory as the rows of registers; None where it does not fill lanes.
+    """Load a tile's columns as the rows of registers; None if it does not fill 16-byte lanes.
 
     RxC -> CxR
 
@@ -168,7 +165,7 @@ def load_transposed(
         target: The machine.
         pointer: The tile's first element.
         type_: Its type, R rows in memory order.
-        pitches: Where its rows are.
+        pitches: Its pitches.
         lanes: Elements of a register.
     """
     element = type_.element
@@ -199,9 +196,9 @@ def load_transposed(
 
 
 def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
-    """The columns of a tile as rows, in registers of 16 bytes, as they are stored; None where it does not fill those.
+    """A tile's columns as rows, in 16-byte registers to be stored; None if it does not fill those.
 
-    RxC -> CxR, of fewer rows than lanes: a lane of a register of 64 bytes is stored without a shuffle.
+    RxC -> CxR, with fewer rows than lanes: a lane of a 64-byte register is stored without a shuffle.
     """
     each, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
     fills = tile.rows % each == tile.cols % each == 0 and 1 < each < tile.lanes and whole
@@ -219,7 +216,7 @@ def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
 
 
 def _elements(element: Type) -> int:
-    """Elements of 16 bytes; 1 where they do not fill them as whole bytes."""
+    """Elements in 16 bytes; 1 for elements that are not whole bytes."""
     bits = bits_of(register_element(element))
     return _LANE_BITS // bits if bits >= _BYTE and _is_power_of_two(bits) else 1
 
@@ -229,7 +226,7 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
-    """A register of 16-byte lanes; each behind the second is inserted into a register that LLVM knows nothing of."""
+    """A register of 16-byte lanes; each one after the second is inserted into an opaque register."""
     assert isinstance(lanes[0].type, VectorType)
     each = lanes[0].type.count
     width = each * len(lanes)
@@ -244,7 +241,7 @@ def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
 
 
 def _transposed_in_lanes(b: Builder, registers: list[Value], each: int) -> list[Value]:
-    """As many registers as a lane has elements, so that element i of lane j goes to element j of register i."""
+    """Transpose in each lane, as many registers as a lane has elements: element i of register j <-> j of register i."""
     assert isinstance(registers[0].type, VectorType)
     width, half = registers[0].type.count, each // 2
     low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, each) for i in range(each)]

@@ -1,21 +1,19 @@
-"""acc += left @ right on registers: by dot-product instructions or multiply-adds, operands asked for piece by piece.
+"""acc += left @ right on registers, by dot-product instructions or multiply-adds.
 
-Operands of a tile product, asked for piece by piece, so that loads stand right before their use.
+Operands are loaded piece by piece, right before their use:
 
-left:   scalar(r, k)            one element             word(r, g, v)           v neighbours along K as one integer
+left:   scalar(r, k)            one element             word(r, g, v)           v elements along K as one integer
 right:  vector(k, c)            register c of row k     words(g, c, v)          v rows, VNNI, as integers
 
-acc += left @ right on registers.
-
-Register rule (measured): the smaller operand set is loaded first and held, the larger one is streamed, each piece right
-before the multiply-adds that use it. Left elements are broadcast:
+Register allocation (measured): the smaller operand is loaded first and kept, the larger one is streamed. Left elements
+are broadcast:
 
     hold right                                     hold left
       b0 b1 b2 = load                                a0 a1 a2 = splat(load)
       a = splat(load A[0]); acc00 += a*b0 ...        b = load B[0]; acc00 += a0*b; acc10 += a1*b ...
       a = splat(load A[1]); acc10 += a*b0 ...        b = load B[1]; ...
 
-Where registers hold B's rows of all positions of K, A is read row by row: more instructions can run while one waits.
+If registers hold B's rows for all of K, A is read row by row, which exposes more instruction-level parallelism.
 """
 
 from __future__ import annotations
@@ -28,10 +26,16 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Value
-from tlx.lower.legalize.elementwise.conversions import convert_register
+from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_part
-from tlx.lower.legalize.registers import Registers, register_element, register_widths
-from tlx.lower.legalize.shuffles import as_words, interleaved_rows, resized
+from tlx.lower.legalize.registers import (
+    Registers,
+    as_words,
+    interleaved_rows,
+    register_element,
+    register_widths,
+    resized,
+)
 from tlx.lower.legalize.vnni import PermutedRight
 from tlx.lower.operations import MMA_SIGNS
 from tlx.target.hardware import Dot, Sign
@@ -86,7 +90,7 @@ class LoadedLeft:
         return self.type.element
 
     def address(self, b: Builder, row: int, k: int) -> Value:
-        """Where element (row, k) is."""
+        """Address of element (row, k)."""
         row_stride, k_stride = self.type.logical_strides(self.pitches)
         return b.gep(register_element(self.element), self.pointer, row * row_stride + k * k_stride)
 
@@ -96,13 +100,13 @@ class LoadedLeft:
         return b.load(kept, self.address(b, row, k), bits_of(kept) // 8)
 
     def word(self, b: Builder, row: int, group: int, width: int) -> Value:
-        """`width` neighbours, loaded as one integer."""
+        """`width` elements along K, loaded as one integer."""
         size = bits_of(self.element)
         return b.load(IntType(size * width), self.address(b, row, group * width), size // 8)
 
     @property
     def has_words(self) -> bool:
-        """Whether neighbours along K are neighbours in memory."""
+        """Whether A is contiguous along K."""
         return self.type.logical_strides(self.pitches)[1] == 1
 
 
@@ -122,7 +126,7 @@ class RegistersLeft:
         return b.extract_element(self.tile.regs[row][k // self.tile.lanes], k % self.tile.lanes)
 
     def word(self, b: Builder, row: int, group: int, width: int) -> Value:
-        """`width` neighbours of a register, as one integer."""
+        """`width` adjacent elements of a register, as one integer."""
         start = group * width
         register = self.tile.regs[row][start // self.tile.lanes]
         first = start % self.tile.lanes
@@ -183,7 +187,7 @@ class VnniRight:
     lanes: int
 
     def address(self, b: Builder, group: int, chunk: int) -> Value:
-        """Where a group of a register's columns is."""
+        """Address of a group of a register's columns."""
         return b.gep(
             register_element(self.element), self.pointer, (group * self.columns + chunk * self.lanes) * self.factor
         )
@@ -200,7 +204,7 @@ class VnniRight:
         return b.shuffle(group, None, range(k % self.factor, group.type.count, self.factor))
 
     def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
-        """A group as it lies."""
+        """A group, which is stored that way."""
         if width == self.factor:
             return as_words(b, self._group(b, group, chunk), width)
         return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width)
@@ -249,7 +253,7 @@ def multiply(
 
     Args:
         b: Where to emit.
-        target: Its dot products are used where they are exactly this operation.
+        target: The machine; its dot products are used if they compute exactly this operation.
         name: The mma intrinsic's name, which gives the signs.
         acc: Accumulator tile.
         left: Left operand, `acc.rows` x `k`.
@@ -278,7 +282,7 @@ def _matching_dot(
 
 
 def _can_read(dot: Dot, acc: Registers, left: LeftOperand, right: RightOperand) -> bool:
-    """Whether the operands lie in memory as a dot product's own loads want them, if it has such."""
+    """Whether a dot product has loads of its own, and the operands have their layout in memory."""
     if dot.reads is None:
         return True
     in_memory = isinstance(left, LoadedLeft) and isinstance(right, VnniRight) and right.factor == dot.width
@@ -304,7 +308,7 @@ def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, 
 
 
 def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k: int, dot: Dot) -> Registers:
-    """Multiply-adds of operands that are widened as they are loaded.
+    """Multiply-adds of operands that are widened by their loads.
 
     Equation:
         acc += A[:, 0::2] @ B[0::2, :] + A[:, 1::2] @ B[1::2, :]
@@ -327,7 +331,7 @@ def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k:
 
 
 def _dot_of_whole_registers(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> Value:
-    """A dot product on whole registers: narrower ones are widened and cut again."""
+    """A dot product on whole registers; narrower ones are extended first and cut afterwards."""
     assert isinstance(acc.type, VectorType)
     count = acc.type.count
     if count == lanes:
@@ -361,7 +365,7 @@ def _by_fma(
 
 
 def _holds_right(target: Target, acc: Registers, k: int) -> bool:
-    """Whether the right operand, smaller than the left one, stays in registers beside the sums."""
+    """Whether the right operand is smaller than the left one and fits in registers with the sums."""
     chunks = len(acc.regs[0])
     return acc.rows > chunks and (acc.rows + k) * chunks + 1 <= target.registers
 
@@ -374,7 +378,7 @@ def _by_rows(
     accumulate: Callable[[Value, Value, Value], Value],
     k: int,
 ) -> Registers:
-    """All positions of K for a row, then for the next; `scalar` takes row and position, `vector` chunk and position."""
+    """All of K for one row, then for the next; `scalar` takes row and position, `vector` chunk and position."""
     ys = [[vector(chunk, at) for chunk in range(len(acc.regs[0]))] for at in range(k)]
     rows: list[tuple[Value, ...]] = []
     for row, sums in enumerate(acc.regs):
@@ -432,7 +436,7 @@ def _step(
 
 
 def _splat_for(b: Builder, acc: Value, scalar: Value, known: dict[int, Value]) -> Value:
-    """A scalar in all lanes of a register as long as a sum's, made once for each length."""
+    """A scalar splat to a sum's register; made once for each length."""
     type_ = acc.type
     assert isinstance(type_, VectorType)
     if type_.count not in known:
@@ -441,10 +445,10 @@ def _splat_for(b: Builder, acc: Value, scalar: Value, known: dict[int, Value]) -
 
 
 def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:
-    """A register with every lane `scalar` (or a lane of it, if it is one), for a product added to one of `type_`.
+    """A splat of `scalar`, or of a part of it, as the operand of a product with sums of `type_`.
 
-    LLVM 16 crashes over a splat of pairs of bfloat as operand of vdpbf16ps, unless it comes from a shorter vector; the
-    machine code is the same.
+    LLVM 16 crashes on a splat of pairs of bfloat as an operand of vdpbf16ps, unless it is a shuffle of a shorter
+    vector; the machine code is the same.
     """
     if isinstance(scalar.type, VectorType):
         return resized(b, scalar, type_.count)

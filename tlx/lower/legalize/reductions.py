@@ -1,25 +1,23 @@
-"""Reductions within registers: neighbours added up by dot products or multiply-adds, columns folded to one number each.
+"""Reductions within registers: sums of adjacent products by dot products, and registers folded to one number each.
 
-Folding registers to one number each: `reduce.*` of the columns of a tile that lies column by column.
-
-R registers of L lanes, by halves that change places:
+`reduce.*` of the columns of a column-major tile folds R registers of L lanes, in steps that exchange halves:
 
     a0 a1 a2 a3      a0 a1 | b2 b3      combined:  a a | b b        and so on: one register of R numbers,
     b0 b1 b2 b3  ->  a2 a3 | b0 b1                                  R - 1 steps of a blend, a shuffle and the operation
 
-Sums of products lane by lane: one instruction multiplies, adds up neighbours and adds to what there is.
+Sums of adjacent products: one instruction multiplies, sums v adjacent products and accumulates.
 
-Rewrite, v neighbours along a row (v = 2 for bfloat, 4 for bytes):
+Rewrite, v adjacent elements of a row (v = 2 for bfloat, 4 for bytes):
     %x = fpext R x L*v %a    %y = fpext R x L*v %b    %p = fmul %x, %y
     %s = reduce.add(typeinfo(%p), <1, v>, <1, v>)
     %n = fadd R x L %acc, %s
     ->
     %n = vdpbf16ps %acc, %a, %b
 
-With v = 1 it is a multiply-add. Pairs of bfloat are two of them where there is no dot product: of the elements with
-even numbers, and of those with odd ones. Where a target has nothing else the operations stay what they are, and
-neighbours are dealt out to v registers and added. Stage 2 writes windows of this form for the products of a matrix with
-a vector only, whose sums may have any order and need no rounding in between.
+With v = 1 it is a multiply-add. Without a dot product for pairs of bfloat, it is two multiply-adds, of the even and of
+the odd elements. On other targets the operations stay, and adjacent elements are distributed over v registers and
+added. Stage 2 writes windows of this form only for matrix-vector products, whose sums may be reordered and are not
+rounded in between.
 """
 
 from __future__ import annotations
@@ -37,9 +35,8 @@ from tlx.ir.tensors.model import FunctionTensors, TensorOp
 from tlx.ir.transform.rewrite import Use, definitions, uses
 from tlx.ir.types import I32, FloatType, Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value, const_int
-from tlx.lower.legalize.elementwise.bfloat_pairs import even_and_odd
-from tlx.lower.legalize.registers import Gather, Registers
-from tlx.lower.legalize.shuffles import as_words, with_lanes
+from tlx.lower.legalize.elementwise import even_and_odd
+from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import emit_combine
 from tlx.target.hardware import Dot, Sign
@@ -49,32 +46,32 @@ REDUCE_PREFIX: Final = "reduce."
 
 
 def concatenated_rows(op: TensorOp, tiles: list[Registers]) -> Registers:
-    """`concat` of tiles as wide as each other, one below the other.
+    """`concat` of equally wide tiles along rows.
 
     Raises:
-        LoweringError: Along another axis.
+        LoweringError: The axis is another one.
     """
     first = tiles[0]
     if op.instruction.args[-1] != const_int(I32, 0) or any(
         (t.cols, t.lanes) != (first.cols, first.lanes) for t in tiles
     ):
-        msg = f"{op.intrinsic.full_name} of this form is no tile operation"
+        msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
         raise LoweringError(msg, op.instruction.span)
     rows = tuple(row for tile in tiles for row in tile.regs)
     return Registers(first.element, len(rows), first.cols, first.lanes, rows)
 
 
 def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
-    """The row that a tile becomes, given the registers of its columns.
+    """The columns of a tile, each a register, reduced to a row.
 
     Raises:
-        LoweringError: Other windows than whole columns, or a column of several registers.
+        LoweringError: A window is not a whole column, or a column has several registers.
     """
     type_ = op.tensors[0].type
     lanes = tile.cols
     whole = type_.layout == (1, 0) and op.dims[0] == (type_.extents[0], 1) and not type_.is_padded
     if not whole or lanes & (lanes - 1) or not tile.rows <= lanes <= tile.lanes:
-        msg = f"{op.intrinsic.full_name} of this form is no tile operation"
+        msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
         raise LoweringError(msg, op.instruction.span)
     operation = op.intrinsic.name.removeprefix(REDUCE_PREFIX)
     row = _horizontal_reduction(b, operation, [row[0] for row in tile.regs], lanes)
@@ -82,7 +79,7 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
 
 
 def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], lanes: int) -> Value:
-    """One number of each register, in their order."""
+    """Reduce each register to one number; returns the numbers in order, as a register."""
     wanted = len(registers)
     count = 1 << (wanted - 1).bit_length()
     registers = [*registers, *[registers[-1]] * (count - wanted)]
@@ -101,7 +98,7 @@ def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], la
 
 
 def _halves(b: Builder, x: Value, y: Value, width: int) -> tuple[Value, Value]:
-    """Of runs of 2 `width` lanes, x's first halves and y's second ones; x's second ones and y's first ones."""
+    """In runs of 2 `width` lanes: x's first and y's second halves; x's second and y's first halves."""
     assert isinstance(x.type, VectorType)
     lanes = x.type.count
     odd = [lane // width % 2 for lane in range(lanes)]
@@ -111,7 +108,7 @@ def _halves(b: Builder, x: Value, y: Value, width: int) -> tuple[Value, Value]:
 
 
 def _first_and_second_halves(b: Builder, x: Value, width: int) -> tuple[Value, Value]:
-    """The first halves of runs of 2 `width` lanes, and the second ones."""
+    """The first and the second halves of runs of 2 `width` lanes."""
     assert isinstance(x.type, VectorType)
     first = [lane for lane in range(x.type.count) if lane // width % 2 == 0]
     return b.shuffle(x, None, first), b.shuffle(x, None, [lane + width for lane in first])
@@ -127,12 +124,12 @@ _BFLOAT: Final[_Kind] = ("bfloat", "f")
 
 @dataclass(frozen=True, slots=True)
 class LaneProduct:
-    """A sum that products are added to.
+    """A sum of products that maps to an instruction.
 
     Attributes:
-        sum: What they are added to.
-        factors: What is multiplied, narrow where a dot product takes it so.
-        width: Neighbours that are added up.
+        sum: The accumulator.
+        factors: The factors, before extension if a dot product takes them so.
+        width: Adjacent products that are summed.
         dot: The instruction; None for multiply-adds.
     """
 
@@ -144,11 +141,11 @@ class LaneProduct:
 
 @dataclass(frozen=True)
 class LaneProducts:
-    """A kernel's sums of products that are instructions.
+    """A kernel's sums of products that map to instructions.
 
     Attributes:
-        found: Them, by the name of the new sum.
-        absorbed: Names of values that nothing else uses: they are not computed.
+        found: The sums, by the result's name.
+        absorbed: Names of values that only these sums use: they are not computed.
     """
 
     found: dict[str, LaneProduct]
@@ -156,7 +153,7 @@ class LaneProducts:
 
 
 def lane_products(function: Function, tensors: FunctionTensors, target: Target) -> LaneProducts:
-    """The sums of products of a kernel that are instructions of a target."""
+    """The sums of products of a kernel that map to a target's instructions."""
     found: dict[str, LaneProduct] = {}
     absorbed: set[str] = set()
     sums = [op for op in tensors.ops if is_group_sum(op)]
@@ -168,7 +165,7 @@ def lane_products(function: Function, tensors: FunctionTensors, target: Target) 
 
 
 def is_group_sum(op: TensorOp) -> bool:
-    """Whether neighbours in rows are added up, in groups side by side."""
+    """Whether a reduction sums groups of adjacent elements of rows."""
     if op.intrinsic.name != "reduce.add":
         return False
     type_, width = op.tensors[0].type, op.dims[0][-1]
@@ -183,7 +180,7 @@ class _Search:
     used: dict[str, list[Use]]
 
     def add(self, op: TensorOp, found: dict[str, LaneProduct], absorbed: set[str]) -> None:
-        """Note the sum that a reduction is added to, if it is one of products, and what needs not be computed."""
+        """Note the sum that accumulates a reduction of products, and the values that it makes unnecessary."""
         product, total = self._maker(op.tensors[0].source), self._only_user(op.instruction)
         width = op.dims[0][1]
         if product is None or total is None or total.opcode not in _ADDITIONS or product.opcode not in ("fmul", "mul"):
@@ -205,7 +202,7 @@ class _Search:
         found[total.result] = LaneProduct(other, (x, y), width, dot)
 
     def _dot(self, kinds: Sequence[_Kind | None], accumulator: Type, width: int) -> Dot | None:
-        """The instruction for products of extended factors."""
+        """The dot product for extended factors."""
         wanted = (kinds[0], kinds[1], str(accumulator), width)
         dots = (d for d in self.target.usable_dots if d.reads is None)
         return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == wanted), None)
@@ -224,21 +221,21 @@ class _Search:
 def emit_lane_product(
     b: Builder, target: Target, product: LaneProduct, total: Registers, factors: Sequence[Registers]
 ) -> Registers:
-    """The new sum.
+    """Emit a sum of products.
 
     Args:
-        b: Where to emit.
-        target: Tells how to multiply and add.
-        product: Which.
-        total: The sum so far.
-        factors: What is multiplied, as many registers as the sum has.
+        b: The builder.
+        target: The machine.
+        product: The sum of products.
+        total: The accumulator.
+        factors: The factors, with as many registers as the accumulator.
     """
     registers = zip(total.flat(), *(tile.flat() for tile in factors), strict=True)
     return total.replaced([_added_products(b, target, product, c, x, y) for c, x, y in registers])
 
 
 def _added_products(b: Builder, target: Target, product: LaneProduct, total: Value, x: Value, y: Value) -> Value:
-    """A register's new sums."""
+    """One register of the new sums."""
     dot, width = product.dot, product.width
     if dot is not None:
         return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
@@ -250,14 +247,14 @@ def _added_products(b: Builder, target: Target, product: LaneProduct, total: Val
 
 
 def _kind(extension: Instruction | None) -> _Kind | None:
-    """What is extended, and how; None of anything else."""
+    """The source type of an extension and its kind; None for other instructions."""
     if extension is None or extension.opcode not in _SIGNS:
         return None
     return str(scalar_of(extension.operands[0].type)), _SIGNS[extension.opcode]
 
 
 def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gather | None = None) -> Registers:
-    """Sums of `width` neighbours each: RxC -> R x C/width."""
+    """Sums of `width` adjacent elements: RxC -> R x C/width."""
     cols = tile.cols // width
     if width == 1:
         return tile

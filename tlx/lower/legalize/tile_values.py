@@ -1,15 +1,13 @@
-"""The flattened vectors of a kernel as registers: their rows and columns, and the elements that a register holds.
+"""The flattened vectors of a kernel as registers: the shape of each vector, and the lanes of its registers.
 
-What flattened vectors are: the rows and columns of each, carried from where they are said to where they are not.
+A vector's rows and columns come from the operations that define or read it, and propagate to the others.
 
-How many elements a register holds: the same number in everything that is computed together.
+Vectors that are computed from each other have registers of the same number of lanes, that of the widest element:
 
-    %x = i8 tile     %w = sext %x to i32    %y = fptrunc %z to bfloat        16 lanes all of them with 512 bits
+    %x = i8 tile     %w = sext %x to i32    %y = fptrunc %z to bfloat        16 lanes each, with 512 bits
 
-What is as wide as the widest needs no cutting and joining in between: 16 bytes are loaded and extended at once.
-Sums of products keep whole registers.
-
-The flattened vectors of a kernel as registers: how many elements one has, and how a vector or a tile is read.
+So registers are not split or joined in between: 16 bytes are loaded and extended at once. Sums of products keep whole
+registers.
 
 Rewrite, 2x32 accumulator with 16 lanes:
 
@@ -31,12 +29,10 @@ from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
+from tlx.ir.values import Aggregate, Keyword, Local, Splat, Value, zero
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.memory import load_tile, load_transposed, transposed_lanes
-from tlx.lower.legalize.permute import gatherer
-from tlx.lower.legalize.registers import Registers, constant_registers
-from tlx.lower.legalize.shuffles import reshaped, transposed, with_lanes
+from tlx.lower.legalize.registers import Registers, constant_registers, gatherer, reshaped, transposed, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp, unary_bits, working_bits
 from tlx.target.target import Target
@@ -47,7 +43,7 @@ TileShapes = dict[str, tuple[Type, int, int]]
 def tile_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
     """Element type, rows and columns of every flattened tile value, by name.
 
-    A vector has the shape that the operation that made it, or the typeinfo that reads it, says.
+    A vector has the shape of the operation that defines it, or of the typeinfo that reads it.
     """
     shapes: TileShapes = {}
     for name, type_ in tensors.result_types().items():
@@ -63,7 +59,7 @@ def tile_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
 
 
 def _propagate_shapes(function: Function, shapes: TileShapes) -> TileShapes:
-    """Carry shapes through phis, casts and arithmetic, both ways."""
+    """Propagate shapes through phis, casts and arithmetic, in both directions."""
     changed = True
     while changed:
         changed = False
@@ -90,13 +86,13 @@ _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
 def lane_counts(
     function: Function, tensors: FunctionTensors, tiles: set[str], lanes_of_bits: Callable[[int], int]
 ) -> dict[str, int]:
-    """Lanes of the registers of flattened vectors, by name, where users and makers decide.
+    """Lanes of the registers of flattened vectors, by name, where their uses and definitions decide.
 
     Args:
         function: The kernel.
         tensors: Its tensors.
         tiles: Names of its flattened vectors.
-        lanes_of_bits: Elements of so many bits that a register has.
+        lanes_of_bits: Lanes of a register, by bits of an element.
     """
     groups = _WidthGroups()
     sums = _sums(tensors)
@@ -119,7 +115,7 @@ def _sums(tensors: FunctionTensors) -> set[str]:
 
 @dataclass(eq=False)
 class _WidthGroups:
-    """Sets of values that are computed together, and the width of the widest element in each."""
+    """Sets of values that are computed from each other (union-find), with the widest element of each."""
 
     parents: dict[str, str] = field(default_factory=dict[str, str])
     bits: dict[str, int] = field(default_factory=dict[str, int])
@@ -131,7 +127,7 @@ class _WidthGroups:
         return name
 
     def add(self, instruction: Instruction, op: TensorOp | None, sums: set[str]) -> None:
-        """An instruction joins the groups of its operands."""
+        """Join an instruction to the groups of its operands."""
         if op is not None:
             bits = self._bits_of_op(op)
             names = [t.source.name for t in op.tensors if t.kind == "value" and isinstance(t.source, Local)]
@@ -170,15 +166,15 @@ class TileValues:
     """The registers of a kernel's flattened vectors.
 
     Attributes:
-        b: Builder at the place of the instruction at hand.
+        b: Builder at the current instruction.
         tensors: The kernel's tensor operations.
         tiles: Registers of every flattened vector so far, by name.
-        permuted: What was permuted to make a vector whose columns are dealt out, by its name.
+        permuted: The source of each vector with permuted columns, by name.
         phis: Phis of vectors, each with those of its registers.
-        ends: The last part of each block that was cut, by its name.
-        shapes: What each flattened vector is; see `tile_shapes`.
-        lane_counts: Elements that a register of a vector has, where users and makers decide.
-        gather: Gathers elements of registers, where an instruction does.
+        ends: The last part of each block that was split, by its name.
+        shapes: The shape of each flattened vector; see `tile_shapes`.
+        lane_counts: Lanes of a vector's registers; see `lane_counts`.
+        gather: Gathers elements of registers, if the target has an instruction.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
@@ -205,28 +201,28 @@ class TileValues:
         return self.lanes_of_bits(max(8, bits_of(element)))
 
     def lanes_of_bits(self, bits: int) -> int:
-        """Elements of so many bits per register."""
+        """Elements of `bits` bits per register."""
         return max(1, self.target.vector_bytes * 8 // bits)
 
     def lanes_for(self, value: Value, element: Type) -> int:
-        """Elements per register that a flattened vector has, or that its users want."""
+        """Elements per register of a flattened vector, or that its uses want."""
         known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
         return known or self.lanes(element)
 
     def set(self, instruction: Instruction, tile: Registers) -> None:
-        """Note the registers of a result."""
+        """Set the registers of a result."""
         if instruction.result is not None:
             self.tiles[instruction.result] = tile
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
-        """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
+        """Registers of a flattened vector, as rows x cols; constants have registers of `lanes`."""
         if isinstance(value, Keyword | Splat | Aggregate):
             return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
         if isinstance(value, Local) and (source := self.permuted.get(str(value))) is not None:
             self.tiles[value.name] = permuted_columns(self.b, self.registers(source), source.type.shape, self.gather)
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
-            raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
+            raise LoweringError(f"{value} is not the result of a tile operation", self.function.span)
         if (tile.rows, tile.cols) == (rows, cols):
             return tile
         if (found := reshaped(self.b, tile, rows, cols)) is None:
@@ -235,7 +231,7 @@ class TileValues:
         return found
 
     def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
-        """Registers of a token, rows and columns in memory order, as wide as those of `result` where it is loaded."""
+        """Registers of a token, rows and columns in memory order; a load has registers as wide as those of `result`."""
         type_ = tensor.type
         lanes = self.lanes_for(result or tensor.source, type_.element)
         if tensor.kind == "value":
@@ -253,9 +249,9 @@ class TileValues:
         return transposed_lanes(self.b, tile) or transposed(self.b, tile)
 
     def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
-        """One phi a register; their operands are filled in at the end."""
+        """Make one phi for each register; operands are filled in at the end."""
         lanes = self.lanes_for(instruction.value, element)
-        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, lanes)
+        sample = constant_registers(zero(instruction.type), element, rows, cols, lanes)
         name = instruction.result or ""
         made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
         self.phis.append((instruction, made))
@@ -272,7 +268,3 @@ class TileValues:
                 tile = with_lanes(self.b, self.flat(value, element, rows, cols, lanes), lanes)
                 for instruction, register in zip(made, tile.flat(), strict=True):
                     add_incoming(instruction, register, block)
-
-
-def _zero_of(type_: Type) -> Constant:
-    return Keyword(type_, "zeroinitializer")

@@ -1,7 +1,7 @@
-"""Legalising a kernel's tile operations to vector registers.
+"""Legalises a kernel's tile operations to vector registers.
 
-Every flattened tile value becomes a list of registers; phis become one phi a register; loads, stores and products
-become instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
+Every flattened tile value becomes a list of registers; a phi becomes one phi for each register; loads, stores and
+products become instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
 
     %acc = phi <64 x float> [ zeroinitializer, %e ], [ %n, %l ]     four phis of <16 x float>
     %t = typeinfo(%acc, <2, 32>)
@@ -23,9 +23,15 @@ from tlx.ir.transform.rewrite import rename_incoming
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.context import LoweringContext
-from tlx.lower.legalize.elementwise.bfloat_pairs import emit_interleaved
-from tlx.lower.legalize.elementwise.operations import emit_elementwise, emit_unary, library_call
-from tlx.lower.legalize.elementwise.strength_reduction import row_quotients, short_factors, short_products
+from tlx.lower.legalize.elementwise import (
+    emit_elementwise,
+    emit_interleaved,
+    emit_unary,
+    library_call,
+    row_quotients,
+    short_factors,
+    short_products,
+)
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftOperand,
@@ -47,19 +53,18 @@ from tlx.lower.legalize.reductions import (
     lane_products,
     reduced_columns,
 )
-from tlx.lower.legalize.registers import Registers
-from tlx.lower.legalize.shuffles import block_columns, columns_repeated, shuffled, split_rows, with_lanes
+from tlx.lower.legalize.registers import Registers, block_columns, columns_repeated, shuffled, split_rows, with_lanes
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
 
 
 class VectorLegalizer(TileValues):
-    """Legalises one kernel to vector registers; `MatrixLegalizer` overrides what a matrix unit does better.
+    """Legalises one kernel to vector registers; `MatrixLegalizer` overrides what runs on a matrix unit.
 
     Attributes:
-        short: Vectors of i32 whose elements were 16 bits or less; see `short_products`.
-        products: Sums to which products of lanes are added.
+        short: Vectors of i32 extended from at most 16 bits; see `short_factors`.
+        products: Sums of adjacent products that map to instructions.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
@@ -82,7 +87,7 @@ class VectorLegalizer(TileValues):
         self._finish_phis()
 
     def _note_end(self, block: Block) -> None:
-        """Code for an operation may have cut the block: edges from it come from its last part then."""
+        """Note the last part of a block that was split: its outgoing edges come from there."""
         end = self.b.block
         if end is not block:
             self.ends[block.name] = end.name
@@ -91,7 +96,7 @@ class VectorLegalizer(TileValues):
     # One instruction -------------------------------------------------------------------------------------------
 
     def legalise(self, instruction: Instruction) -> bool:
-        """Emit what an instruction becomes; False leaves it as it is."""
+        """Replace an instruction; returns False if it stays."""
         op = self.tensors.op_of(instruction)
         if instruction.result in self.products.absorbed:
             return True
@@ -129,19 +134,19 @@ class VectorLegalizer(TileValues):
         elif name == "reshape.permute" and op.dims[0] == COLUMN_PERMUTATION:
             self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":
-            raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
+            raise LoweringError(f"{op.intrinsic.full_name} is not a tile operation", op.instruction.span)
 
     # Tile operations -------------------------------------------------------------------------------------------
 
     def store(self, op: TensorOp) -> None:
-        """A tile to memory."""
+        """Store a tile."""
         assert op.pointer is not None
         tensor = op.tensors[0]
-        past = is_nontemporal(op.instruction)
+        nontemporal = is_nontemporal(op.instruction)
         tile = self.registers(tensor)
-        if past:
+        if nontemporal:
             tile = with_lanes(self.b, tile, self.lanes(tile.element))
-        store_tile(self.b, self.target, op.pointer, tile, tensor.type, op.pitches, past_caches=past)
+        store_tile(self.b, self.target, op.pointer, tile, tensor.type, op.pitches, nontemporal=nontemporal)
 
     def mma(self, op: TensorOp) -> Registers:
         """A tile product."""
@@ -178,11 +183,11 @@ class VectorLegalizer(TileValues):
             return None
         source = op.tensors[0]
         if source.kind == "value" or source.type.rank != 3 or op.dims[0] != (0, 2, 1):
-            raise LoweringError("reshape.permute of this form is no tile operation", op.instruction.span)
+            raise LoweringError("reshape.permute of this form is not a tile operation", op.instruction.span)
         return source, source.type.shape[2]
 
     def transpose(self, op: TensorOp) -> Registers:
-        """A tile stored in the other order."""
+        """A tile in the other order."""
         tensor = op.tensors[0]
         assert op.result is not None
         return self.registers(tensor) if op.result.layout == tensor.type.layout else self.transposed(tensor)
@@ -191,7 +196,9 @@ class VectorLegalizer(TileValues):
         """`reshape.block` of the rows: VNNI packing."""
         tensor = op.tensors[0]
         if op.dims[0] != (0,):
-            raise LoweringError("reshape.block of other dimensions than rows is no tile operation", op.instruction.span)
+            raise LoweringError(
+                "reshape.block of a dimension other than rows is not a tile operation", op.instruction.span
+            )
         width = op.dims[1][0]
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
@@ -199,18 +206,18 @@ class VectorLegalizer(TileValues):
         return vnni_packed(self.b, with_lanes(self.b, tile, self.lanes(tile.element)), width, self.target)
 
     def broadcast(self, op: TensorOp) -> Registers:
-        """A row or a column stretched to a tile."""
+        """A row or a column broadcast to a tile."""
         assert op.result is not None
         rows, cols = op.result.shape
         tile = self.registers(op.tensors[0], op.instruction.value)
         if tile.rows == 1 and tile.cols == cols:
             return Registers(tile.element, rows, cols, tile.lanes, tile.regs * rows)
         if tile.cols != 1 or tile.rows not in (1, rows) or op.dims[1] != (0, 1):
-            raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
+            raise LoweringError("broadcast of this form is not a tile operation", op.instruction.span)
         return columns_repeated(self.b, tile, rows, cols, self.lanes_for(op.instruction.value, tile.element))
 
     def reduce(self, op: TensorOp) -> Registers:
-        """Neighbours of rows added up, or columns folded."""
+        """A reduction of groups of adjacent elements, or of columns."""
         tile, width = self.registers(op.tensors[0]), op.dims[0][-1]
         if is_group_sum(op):
             return group_sums(self.b, tile, width, self.lanes(tile.element), self.gather)
@@ -272,7 +279,7 @@ class VectorLegalizer(TileValues):
         return Registers(element, rows, cols, lanes, split_rows(made, -(-cols // lanes)))
 
     def _lane_product(self, product: LaneProduct, element: Type, rows: int, cols: int) -> Registers:
-        """A sum to which products are added, in whole registers."""
+        """A sum of adjacent products, in whole registers."""
         total = with_lanes(self.b, self.flat(product.sum, element, rows, cols), self.lanes(element))
         factors: list[Registers] = []
         for value in product.factors:
@@ -284,19 +291,19 @@ class VectorLegalizer(TileValues):
     def _quotients(
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
-        """Of a division of rows by a number each what products make of it; nothing of anything else."""
+        """A division of each row by one number, computed by products; empty for other operations."""
         by = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
         if by is None or by.intrinsic.name != "broadcast" or by.tensors[0].type.shape[-1] > 1:
             return []
         return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))
 
     def _shuffled(self, instruction: Instruction) -> Registers:
-        """Neighbours of one row of a tile, or elements of one or two registers in any order."""
+        """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""
         sources = [o for o in instruction.operands[:2] if isinstance(o, Local) and o.name in self.shapes]
         tiles = [self.flat(source, *self.shapes[source.name]) for source in sources]
         made = shuffled(self.b, tiles, instruction) if tiles else None
         if made is None:
-            raise LoweringError("shufflevector of this form is no tile operation", instruction.span)
+            raise LoweringError("shufflevector of this form is not a tile operation", instruction.span)
         return made
 
 

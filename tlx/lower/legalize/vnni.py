@@ -1,18 +1,16 @@
-"""VNNI packing of registers, and tiles whose columns stay in the permuted order that interleaving within lanes leaves.
+"""VNNI packing of registers, and operands whose columns stay in the permuted order of interleaving within lanes.
 
-VNNI packing of whole registers: rows interleaved within 128-bit lanes, then the lanes put in order.
+Whole registers are interleaved within 128-bit lanes, then the lanes are put in order.
 
 Four rows of 64 bytes (lane l of a row holds columns 16 l ... 16 l + 15) become four registers of 16 columns:
 
     unpack twice       q0 ... q3: lane l of q_i holds columns 16 l + 4 i ... + 3, four bytes of each
     order lanes        register j: lane j of q0, q1, q2, q3
 
-That is 16 shuffles, each of a whole register; interleaving 16 columns at a time takes 44 of less.
+That is 16 shuffles of whole registers; interleaving 16 columns at a time takes 44 shuffles of narrower ones.
 
-Columns dealt out to registers, as instructions on pairs or fours of rows leave them, and put in order again.
-
-`reshape.permute` by (0, 1, 3, 2, 4) exchanges two of a tile's dimensions: its rows are blocks of x times y runs of
-columns, and become blocks of y times x runs.
+Instructions on pairs or quadruples of rows leave columns in a permuted order. `reshape.permute` by (0, 1, 3, 2, 4)
+expresses it, and its inverse: rows that are blocks of x times y runs of columns become blocks of y times x runs.
 
     pairs of bfloat rows, 32 columns, 4 x 2 runs of 4 -> 2 x 4 runs of 4       VPUNPCKLWD, VPUNPCKHWD
     a row of bfloats, 32 columns, 16 x 2 runs of 1 -> 2 x 16 runs of 1         shifted left, masked
@@ -26,9 +24,16 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_ints
-from tlx.lower.legalize.permute import permuter
-from tlx.lower.legalize.registers import Gather, Registers
-from tlx.lower.legalize.shuffles import as_words, block_rows, interleaved_rows, resized, with_lanes
+from tlx.lower.legalize.registers import (
+    Gather,
+    Registers,
+    as_words,
+    block_rows,
+    interleaved_rows,
+    permuter,
+    resized,
+    with_lanes,
+)
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
@@ -38,7 +43,7 @@ _MOST_LANES: Final = 4
 
 
 def vnni_packed(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
-    """`reshape.block` of the rows by `width`: RxC -> R/width x C*width, by whole registers where they are filled."""
+    """`reshape.block` of the rows by `width`: RxC -> R/width x C*width, by whole registers where possible."""
     vector_bits = target.vector_bytes * 8
     counts = [type_.count for r in tile.regs[0] if isinstance(type_ := r.type, VectorType)]
     bits = vector_bits // tile.lanes
@@ -61,28 +66,24 @@ def can_interleave(count: int, bits: int, width: int, vector_bits: int) -> bool:
 
 
 def can_interleave_within_lanes(count: int, bits: int, width: int, run: int, vector_bits: int) -> bool:
-    """Whether interleaving within lanes leaves runs of so many columns of `width` rows, registers of `count`."""
+    """Whether interleaving `width` rows of registers of `count` within lanes leaves runs of `run` columns."""
     return count * bits == vector_bits and run * width * bits == _LANE_BITS and width in (2, 4)
 
 
 def interleaved_registers(b: Builder, rows: list[Value], vector_bits: int) -> list[Value]:
-    """Rows, of at most a register each, as registers of which each holds all rows of some columns."""
+    """Rows of at most a register each, interleaved: each register has all rows of some columns."""
     type_ = rows[0].type
     assert isinstance(type_, VectorType)
     bits, width = bits_of(type_.element), len(rows)
     full = vector_bits // bits
-    wide = [_widened_register(b, row, type_.count, full) for row in rows]
+    wide = rows if type_.count == full else [resized(b, row, full) for row in rows]
     mixed = interleaved_within_lanes(b, wide, bits, vector_bits)
     ordered = _lanes_in_order(b, mixed, vector_bits // _LANE_BITS, _LANE_BITS // bits)
     return ordered[: type_.count * width // full]
 
 
-def _widened_register(b: Builder, row: Value, count: int, full: int) -> Value:
-    return row if count == full else resized(b, row, full)
-
-
 def interleaved_within_lanes(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
-    """Rows interleaved within lanes: lower halves of lanes, then upper ones, of pairs of pairs."""
+    """Rows interleaved within lanes: the lower halves of lanes, then the upper ones, of pairs of pairs."""
     if len(rows) == 1:
         return rows
     halves = (
@@ -106,7 +107,7 @@ def _unpack_mask(bits: int, vector_bits: int, *, upper: bool) -> list[int]:
 
 
 def _lanes_in_order(b: Builder, mixed: list[Value], lanes: int, size: int) -> list[Value]:
-    """Lane 0 of all registers, then lane 1, ...: a transposition where there are as many lanes as registers."""
+    """Lane 0 of all registers, then lane 1, ...: a transpose if there are as many lanes as registers."""
 
     def pick(x: Value, y: Value, places: list[int]) -> Value:
         return b.shuffle(x, y, [at for place in places for at in range(place * size, (place + 1) * size)])
@@ -131,11 +132,11 @@ COLUMN_PERMUTATION: Final = (0, 1, 3, 2, 4)
 
 @dataclass(eq=False, slots=True)
 class PermutedRight:
-    """A right operand whose columns are dealt out.
+    """A right operand with permuted columns.
 
     Attributes:
-        tile: The rows as they lie.
-        shape: How they are seen: rows, blocks, x, y, columns of a run.
+        tile: The rows in memory order.
+        shape: Their shape: rows, blocks, x, y, columns of a run.
         lanes: Elements of the accumulator's registers.
         vector_bits: Width of a register.
     """
@@ -153,7 +154,7 @@ class PermutedRight:
 
     @property
     def are_pairs_of_floats(self) -> bool:
-        """Whether every other element goes to the same register, and is the half of a float."""
+        """Whether even and odd elements go to different registers, and are halves of a float."""
         _, _, x, y, run = self.shape
         return self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
 
@@ -165,7 +166,7 @@ class PermutedRight:
         return with_lanes(b, found, self.lanes).regs[0][chunk]
 
     def floats(self, b: Builder, k: int, chunk: int) -> Value:
-        """Register `chunk` of row k as floats: the even elements moved up, or the odd ones where they are."""
+        """Register `chunk` of row k as floats: the even elements shifted up, or the odd ones masked."""
         wide = VectorType(self.lanes, I32)
         bits = b.cast("bitcast", self.tile.regs[k][chunk // 2], wide)
         if chunk % 2:
@@ -175,7 +176,7 @@ class PermutedRight:
         return b.cast("bitcast", kept, VectorType(self.lanes, FLOAT))
 
     def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
-        """Rows group * width ... of register `chunk`'s columns, interleaved within lanes where that deals them out."""
+        """Rows group * width ... of register `chunk`'s columns, interleaved within lanes if that is their order."""
         _, _, _, y, run = self.shape
         bits = bits_of(self.element)
         if y != width or not can_interleave_within_lanes(self.tile.lanes, bits, width, run, self.vector_bits):
@@ -190,13 +191,13 @@ class PermutedRight:
 
 
 def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather: Gather | None = None) -> Registers:
-    """A tile of the same registers with the columns of each row, seen as blocks x `x` x `y` x runs, dealt out.
+    """A tile with the columns of each row permuted from blocks x `x` x `y` x runs to blocks x `y` x `x` x runs.
 
     Args:
-        b: Where to emit.
+        b: The builder.
         tile: The tile.
         shape: Its rows, blocks, x, y, and columns of a run.
-        gather: What gathers elements of two registers, if an instruction does.
+        gather: Gathers elements of two registers, if the target has an instruction.
     """
     _, _, x, y, run = shape
     size = x * y * run
@@ -212,7 +213,7 @@ def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather
 
 
 def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int], gather: Gather | None) -> Value:
-    """One register of the columns of a row, which lie in some of its registers."""
+    """One register of a row's columns, gathered from its registers."""
     used = sorted({column // lanes for column in columns})
     if gather is not None and len(columns) == lanes:
         places = [used.index(c // lanes) * lanes + c % lanes for c in columns]
@@ -226,7 +227,7 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
 
 
 def permuted_bfloat_as_float(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
-    """A tile of bfloat with its columns dealt out, as float; None where they do not go to two registers in turn."""
+    """A bfloat tile with permuted columns as float; None unless even and odd columns go to different registers."""
     lanes = shape[2]
     right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT))
     if not right.are_pairs_of_floats:

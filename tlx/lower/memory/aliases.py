@@ -25,6 +25,16 @@ from tlx.lower.memory.views import TensorView
 Position = tuple[str, int]
 """A block's name and an index in its instructions."""
 
+
+def instruction_positions(function: Function) -> dict[int, Position]:
+    """Where each instruction stands, by its id."""
+    return {
+        id(instruction): (block.name, index)
+        for block in function.blocks
+        for index, instruction in enumerate(block.instructions)
+    }
+
+
 _Kind = Literal["alloca", "fresh", "noalias", "global", "argument", "unknown", "any"]
 _LOCAL: Final = frozenset({"alloca", "fresh", "noalias"})
 _MOST_OBJECTS: Final = 16
@@ -37,7 +47,7 @@ _HARMLESS: Final = frozenset({"icmp", "load", "#dbg"})
 class UnderlyingObject:
     """An object that a pointer may point into.
 
-    `unknown` is a pointer from elsewhere, which no local object was ever given to; `any` may be anything.
+    `unknown` is a pointer from outside, which cannot point to a local object; `any` may point to anything.
     """
 
     kind: _Kind
@@ -119,7 +129,7 @@ class AliasAnalysis:
         return found
 
     def _followed(self, value: Value) -> list[Value]:
-        """The pointers that a pointer is made of; none if it is an object itself."""
+        """The pointers that a pointer is derived from; none if it is an object itself."""
         if isinstance(value, ConstExpr) and value.opcode in ("getelementptr", "bitcast"):
             return [value.operands[0]]
         definition = self._definitions.get(value.name) if isinstance(value, Local) else None
@@ -211,7 +221,7 @@ class AliasAnalysis:
     # Capture ---------------------------------------------------------------------------------------------------
 
     def captured(self, name: str) -> bool:
-        """Whether the address of a local object (`%name`) may have become known outside of its own uses."""
+        """Whether the address of a local object (`%name`) may have escaped."""
         if name not in self._captured:
             self._captured[name] = self._is_captured(name.removeprefix("%"))
         return self._captured[name]
@@ -303,7 +313,7 @@ class AliasAnalysis:
         return effects.anywhere and any(self._is_reachable(base) for base in self.bases(range_.pointer))
 
     def _is_reachable(self, base: UnderlyingObject) -> bool:
-        """Whether code that is not seen here may reach an object by an address it got from elsewhere."""
+        """Whether other functions may reach an object by an address of their own."""
         return base.kind not in _LOCAL or self.captured(base.name)
 
 

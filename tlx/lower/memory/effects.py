@@ -71,7 +71,7 @@ class CalleeSignatures:
     _known: dict[str, Signature | None] = field(default_factory=dict[str, Signature | None])
 
     def signature(self, call: Instruction) -> Signature | None:
-        """The signature of what is called, None if that is not known."""
+        """The signature of the callee, None if it is not known."""
         name = call.callee
         if name is None:
             return None
@@ -89,7 +89,7 @@ class CalleeSignatures:
         return self._unparsed(name)
 
     def _unparsed(self, name: str) -> Signature | None:
-        """The signature of a function whose body nobody needs."""
+        """The signature of a function whose body was not parsed."""
         header = re.search(rf"(?m)^define\b([^\n]*@{re.escape(name)}\([^\n]*)\{{[^\n{{]*$", self.module.raw_text())
         if header is None:
             return None

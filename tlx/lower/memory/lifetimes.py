@@ -1,4 +1,4 @@
-"""Lifetimes: the points of a function at which memory holds a value, and sets of them as intervals."""
+"""Live ranges: the points of a function at which memory holds a value that may be read, as sets of intervals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Positi
 
 
 def intervals_overlap(one: Sequence[LiveInterval], other: Iterable[LiveInterval]) -> bool:
-    """Whether intervals in order have a point in common with others."""
+    """Whether sorted intervals intersect others."""
     for start, end in other:
         at = bisect_left(one, (start, start))
         if (at < len(one) and one[at][0] <= end) or (at and one[at - 1][1] >= start):
@@ -63,7 +63,7 @@ def intervals_overlap(one: Sequence[LiveInterval], other: Iterable[LiveInterval]
 
 
 def add_interval(ranges: list[LiveInterval], interval: LiveInterval) -> None:
-    """Add an interval to some in order; those that touch become one."""
+    """Add an interval to a sorted list; adjacent intervals are merged."""
     start, end = interval
     low = bisect_left(ranges, (start, start))
     if low and ranges[low - 1][1] >= start - 1:
@@ -77,10 +77,10 @@ def add_interval(ranges: list[LiveInterval], interval: LiveInterval) -> None:
 
 @dataclass(eq=False)
 class Lifetimes:
-    """Lifetimes of a function's temporaries, as intervals over its instructions in one order.
+    """Live ranges of a function's temporaries, as intervals over its instructions in reverse post order.
 
-    A temporary is live between its first access and its last one. What a loop accesses is live in the whole loop,
-    since any round may read what the one before has written, except where a block is known to write all of it anew.
+    A temporary is live between its first access and its last one. What a loop accesses is live in the whole loop, since
+    an iteration may read what the previous one wrote, unless a block is known to overwrite all of it.
     """
 
     flow: ControlFlow
@@ -88,15 +88,15 @@ class Lifetimes:
 
     @property
     def always(self) -> list[LiveInterval]:
-        """The lifetime of what may be accessed anywhere."""
+        """The live range of a temporary that may be accessed anywhere."""
         return [(_IN, _OUT)]
 
     def of(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
         """The points at which a temporary holds a value that may be read.
 
         Args:
-            accesses: What reads or writes it.
-            scope: The block that makes its value, and makes it anew whenever it runs; empty where that is not known.
+            accesses: The instructions that read or write it.
+            scope: The block that overwrites all of it first whenever the block runs; empty if unknown.
         """
         reached = [(name, index) for name, index in accesses if name in self.flow.dominators]
         if not reached:
@@ -108,7 +108,7 @@ class Lifetimes:
         return self._in_order(live_range(self.flow, block, 2 * first, later))
 
     def _definition(self, blocks: set[str], scope: str) -> str:
-        """The nearest block that every path to some blocks goes through, in no loop but those around the scope."""
+        """The nearest common dominator of some blocks that is in no loop but those around the scope."""
         if scope not in self.flow.dominators or not all(self.flow.dominates(scope, name) for name in blocks):
             scope = ""
         common = next(iter(blocks))
@@ -117,21 +117,13 @@ class Lifetimes:
         return common
 
     def _is_cyclic(self, block: str, scope: str) -> bool:
-        """Whether control may come back to a block on a way that does not go through the scope."""
         if (block, scope) not in self._cyclic:
-            seen = {scope}
-            pending = list(self.flow.successors[block])
-            while pending and block not in seen:
-                name = pending.pop()
-                if name not in seen:
-                    seen.add(name)
-                    pending += self.flow.successors[name]
-            self._cyclic[block, scope] = block in seen and block != scope
+            self._cyclic[block, scope] = self.flow.is_cyclic(block, scope)
         return self._cyclic[block, scope]
 
     @cached_property
     def _starts(self) -> dict[str, int]:
-        """The first point of each block in the order of all."""
+        """The first point of each block in reverse post order."""
         starts: dict[str, int] = {}
         point = 0
         for name in self.flow.order:

@@ -1,4 +1,4 @@
-"""The memory planner: one block of memory for the temporaries of a function; those of disjoint lifetimes overlap.
+"""The memory planner: one block of memory for the temporaries of a function; those with disjoint live ranges overlap.
 
 Rewrite:
     define void @f(...) {                                        define void @f(...) {
@@ -14,13 +14,14 @@ Rewrite:
       call void @free(ptr %scratch.heap)
     }                                                            }
 
-Temporaries are calls of malloc with `BUFFER_METADATA`, at the head of the function and freed at every way out of it:
-what stage 1 computes and copies, and what stage 2 packs for several products. What a kernel works in is a temporary of
-its callers, where these have others; it lives for the length of the call. The stages before the planner know
-temporaries apart, each by a block of its own.
+Temporaries are the buffers of `tlx.lower.memory.allocation`: what stage 1 computes and copies, and what stage 2 packs
+for several products. The scratch memory of a kernel becomes a temporary of its callers, if these have others; it is
+live during the call only. Until the planner runs, each temporary has a block of its own, so that alias analysis tells
+them apart.
 
-Offsets are assigned greedily, the largest temporary first, each at the lowest address that is free in all of its
-lifetime (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "greedy by size").
+Offsets are assigned greedily, the largest temporary first, each at the lowest address that is free in all of its live
+range (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "greedy by size"). Those of
+one size are placed in the order in which their live ranges begin, which is optimal where all have one size.
 
 One block is also faster than several: glibc gives memory back to the system where more of it is free than twice the
 largest block freed so far, and then each page is touched for the first time again in each call.
@@ -41,9 +42,18 @@ from tlx.ir.module import Module
 from tlx.ir.transform.rewrite import set_operand, uses
 from tlx.ir.types import I8, I64, VOID, FunctionType
 from tlx.ir.values import ConstInt, Global, Local, Value, const_int
-from tlx.lower.context import BUFFER_METADATA, INDEPENDENT_METADATA, buffer_metadata, is_kernel, is_nest
-from tlx.lower.memory.aliases import Position
-from tlx.lower.memory.allocators import Workspace
+from tlx.lower.context import INDEPENDENT_METADATA, LoweringContext, is_kernel, is_nest
+from tlx.lower.memory.aliases import Position, instruction_positions
+from tlx.lower.memory.allocation import (
+    CACHE_LINE,
+    buffer_metadata,
+    buffer_scope,
+    call_instead,
+    emit_allocation,
+    is_buffer,
+    is_frame,
+    remove_mark,
+)
 from tlx.lower.memory.lifetimes import Lifetimes, LiveInterval, intervals_overlap
 from tlx.lower.memory.workspace import (
     ACQUIRE,
@@ -54,32 +64,38 @@ from tlx.lower.memory.workspace import (
     note_workspace_size,
 )
 
-_LINE: Final = 64
-"""Bytes of a line of the caches, which temporaries begin at."""
 _DERIVES: Final = BINARY_OPCODES | CAST_OPCODES | {"getelementptr", "phi", "select", "freeze"}
 _NO_ACCESS: Final = frozenset({"icmp", "#dbg"})
 _OURS: Final = ("tlx.", "llvm.")
 
 
-def plan_memory(module: Module, *, threads: bool, workspace: Workspace = "malloc") -> None:
-    """Give each function one block of memory for all its temporaries, and for what its kernels work in.
+def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> None:
+    """Give each function one block of memory for all its temporaries and the scratch memory of its kernels.
 
     Args:
         module: Where the functions are.
+        context: Its options say who allocates; its remarks tell which memory malloc gives all the same.
         threads: Whether the iterations of loops that are marked as independent may run at the same time.
-        workspace: Who allocates.
     """
+    workspace = context.options.workspace
     buffers = {function.name: _buffers(function) for function in module.functions}
-    if not any(buffers.values()):
-        return
+    if any(buffers.values()):
+        _share_blocks(module, buffers, threads=threads, is_callers=workspace == "argument")
+    _allocate_what_is_left(module, context)
+
+
+def _share_blocks(
+    module: Module, buffers: dict[str, list[_InstructionPlace]], *, threads: bool, is_callers: bool
+) -> None:
+    """Replace the buffers of each function by parts of one block, which may be its caller's."""
     used = _users(module)
-    given = {f.name for f in module.functions if workspace == "argument" and _is_given(module, f, used)}
+    takers = {f.name for f in module.functions if is_callers and _takes_workspace(module, f, used)}
     scratch: dict[str, list[_Temporary]] = {}
     for kernel in module.functions:
         if not is_kernel(module, kernel) or len(buffers[kernel.name]) != 1:
             continue
         callers = used.get(kernel.name, [])
-        if callers and all(_can_provide(module, call, kernel, buffers, given, threads=threads) for call in callers):
+        if callers and all(_can_provide(module, call, kernel, buffers, takers, threads=threads) for call in callers):
             (own,) = buffers.pop(kernel.name)
             _take_workspace_parameter(module, kernel, own)
             for place in callers:
@@ -87,12 +103,11 @@ def plan_memory(module: Module, *, threads: bool, workspace: Workspace = "malloc
     for function in module.functions:
         found, works = buffers.get(function.name, []), scratch.get(function.name, [])
         if found or works:
-            _FunctionPlan(module, function, found, works, is_given=function.name in given).run()
-    _allocate_what_is_left(module, workspace)
+            _FunctionPlan(module, function, found, works, is_callers=function.name in takers).run()
 
 
-def _is_given(module: Module, function: Function, used: Mapping[str, object]) -> bool:
-    """Whether the caller of a function hands over its memory."""
+def _takes_workspace(module: Module, function: Function, used: Mapping[str, object]) -> bool:
+    """Whether a function's caller passes its memory."""
     is_own = is_kernel(module, function) or is_nest(module, function) or function.name.startswith("tlx.")
     return not is_own and function.name not in used and may_take_workspace(module, function)
 
@@ -102,36 +117,49 @@ def _can_provide(
     call: _InstructionPlace,
     kernel: Function,
     buffers: Mapping[str, Sequence[_InstructionPlace]],
-    given: Container[str],
+    takers: Container[str],
     *,
     threads: bool,
 ) -> bool:
-    """Whether a caller has memory for what a kernel works in."""
+    """Whether a caller has a block of memory that the scratch memory of a kernel can be part of."""
     if call.instruction.callee != kernel.name or _is_concurrent(module, call, threads):
         return False
-    return bool(buffers.get(call.function.name)) or call.function.name in given
+    return bool(buffers.get(call.function.name)) or call.function.name in takers
 
 
-def _allocate_what_is_left(module: Module, workspace: Workspace) -> None:
-    """Have malloc, or the arena of each thread, give each block of memory that is still marked."""
-    left = [place for function in module.functions for place in _buffers(function)]
-    if left and workspace == "arena":
+def _allocate_what_is_left(module: Module, context: LoweringContext) -> None:
+    """Allocate what is still marked by malloc, or from the arena of each thread."""
+    workspace = context.options.workspace
+    uses_arena = False
+    for function in module.functions:
+        calls = [i for i in function.instructions() if i.callee in ("malloc", "free")]
+        buffers = [i for i in calls if is_buffer(i)]
+        frames = [i for i in calls if is_frame(i)]
+        names = {str(buffer.result) for buffer in buffers}
+        releases = [i for i in calls if i.callee == "free" and _is_in(i.args[0], names)]
+        for call in (*buffers, *frames):
+            remove_mark(call)
+        if workspace == "arena":
+            for call in (*buffers, *frames, *releases):
+                call_instead(call, ACQUIRE if call.callee == "malloc" else RELEASE)
+            uses_arena = uses_arena or bool(buffers or frames)
+        elif workspace == "argument" and (buffers or frames):
+            _remark_malloc(module, function, context, has_buffers=bool(buffers))
+    if uses_arena:
         add_arena(module)
-    for place in left:
-        _forget_mark(place.instruction)
-    if workspace != "arena":
-        return
-    for function in {place.function.name: place.function for place in left}.values():
-        names = {str(place.instruction.result) for place in left if place.function is function}
-        for instruction in function.instructions():
-            if instruction.result in names:
-                _call_instead(instruction, ACQUIRE)
-            elif instruction.callee == "free" and _is_in(instruction.args[0], names):
-                _call_instead(instruction, RELEASE)
 
 
-def _call_instead(call: Instruction, name: str) -> None:
-    set_operand(call, 0, Global(call.operands[0].type, name))
+def _remark_malloc(module: Module, function: Function, context: LoweringContext, *, has_buffers: bool) -> None:
+    """Say which memory malloc allocates in spite of `--workspace=argument`."""
+    span = None if function.name.startswith("tlx.") else function.span
+    if is_kernel(module, function):
+        message = "malloc, not --workspace=argument, allocates the panels that threads and versions of a kernel pack"
+    elif not has_buffers:
+        message = "malloc, not --workspace=argument, allocates values of run-time size"
+    else:
+        reason = "it is local to this module, variadic, or used in it"
+        message = f"@{function.name} calls malloc and takes no workspace: {reason}"
+    context.remarks.add("missed", "to-tiles", message, span)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,10 +176,10 @@ class _Temporary:
     """Memory to place.
 
     Attributes:
-        place: The call of malloc that would give it, or of the kernel that works in it.
+        place: The call of malloc that allocates it, or of the kernel whose scratch memory it is.
         size: Bytes.
-        lifetime: When it is needed.
-        offset: Where it lies in the block of its function.
+        lifetime: Where it is live.
+        offset: Bytes from the start of the function's block.
     """
 
     place: _InstructionPlace
@@ -166,14 +194,14 @@ class _Temporary:
 
 
 def assign_offsets(temporaries: Iterable[_Temporary]) -> int:
-    """Place temporaries so that those that live at the same time do not overlap; gives the bytes that all need."""
+    """Place temporaries so that those that are live at the same time do not overlap; returns the bytes of the block."""
     placed: list[_Temporary] = []
-    for temporary in sorted(temporaries, key=lambda t: -t.size):
+    for temporary in sorted(temporaries, key=lambda t: (-t.size, t.lifetime[:1])):
         taken = [other for other in placed if intervals_overlap(other.lifetime, temporary.lifetime)]
         for other in sorted(taken, key=lambda t: t.offset):
             if temporary.end <= other.offset:
                 break
-            temporary.offset = max(temporary.offset, -(-other.end // _LINE) * _LINE)
+            temporary.offset = max(temporary.offset, -(-other.end // CACHE_LINE) * CACHE_LINE)
         placed.append(temporary)
     return max((temporary.end for temporary in placed), default=0)
 
@@ -184,38 +212,35 @@ class _FunctionPlan:
 
     Attributes:
         buffers: The calls of malloc.
-        scratch: The calls of kernels that are given what they work in.
-        is_given: Whether the function's caller hands over the memory.
+        scratch: The scratch memory of kernels, each with the kernel's call.
+        is_callers: Whether the function's caller passes the block.
     """
 
     module: Module
     function: Function
     buffers: Sequence[_InstructionPlace]
     scratch: Sequence[_Temporary]
-    is_given: bool
+    is_callers: bool
     _positions: dict[int, Position] = field(init=False)
 
     def __post_init__(self) -> None:
         self.lifetimes = Lifetimes(ControlFlow(self.function))
         self.uses = uses(self.function)
-        self._positions = {
-            id(instruction): (block.name, index)
-            for block in self.function.blocks
-            for index, instruction in enumerate(block.instructions)
-        }
+        self._positions = instruction_positions(self.function)
 
     def run(self) -> None:
         """Assign offsets and rewrite the function."""
         temporaries = [_Temporary(p, _size(p.instruction), self._lifetime(p.instruction)) for p in self.buffers]
         for temporary in self.scratch:
-            temporary.lifetime = self.lifetimes.of([self._positions[id(temporary.place.instruction)]])
+            call = self._positions[id(temporary.place.instruction)]
+            temporary.lifetime = self.lifetimes.of([call], call[0])
         size = assign_offsets([*temporaries, *self.scratch])
         self._allocate(temporaries, size)
 
     # Lifetimes -------------------------------------------------------------------------------------------------
 
     def _lifetime(self, allocation: Instruction) -> Sequence[LiveInterval]:
-        """When a buffer is needed: from the first access to the last one; always, where its address is stored."""
+        """From the first access of a buffer to the last one; everywhere if its address escapes."""
         accesses: list[Position] = []
         pending = [str(allocation.result)]
         seen: set[str] = set()
@@ -232,15 +257,14 @@ class _FunctionPlan:
                 else:
                     accesses.append(self._positions[id(instruction)])
             seen.add(name)
-        mark = BUFFER_METADATA.search(allocation.text)
-        return self.lifetimes.of(accesses, str(mark[1]) if mark else "")
+        return self.lifetimes.of(accesses, buffer_scope(allocation))
 
     # Rewriting -------------------------------------------------------------------------------------------------
 
     def _allocate(self, temporaries: Sequence[_Temporary], size: int) -> None:
         """Have one block of memory hold all temporaries."""
         base: Value
-        if self.is_given:
+        if self.is_callers:
             base = add_workspace_parameter(self.module, self.function)
             note_workspace_size(self.module, self.function, size)
         elif len(temporaries) + len(self.scratch) == 1:
@@ -248,7 +272,7 @@ class _FunctionPlan:
         else:
             base = self._call_malloc(size)
         _check_once(self.function, self._names, base)
-        _free_once(self.function, self._names, None if self.is_given else base)
+        _free_once(self.function, self._names, None if self.is_callers else base)
         for temporary in temporaries:
             self._place(temporary, base)
         for temporary in self.scratch:
@@ -258,14 +282,11 @@ class _FunctionPlan:
         """The block of memory, where the first temporary is allocated."""
         block, first = self.buffers[0].block, self.buffers[0].instruction
         b = Builder(self.module, self.function, block, block.instructions.index(first))
-        call = b.call_named("malloc", first.type, [const_int(I64, size)], "workspace")
-        call.text = call.text.replace("= call ", "= call noalias ", 1) + buffer_metadata()
-        call.trailer = buffer_metadata()
-        return call.value
+        return emit_allocation(b, const_int(I64, size), "workspace", buffer_metadata())
 
     @property
     def _names(self) -> frozenset[str]:
-        """Names of what the calls of malloc give."""
+        """Names of the results of the calls of malloc."""
         return frozenset(str(place.instruction.result) for place in self.buffers)
 
     def _place(self, temporary: _Temporary, base: Value) -> None:
@@ -280,12 +301,8 @@ class _FunctionPlan:
             set_operand(use.instruction, use.index, base)
 
 
-def _forget_mark(call: Instruction) -> None:
-    call.text, call.trailer = (BUFFER_METADATA.sub("", text) for text in (call.text, call.trailer))
-
-
 def _check_once(function: Function, names: AbstractSet[str], base: Value) -> None:
-    """Replace the checks of what malloc gave for each temporary by one check of the block they lie in."""
+    """Replace the null checks of all temporaries by one of their block."""
     for block in function.blocks:
         same: dict[str, Value] = {}
         kept: list[Instruction] = []
@@ -312,7 +329,7 @@ def _is_in(value: Value, names: Container[str]) -> bool:
 
 
 def _free_once(function: Function, names: AbstractSet[str], base: Value | None) -> None:
-    """Replace what frees temporaries at each way out by what frees the block they lie in, if it is the function's."""
+    """Replace the frees of temporaries at each exit by one of their block, or by none if the caller owns it."""
     for block in function.blocks:
         frees = [i for i in block.instructions if i.callee == "free" and _is_in(i.args[0], names)]
         if base is not None and frees:
@@ -322,7 +339,7 @@ def _free_once(function: Function, names: AbstractSet[str], base: Value | None) 
 
 
 def _may_keep(instruction: Instruction, index: int) -> bool:
-    """Whether an instruction may keep an address, its operand of that index, for later."""
+    """Whether the address in an operand escapes through an instruction."""
     if instruction.opcode == "store":
         return index == 0
     return instruction.opcode != "load" and not str(instruction.callee).startswith(_OURS)
@@ -332,7 +349,7 @@ def _may_keep(instruction: Instruction, index: int) -> bool:
 
 
 def _is_concurrent(module: Module, call: _InstructionPlace, threads: bool) -> bool:
-    """Whether several threads may make a call at the same time, within one run of the user's function."""
+    """Whether several threads may execute a call at the same time, within one call of the user's function."""
     if is_kernel(module, call.function) or is_nest(module, call.function):
         return True
     if not threads or not any(INDEPENDENT_METADATA in block.terminator.text for block in call.function.blocks):
@@ -346,11 +363,8 @@ def _is_concurrent(module: Module, call: _InstructionPlace, threads: bool) -> bo
 
 
 def _buffers(function: Function) -> list[_InstructionPlace]:
-    places = (_InstructionPlace(function, block, i) for block in function.blocks for i in block.instructions)
     return [
-        place
-        for place in places
-        if place.instruction.callee == "malloc" and BUFFER_METADATA.search(place.instruction.text)
+        _InstructionPlace(function, block, i) for block in function.blocks for i in block.instructions if is_buffer(i)
     ]
 
 
@@ -366,12 +380,12 @@ def _users(module: Module) -> dict[str, list[_InstructionPlace]]:
 
 
 def _take_workspace_parameter(module: Module, kernel: Function, own: _InstructionPlace) -> None:
-    """Have a kernel be given what it works in."""
+    """Give a kernel a parameter for its scratch memory."""
     call = own.instruction
     parameters = [(a.type, a.attributes, a.name) for a in kernel.arguments]
     module.remove(kernel)
-    given = (call.value.type, "noalias nonnull", str(call.result))
-    made = new_function(module, kernel.name, [*parameters, given], kernel.signature.attributes)
+    parameter = (call.value.type, "noalias nonnull", str(call.result))
+    made = new_function(module, kernel.name, [*parameters, parameter], kernel.signature.attributes)
     own.block.instructions.remove(call)
     name = str(call.result)
     for block in kernel.blocks:
@@ -380,7 +394,7 @@ def _take_workspace_parameter(module: Module, kernel: Function, own: _Instructio
 
 
 def _pass_workspace(module: Module, place: _InstructionPlace, base: Value, offset: int) -> None:
-    """Call a kernel with what it works in, so many bytes behind an address."""
+    """Pass a kernel its scratch memory: an address and an offset in bytes."""
     index = place.block.instructions.index(place.instruction)
     del place.block.instructions[index]
     b = Builder(module, place.function, place.block, index)

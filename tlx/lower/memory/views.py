@@ -26,7 +26,7 @@ from tlx.ir.values import Value
 from tlx.lower.memory.buffers import PrivateBuffer
 
 _MAX_DEINTERLEAVED: Final = 15
-"""Columns, all of whose registers are held while they are merged."""
+"""Most columns that are merged in registers, all of which are live at once."""
 
 
 def is_deinterleaved(pitch: int, columns: int) -> bool:
@@ -181,7 +181,7 @@ class TensorView:
 
 @dataclass(frozen=True)
 class BatchedMatrix:
-    """The last two dimensions of a view as a 2-D load or store can say them.
+    """The last two dimensions of a view in the form of a 2-D load or store.
 
     Attributes:
         type: Its type: row-major, or column-major with layout <1, 0>.
@@ -201,12 +201,12 @@ def _dims(data: tuple[int, ...], steps: tuple[int, ...], layout: tuple[int, ...]
 
 
 def storage_type(element: Type) -> Type:
-    """How an element lies in memory: truth values take a byte each."""
+    """The type of an element in memory: an i1 takes a byte."""
     return I8 if element == I1 else element
 
 
 def spanned_elements(dims: Iterable[StridedDim]) -> int:
-    """Elements from the first to behind the last."""
+    """Elements from the first one to the last one, both included."""
     return 1 + sum((extent - 1) * stride for extent, stride in dims)
 
 
@@ -216,7 +216,7 @@ def without_unit_dims(dims: Iterable[StridedDim]) -> list[StridedDim]:
 
 
 def as_matrices(view: TensorView) -> BatchedMatrix | None:
-    """The matrices of a view; None if no 2-D load can say them.
+    """The matrices of a view; None if no 2-D load can express them.
 
     That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
     """

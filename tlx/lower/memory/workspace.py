@@ -1,6 +1,6 @@
-"""Where the memory of a function's temporaries comes from: an arena kept between calls, or the caller.
+"""Workspaces other than malloc: an arena that each thread keeps between calls, and memory that the caller passes.
 
-Memory that each thread keeps (`--workspace=arena`):
+The arena of a thread (`--workspace=arena`):
 
     call ptr @malloc(i64 n)     ->  call ptr @tlx.workspace.acquire(i64 n)
     call void @free(ptr %x)     ->  call void @tlx.workspace.release(ptr %x)
@@ -8,16 +8,18 @@ Memory that each thread keeps (`--workspace=arena`):
     arena of a thread:  | capacity | top | wanted | ... | frame | frame | free ...      frames begin 64 bytes behind it
                                                                         ^ top
 
-    acquire: the frame behind the last one, where that fits; else, with no frame in use, a larger arena in place of this
-             one; else memory of malloc's, and a larger arena the next time
-    release: what is behind the start of the frame is free; what lies elsewhere goes back to malloc
+    acquire: takes the frame behind the last one if it fits; else, if no frame is in use, replaces the arena by a larger
+             one; else calls malloc, and lets the arena grow the next time
+    release: everything from the start of the frame on is free; memory outside of the arena goes back to malloc
 
-A frame that is never released, since an exception went through its function, ends with the frame in front of it. The
-arena is the value of a POSIX thread key, whose destructor, `free`, gives it back when the thread ends; a process that
-is forked has a copy, as of all memory. Where the system is out of keys, each call uses malloc. All modules of a program
-or library share the arenas: the functions are linkonce_odr.
+A function releases all its frames before it returns, in any order, and acquires none in between.
 
-Memory of the caller (`--workspace=argument`):
+A frame that is not released because an exception left its function ends with the frame in front of it. The arena is the
+value of a POSIX thread key, whose destructor, `free`, runs when the thread ends; a forked process has a copy, as of all
+memory. If the system has no key left, each call uses malloc. All modules of a program or library share the arenas: the
+functions are linkonce_odr.
+
+Memory that the caller passes (`--workspace=argument`):
 
     define void @f(ptr %x) {        ->  @f_workspace = constant i64 73856
       %workspace = call ptr @malloc     define void @f(ptr %x, ptr noalias %workspace) {
@@ -42,18 +44,18 @@ _MERGED: Final = frozenset({"linkonce", "linkonce_odr", "weak", "weak_odr"})
 
 
 def may_take_workspace(module: Module, function: Function) -> bool:
-    """Whether a function, which nothing in its module uses, may have one more parameter."""
+    """Whether a function that nothing in its module uses may have one more parameter."""
     words = set(function.signature.result_attributes.split())
     return not (words & _LOCAL or function.signature.type.vararg or _is_named(module, function))
 
 
 def _is_named(module: Module, function: Function) -> bool:
-    """Whether text of the module that is not parsed names a function."""
+    """Whether the part of the module that is not parsed names a function."""
     return re.search(rf"@{re.escape(function.name)}(?![\w.$-])", module.raw_text()) is not None
 
 
 def add_workspace_parameter(module: Module, function: Function) -> Local:
-    """Give a function one more pointer, behind its others."""
+    """Add a pointer behind the parameters of a function."""
     name = function.names.fresh("workspace")
     argument = Argument(module.pointer_to(I8), "noalias", name)
     start = function.header.index("(", function.header.index(f"@{function.name}")) + 1
@@ -68,29 +70,29 @@ def add_workspace_parameter(module: Module, function: Function) -> Local:
 
 
 def workspace_constant(name: str) -> str:
-    """Name of the global that holds the bytes of the memory that a function is given."""
+    """Name of the global that holds the size of a function's workspace."""
     return f'{name[:-1]}_workspace"' if name.endswith('"') else f"{name}_workspace"
 
 
 def note_workspace_size(module: Module, function: Function, size: int) -> None:
-    """Add the global that says how much memory a function needs."""
+    """Add the global that holds the size of a function's workspace in bytes."""
     linkage = "weak_odr " if _MERGED & set(function.signature.result_attributes.split()) else ""
     module.append(Raw(f"\n\n@{workspace_constant(function.name)} = {linkage}constant i64 {size}, align 8"))
 
 
 def workspace_size(module: Module, name: str) -> int:
-    """Bytes of the memory that a lowered function is given; 0 where it is given none."""
+    """Size in bytes of the workspace that a lowered function takes; 0 if it takes none."""
     name = re.escape(workspace_constant(name))
     found = re.search(rf"(?m)^@{name} = (?:\w+ )?constant i64 (\d+), align 8$", module.raw_text())
     return int(found[1]) if found else 0
 
 
-# Memory that a thread keeps ------------------------------------------------------------------------------------------
+# The arena of a thread -----------------------------------------------------------------------------------------------
 
 ACQUIRE: Final = "tlx.workspace.acquire"
-"""`ptr acquire(i64 size)`: a frame of the thread's arena, or null where there is no memory."""
+"""`ptr acquire(i64 size)`: a frame of the thread's arena; null if there is no memory."""
 RELEASE: Final = "tlx.workspace.release"
-"""`void release(ptr frame)`: the memory of the frame, and of those acquired later, is free."""
+"""`void release(ptr frame)`: frees the frame and all that were acquired later."""
 
 _ARENA: Final = """
 @tlx.workspace.key = linkonce_odr hidden global i32 -1, align 4
@@ -203,14 +205,17 @@ have:
   %own.address = ptrtoint PTR %own to i64
   %first = add i64 %own.address, 64
   %address = ptrtoint PTR %frame to i64
-  %top = sub i64 %address, %first
-  %inside = icmp ult i64 %top, %capacity
+  %start = sub i64 %address, %first
+  %inside = icmp ult i64 %start, %capacity
   br i1 %inside, label %give, label %alone
 
 give:
   %top.byte = getelementptr inbounds i8, PTR %own, i64 8
   %top.at = bitcast PTR %top.byte to I64*
-  store i64 %top, I64* %top.at, align 8
+  %top = load i64, I64* %top.at, align 8
+  %below = icmp ult i64 %start, %top
+  %least = select i1 %below, i64 %start, i64 %top
+  store i64 %least, I64* %top.at, align 8
   ret void
 
 alone:
@@ -221,7 +226,7 @@ alone:
 
 
 def add_arena(module: Module) -> None:
-    """Add the functions of the arena, and what they call."""
+    """Add the functions of the arena and declare those that they call."""
     byte, key = module.pointer_to(I8), module.pointer_to(I32)
     free = FunctionType(VOID, (byte,))
     called = {

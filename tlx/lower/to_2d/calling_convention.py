@@ -1,7 +1,7 @@
 """The calling convention of large vectors: functions take and return them through pointers.
 
-LLVM's code generator dies of vectors of more than some thousand elements in a signature, so no convention exists that
-could be kept. Rewrite of a function and its calls::
+LLVM's code generator crashes on vectors of more than some thousand elements in a signature, so there is no convention
+to be compatible with. Rewrite of a function and its calls::
 
     define <6400 x float> @f(<6400 x float> %x, i32 %n) {        define void @f(ptr noalias %out, ptr %x.in, i32 %n) {
                                                                    %x = load <6400 x float>, ptr %x.in
@@ -11,7 +11,7 @@ could be kept. Rewrite of a function and its calls::
                                                                    call void @f(ptr %out.buf, ptr %x.in.buf, i32 3)
                                                                    %r = load <6400 x float>, ptr %out.buf
 
-Functions of other modules keep what they say: a call of one is refused where it has such vectors.
+Functions of other modules keep their signature: a call with such vectors is an error.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _OUT: Final = "out"
 
 
 def pass_by_pointer(module: Module, context: LoweringContext) -> None:
-    """Give functions with vectors in their signature that are too large for one a signature of pointers.
+    """Replace large vectors in the signatures of functions by pointers.
 
     Raises:
-        LoweringError: Such a function is called by other means than a plain call, or its address is taken.
+        LoweringError: Such a function has another use than a plain call.
     """
     functions = {f.name: f for f in module.functions if _is_large_signature(f)}
     if not functions:
@@ -52,7 +52,7 @@ def pass_by_pointer(module: Module, context: LoweringContext) -> None:
         _check_uses(module, function)
     old = {name: function.signature.type for name, function in functions.items()}
     for function in functions.values():
-        message = f"@{function.name} takes and gives vectors of more than {ABI_ELEMENTS} elements through pointers"
+        message = f"@{function.name} takes and returns vectors of more than {ABI_ELEMENTS} elements through pointers"
         context.remarks.add("applied", "to-2d", message, function.span)
         _rewrite_definition(module, function)
     for caller in module.functions:
@@ -64,7 +64,7 @@ def _is_large_signature(function: Function) -> bool:
 
 
 def _check_uses(module: Module, function: Function) -> None:
-    """The function is called, by `call`, and nothing else is done with it."""
+    """Check that a function is only used by plain calls."""
     name = f"@{function.name}"
     known = Global(module.pointer_to(function.signature.type), function.name)
     for caller in module.functions:
@@ -72,12 +72,18 @@ def _check_uses(module: Module, function: Function) -> None:
             called = instruction.opcode == "call" and instruction.callee == function.name
             others = instruction.operands[1:] if called else instruction.operands
             if called and instruction.source_type != function.signature.type:
-                message = f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: call it as it is"
+                message = (
+                    f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: "
+                    "call it with the type of its definition"
+                )
                 raise LoweringError(message, instruction.span)
             if any(isinstance(v, Global) and v.name == known.name for v in others) or (
                 called and "musttail" in instruction.flags
             ):
-                message = f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: only call it"
+                message = (
+                    f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: "
+                    "its only uses may be plain calls"
+                )
                 raise LoweringError(message, instruction.span)
     if re.search(rf"{re.escape(name)}(?![\w.$-])", module.raw_text()):
         message = (
@@ -121,7 +127,7 @@ def _incoming(module: Module, function: Function, argument: Argument) -> Argumen
 
 
 def _load(b: TensorBuilder, name: str, type_: Type, pointer: Value) -> None:
-    """Define what was a parameter, or the result of a call."""
+    """Define the name of a parameter, or of a call's result, by a load."""
     kept = _kept(type_)
     if kept != type_:
         value = b.load(kept, pointer, _align(kept))
@@ -140,7 +146,7 @@ def _store(b: TensorBuilder, value: Value, pointer: Value) -> None:
 
 
 def _kept(type_: Type) -> Type:
-    """A vector as it lies in memory."""
+    """The type of a vector in memory."""
     assert isinstance(type_, VectorType)
     return VectorType(type_.count, storage_type(type_.element))
 
@@ -163,7 +169,7 @@ def _rewrite_return(module: Module, function: Function, ret: Instruction, out: V
 
 
 def _split(function: Function) -> list[str]:
-    """The parameters, as the header has them."""
+    """The texts of the parameters in the header."""
     start, end = _list_range(function)
     parts: list[str] = []
     depth, last = 0, start
@@ -181,7 +187,7 @@ def _split(function: Function) -> list[str]:
 
 
 def _list_range(function: Function) -> tuple[int, int]:
-    """Where the parameters stand in the header, without the parentheses."""
+    """The range of the parameters in the header, without the parentheses."""
     start = function.header.index("(", function.header.index(f"@{function.name}")) + 1
     depth, index = 1, start
     while depth:
@@ -238,7 +244,7 @@ def _call(b: TensorBuilder, buffers: PrivateBuffers, call: Instruction, old: Fun
 
 
 def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list[tuple[Value, str]]) -> Instruction:
-    """The call, with its convention and what it says of arguments: they are part of how arguments are passed."""
+    """Emit the call with its calling convention and argument attributes, which affect how arguments are passed."""
     type_ = callee.signature.type
     called = Global(b.module.pointer_to(type_), callee.name)
     calling = calling_convention(call.text.partition("call ")[2].partition(str(called))[0])

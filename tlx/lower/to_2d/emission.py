@@ -1,4 +1,4 @@
-"""What emitters need besides a builder: the target, memory for temporaries, and a place for remarks."""
+"""The context of emission: the target, allocation of temporaries, remarks; for rules, also the operands in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.tensors.model import TensorOp
+from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, bytes_of
 from tlx.llvm.openmp import Threads
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.memory.views import Storage
+from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.lower.to_2d.fusion.groups import FusionGroups, OperandViews
 from tlx.target.target import Target
 
 BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
@@ -22,7 +23,7 @@ BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
 
 @dataclass(frozen=True, eq=False)
 class EmitContext:
-    """The circumstances of emission.
+    """What code that emits IR needs besides a builder.
 
     Attributes:
         target: The machine that the function is lowered for.
@@ -37,7 +38,7 @@ class EmitContext:
     allocate: Callable[[Type, int, str], Storage]
 
     def remark_missed(self, message: str, span: Span | None) -> None:
-        """Report work that a better input program would not need."""
+        """Report work that a better input program would avoid."""
         self.remarks.add("missed", STAGE, message, span)
 
     def allocate_copy(self, op: TensorOp, element: Type, count: int, name: str, reason: str = BOTH_STRIDED) -> Storage:
@@ -49,3 +50,27 @@ class EmitContext:
         """Report a copy of an operand."""
         size = size_text(count * bytes_of(element))
         self.remark_missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleContext(EmitContext):
+    """What rules need besides a builder.
+
+    Attributes:
+        memory: The operands of all operations as views of memory.
+    """
+
+    memory: OperandViews
+
+    @property
+    def groups(self) -> FusionGroups:
+        """The fusion groups."""
+        return self.memory.groups
+
+    def view(self, tensor: Tensor) -> TensorView:
+        """The memory of a tensor."""
+        return self.memory.view(tensor)
+
+    def operands(self, op: TensorOp) -> list[TensorView | None]:
+        """The memory of each operand; None for zeros and scalars, which need none."""
+        return self.memory.operands(op)

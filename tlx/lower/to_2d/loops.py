@@ -1,14 +1,17 @@
-"""Loop nests over strided dimensions: which are collapsed, which become loops, which a 2-D tree takes.
+"""Loop nests over strided dimensions: which dimensions are collapsed, become loops, or are those of a 2-D tree.
 
     extents 2, 3, strides (12, 4), (0, 5)      loops i < 2, j < 3; element offsets 12*i + 4*j and 5*j
 
-Neighbouring dimensions that are equally spaced in every operand become one. A tree takes two dimensions at once:
+Neighbouring dimensions are collapsed to one if they are contiguous in every operand. A tree takes two dimensions:
 
 extents and strides (source, destination)      plane
 
     2   (1000, 1000)                           loop
     3   (1, 40)                                rows: neighbours in the source
     40  (8, 1)                                 columns: neighbours in the destination
+
+The loops say that they are independent by metadata (`INDEPENDENT_METADATA`), which stage 2 reads to share them among
+threads and to pack operands in front of them.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from tlx.lower.context import INDEPENDENT_METADATA
 from tlx.lower.memory.views import StridedDim
 
 INDEX_LIMIT: Final = 1 << 31
-"""Extents and pitches of 2-D tensors are below."""
+"""Upper bound of extents and pitches of 2-D tensors."""
 
 
 class LoopDim(NamedTuple):
@@ -48,7 +51,7 @@ class LoopDim(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CollapsedDims:
-    """Neighbouring dimensions that are traversed as one; the last of them is the innermost."""
+    """Neighbouring dimensions that are traversed as one, the innermost one last."""
 
     dims: tuple[LoopDim, ...]
 
@@ -59,20 +62,20 @@ class CollapsedDims:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Strides in the operands that are not copied."""
+        """Strides in the operands that are not copied: those of the innermost dimension."""
         return self.dims[-1].strides
 
 
 def collapse_dims(dims: Sequence[LoopDim]) -> list[LoopDim]:
-    """The dimensions, outermost first, without those of extent 1 and with neighbours merged where possible."""
+    """The dimensions, outermost first, without those of extent 1, with neighbours merged where possible."""
     runs = collapse_for_operands([dim for dim in dims if dim.extent > 1], frozenset())
     return [LoopDim(run.extent, run.strides) for run in runs]
 
 
 def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> list[CollapsedDims]:
-    """The dimensions, neighbours merged where they are equally spaced in every operand.
+    """The dimensions with neighbours merged if they are contiguous in every operand.
 
-    Operands that are copied get the order that is needed; there, both have to be in the operand or neither.
+    An operand that is copied gets the order that is needed; it only has to have both dimensions, or neither.
     """
     runs: list[CollapsedDims] = []
     for dim in dims:
@@ -94,10 +97,9 @@ def _continues(run: CollapsedDims, dim: LoopDim, copied: frozenset[int]) -> bool
 def loop_nest(
     b: Builder, dims: Sequence[LoopDim], operands: int, name: str = "i", *, independent: bool = True
 ) -> Generator[list[Value]]:
-    """Loops over dimensions, the first outermost; gives the element offset of each operand.
+    """Emit loops over dimensions, the first one outermost; gives the element offset of each operand.
 
-    No iteration reads what another one writes, and the loops say so (`INDEPENDENT_METADATA`), unless they are not
-    `independent`.
+    The loops are marked as independent unless iterations may read what others write.
     """
     offsets: list[Value] = [ConstInt(I64, 0)] * operands
     with ExitStack() as stack:
@@ -112,12 +114,12 @@ def loop_nest(
 
 
 class Plane(NamedTuple):
-    """A choice of dimensions.
+    """The dimensions of a 2-D tree and of the loops around it.
 
     Attributes:
-        rows: Of extent 1 where a tree takes a single row.
-        cols: Of extent 1 where a tree takes a single column.
-        rest: The loops around, outermost first.
+        rows: The tree's rows; of extent 1 if it has a single row.
+        cols: The tree's columns; of extent 1 if it has a single column.
+        rest: The loops around the tree, outermost first.
     """
 
     rows: LoopDim
@@ -126,22 +128,22 @@ class Plane(NamedTuple):
 
 
 def ordered_by_stride(dims: Sequence[LoopDim]) -> list[LoopDim]:
-    """Dimensions from the largest stride in the last operand to the smallest, merged where they are one."""
+    """Dimensions from the largest stride in the last operand to the smallest, merged where possible."""
     return collapse_dims(sorted(dims, key=lambda dim: dim.strides[::-1], reverse=True))
 
 
 def without_dims(dims: Sequence[LoopDim], *taken: LoopDim | None) -> list[LoopDim]:
-    """The other dimensions."""
+    """The dimensions that are not taken."""
     return [dim for dim in dims if not any(dim is t for t in taken)]
 
 
 def longest_dim(dims: Sequence[LoopDim]) -> LoopDim | None:
-    """The longest dimension whose strides may be pitches."""
+    """The longest dimension whose strides are small enough for pitches."""
     return max((dim for dim in dims if max(dim.strides) < INDEX_LIMIT), key=lambda dim: dim.extent, default=None)
 
 
 def choose_plane(dims: Sequence[LoopDim]) -> Plane:
-    """A plane in which every operand is a leaf of a tree; the destination, which is the last one, is row-major.
+    """A plane in which 2-D loads can read every operand, and the destination, the last operand, is row-major.
 
     Args:
         dims: The dimensions, `ordered_by_stride`.
@@ -158,6 +160,6 @@ def choose_plane(dims: Sequence[LoopDim]) -> Plane:
 
 
 def _is_block(rows: LoopDim, cols: LoopDim) -> bool:
-    """Whether each operand is dense along a dimension, or repeats along the columns."""
+    """Whether each operand is dense along a dimension, or broadcast along columns; the destination must not overlap."""
     pairs = list(zip(rows.strides, cols.strides, strict=True))
     return pairs[-1][0] >= cols.extent and all(right in (0, 1) or down == 1 for down, right in pairs)

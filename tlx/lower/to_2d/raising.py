@@ -1,27 +1,27 @@
-"""Raising: instructions on large flattened vectors that move or reduce elements become tensor operations.
+"""Raising: instructions that move or reduce elements of large flattened vectors become tensor operations.
 
-A splat, and likewise a shuffle that repeats all of a vector, or its rows or elements::
+A splat becomes a broadcast, as does any shuffle that repeats a vector, its rows or its elements::
 
     %i = insertelement <E x float> undef, float %s, i32 0          %i = insertelement <1 x float> undef, float %s, i32 0
     %v = shufflevector <E x float> %i, undef, zeroinitializer  ->  %t = typeinfo(<1 x float> %i, <1>, ...)
                                                                    %v = broadcast(%t, <E>, <0>)
 
-A shuffle that takes all elements of a vector in another order of dimensions, and one that leaves each element of two
-vectors where it is (all others: `rules.elements`)::
+A shuffle that permutes the dimensions of a vector becomes a transpose, and one that keeps each element of two vectors
+in its lane a `select`; `rules.movement` lowers all others::
 
     %v = shufflevector <6 x float> %x, poison, <0, 3, 1, 4, 2, 5>  ->  %t = typeinfo(<6 x float> %x, <2, 3>, ...)
                                                                        %v = transpose(%t, <1, 0>)
     %v = shufflevector <4 x float> %x, %y, <0, 5, 6, 3>            ->  %v = select <1, 0, 0, 1>, %x, %y
 
-A reduction, and one whose order the program fixes::
+A reduction becomes `llvm.tensor.reduce`, or a loop if the program fixes its order::
 
     %r = call i32 @llvm.vector.reduce.add(<E x i32> %v)        ->  %w = llvm.tensor.reduce.add(typeinfo(%v), <E>, <1>)
                                                                    %r = extractelement <1 x i32> %w, i32 0
 
     %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
 
-Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is. LLVM's optimiser has its own way to say whether any
-truth value is true, whether all are, and how many are; it is undone::
+Without NaNs (`nnan`), `fmax` equals `fmaximum`. LLVM's optimiser turns reductions of i1 into operations on an integer
+of all bits, which become reductions again::
 
     %b = bitcast <N x i1> %k to iN                     ->  %r = call i1 @llvm.vector.reduce.or(<N x i1> %k)
     %c = icmp ne iN %b, 0                                  -1: reduce.and; llvm.ctpop: reduce.add of integers
@@ -74,7 +74,7 @@ _KINDS: Final = {
 
 
 def raise_vectors(module: Module, function: Function) -> None:
-    """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
+    """Rewrite the shuffles and reductions of large vectors in a function as tensor operations."""
     replaced = _Replaced(function, definitions(function))
     function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
@@ -108,7 +108,7 @@ def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
 
 
 def _record_replacement(function: Function, instruction: Instruction, value: Value) -> None:
-    """Note that a value is used in place of an instruction's result."""
+    """Record the value that replaces an instruction's result."""
     _replaced(function).values[str(instruction.result)] = value
 
 
@@ -120,12 +120,12 @@ def _replaced(function: Function) -> _Replaced:
 
 @dataclass
 class _Replaced:
-    """What is used in place of results that are gone, by their names; uses are changed all at once in the end.
+    """The values that replace results, whose uses are updated in one pass at the end.
 
     Attributes:
         function: The function.
-        definitions: The instruction behind each name at the beginning.
-        values: What is used in place of results.
+        definitions: The instruction that defines each name, before anything is changed.
+        values: The replacement of each result, by the result's name.
     """
 
     function: Function
@@ -134,11 +134,11 @@ class _Replaced:
 
     @cached_property
     def uses(self) -> dict[str, list[Use]]:
-        """The uses of each result when they are first asked for; later ones are of results that are large vectors."""
+        """The uses of each result, computed on first use; uses that are added later are of large vectors only."""
         return uses(self.function)
 
     def update(self, instruction: Instruction) -> None:
-        """Bring the operands of an instruction up to date."""
+        """Replace the operands of an instruction."""
         for index, operand in enumerate(instruction.operands):
             value = operand
             while isinstance(value, Local) and value.name in self.values:
@@ -151,7 +151,7 @@ class _Replaced:
 
 
 def _shuffle(module: Module, function: Function, instruction: Instruction) -> None:
-    """What is the same elsewhere as a broadcast, a transpose or a choice; all other shuffles stay as they are."""
+    """Rewrite a shuffle as a broadcast, a transpose or a `select`; other shuffles are not changed."""
     shuffle = VectorShuffle.of(instruction)
     lanes, result = shuffle.lanes[shuffle.known], instruction.value
     if not len(lanes):
@@ -173,7 +173,7 @@ def _shuffle(module: Module, function: Function, instruction: Instruction) -> No
 
 
 def _first(b: TensorBuilder, shuffle: VectorShuffle) -> Value:
-    """The element that is taken all over."""
+    """The element that a shuffle repeats."""
     (operand,) = shuffle.operands
     return _element(b, operand, const_int(I64, int(shuffle.lanes[shuffle.known][0])))
 
@@ -183,14 +183,14 @@ def _is_identity(shuffle: VectorShuffle) -> bool:
 
 
 def _is_choice(shuffle: VectorShuffle) -> bool:
-    """Whether each element is the one at the same place of one of two vectors."""
+    """Whether each element is in the same lane of one of two vectors."""
     count = len(shuffle.lanes)
     stays = bool((shuffle.lanes % count == np.arange(count))[shuffle.known].all())
     return stays and [vector_width(operand) for operand in shuffle.operands] == [count, count]
 
 
 def _select_elements(b: TensorBuilder, instruction: Instruction, shuffle: VectorShuffle) -> None:
-    """`select` by a constant."""
+    """Rewrite a shuffle as a `select` with a constant condition."""
     count = len(shuffle.lanes)
     condition = const_vector([ConstInt(I1, int(lane < count)) for lane in shuffle.lanes.tolist()])
     one, other = shuffle.operands
@@ -198,7 +198,7 @@ def _select_elements(b: TensorBuilder, instruction: Instruction, shuffle: Vector
 
 
 def _as_transpose(b: TensorBuilder, instruction: Instruction, source: Value, block: StridedLanes) -> None:
-    """All elements of a vector in another order of dimensions, or repeated."""
+    """Rewrite a shuffle that permutes dimensions, or repeats elements, if it is one."""
     extents = [extent for extent, _ in block.dims]
     strides = [stride for _, (stride, _) in block.dims]
     taken = sorted((k for k, stride in enumerate(strides) if stride), key=lambda k: strides[k], reverse=True)
@@ -224,14 +224,14 @@ def _repeat(
     dims: Sequence[int],
     shape: Sequence[int] = (1,),
 ) -> None:
-    """Broadcast a vector of a shape, whose dimensions become `dims` of the shuffle's result."""
+    """Rewrite a shuffle as a broadcast of a vector with a shape, whose dimensions become `dims` of the result."""
     assert isinstance(source.type, VectorType)
     token = b.typeinfo(source, TensorType.dense(source.type.element, shape), "repeated")
     _replace(b, shuffle, b.broadcast(token, extents, dims))
 
 
 def _deinterleave(module: Module, function: Function, call: Instruction) -> None:
-    """Every second element from the first and from the second one on, where they are taken out of the structure."""
+    """Rewrite each `extractvalue` of a deinterleaving as a shuffle: every second element from the first, or second."""
     several = deinterleave_factor(call)
     is_used = False
     for use in _replaced(function).uses.get(str(call.result), []):
@@ -281,7 +281,7 @@ def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
 
 
 def _is_of_bits(instruction: Instruction) -> bool:
-    """Whether a large vector of truth values becomes an integer."""
+    """Whether an instruction casts a large vector to an integer."""
     type_ = instruction.type
     return (
         instruction.opcode == "bitcast"
@@ -291,7 +291,7 @@ def _is_of_bits(instruction: Instruction) -> bool:
 
 
 def _reduce_bits(module: Module, function: Function, bitcast: Instruction) -> None:
-    """Reductions of truth values in place of what is asked of the integer of their bits."""
+    """Rewrite comparisons and bit counts of the integer of a vector of i1 as reductions of the vector."""
     (truth,) = bitcast.operands
     if scalar_of(truth.type) != I1:
         return
@@ -314,7 +314,7 @@ def _reduce_bits(module: Module, function: Function, bitcast: Instruction) -> No
 
 
 def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
-    """How many truth values are true; there are less than 2^24, as integers have no more bits."""
+    """Rewrite a bit count as a sum in i32, which is large enough: integers have less than 2^24 bits."""
     numbers = b.cast("zext", truth, VectorType(vector_width(truth), I32))
     count = _reduce(b, "add", numbers)
     is_used = False
@@ -332,7 +332,7 @@ def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
 
 
 def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callable[[Value, Value], Value]) -> None:
-    """One element after the other."""
+    """Rewrite a reduction as a loop over elements."""
     vector = call.args[-1]
     assert isinstance(vector.type, VectorType)
     tail = split_block(b.function, b.block, b.index, "reduced")
@@ -349,11 +349,11 @@ def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
     return b.value("extractelement", vector.type.element, [vector, index], body, "element")
 
 
-# What is left over ---------------------------------------------------------------------------------------------------
+# Clean-up ------------------------------------------------------------------------------------------------------------
 
 
 def _remove_dead(function: Function) -> None:
-    """Take away large inserts that only fed a splat."""
+    """Remove large inserts and shuffles without uses."""
     known = definitions(function)
     counts = Counter({name: len(found) for name, found in uses(function).items()})
     pending = [i for i in known.values() if not counts[str(i.result)]]
@@ -374,7 +374,7 @@ def _remove_dead(function: Function) -> None:
 
 
 def insert_selected_elements(module: Module, function: Function) -> None:
-    """Turn choices between a large vector with elements inserted, and the vector itself, into insertions."""
+    """Rewrite a `select` between a large vector with elements inserted and the vector itself as insertions."""
     selects = [
         (block, i)
         for block in function.blocks
@@ -395,7 +395,7 @@ def insert_selected_elements(module: Module, function: Function) -> None:
 def _insert_chain(
     inserted: Value, vector: Value, known: Mapping[str, Instruction], used: Mapping[str, Sequence[Use]]
 ) -> list[Instruction]:
-    """The insertions between a vector and another one that only one instruction uses; none if there are others."""
+    """The chain of insertions from a vector to another one, each with one use; empty if there is no such chain."""
     found: list[Instruction] = []
     while isinstance(inserted, Local) and inserted != vector:
         insert = known.get(inserted.name)
@@ -409,11 +409,11 @@ def _insert_chain(
 def _insert_selected(
     b: TensorBuilder, select: Instruction, inserts: Sequence[Instruction], *, inserted_first: bool
 ) -> None:
-    """Write the insertions where the choice was, which gives the last one its name."""
+    """Emit the insertions in place of the `select`, whose name the last one gets."""
     condition, vector = select.operands[0], inserts[0].operands[0]
     for insert in inserts:
         _, element, index = insert.operands
-        if not isinstance(index, ConstInt):  # it may be poison where the vector without the element is chosen
+        if not isinstance(index, ConstInt):  # it may be poison if the vector without the element is selected
             index = b.value("freeze", index.type, [index], f"freeze {index.typed}", "at")
         old = b.value(
             "extractelement", element.type, [vector, index], f"extractelement {vector.typed}, {index.typed}", "old"

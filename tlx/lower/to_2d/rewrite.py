@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.analysis.large_vectors import exceeds_register
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import Block, Instruction
@@ -18,16 +19,14 @@ from tlx.lower.memory.aliases import MemoryLocation
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_2d.analysis.facts import Facts, store_view
-from tlx.lower.to_2d.analysis.values import is_debug_use
-from tlx.lower.to_2d.fusion.groups import StoreSink
-from tlx.lower.to_2d.fusion.schedule import Schedule
+from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
+from tlx.lower.to_2d.emission import RuleContext
+from tlx.lower.to_2d.fusion.groups import Schedule, StoreSink
 from tlx.lower.to_2d.fusion.store_sinking import remark_temporary, write_with_overlap_check
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
-from tlx.lower.to_2d.rules.context import RuleContext
-from tlx.lower.to_2d.rules.elements import clamped_index
+from tlx.lower.to_2d.rules.movement import clamped_index
 from tlx.lower.to_2d.rules.table import RULES
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
@@ -37,14 +36,14 @@ def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
     """Rewrite a function.
 
     Args:
-        placement: Where its tensors lie, and what was decided.
+        placement: The memory of its tensors, and the decisions.
         threads: What runs large kernels on several threads.
         remarks: Where copies and temporaries are reported.
     """
     facts, schedule = placement.facts, placement.decisions.schedule
     memory = replace(schedule.operands, storage=placement)
     context = RuleContext(facts.target, threads, remarks, placement.allocate, memory)
-    _Rewriter(placement, context, TensorBuilder(facts.module, facts.function)).run()
+    _Rewriter(facts, schedule, placement, context, TensorBuilder(facts.module, facts.function)).run()
 
 
 @dataclass(eq=False)
@@ -52,26 +51,20 @@ class _Rewriter:
     """Rewrites one function.
 
     Attributes:
-        placement: Where its tensors lie, and what was decided.
-        context: What rules are given.
-        b: The builder; it stands behind the last instruction that is done.
-        late: Phis whose values are stored or loaded once the head of the block is over.
+        facts: Its analyses.
+        schedule: Which operations run, and where.
+        placement: The memory of its tensors, and the decisions.
+        context: The context of rules.
+        b: The builder, behind the last instruction that has been rewritten.
+        late: Phis whose values are stored or loaded behind the last phi of the block.
     """
 
+    facts: Facts
+    schedule: Schedule
     placement: Placement
     context: RuleContext
     b: TensorBuilder
     late: list[Instruction] = field(default_factory=list[Instruction])
-
-    @property
-    def facts(self) -> Facts:
-        """What is known about the function."""
-        return self.placement.facts
-
-    @property
-    def schedule(self) -> Schedule:
-        """Which operations run, and where."""
-        return self.placement.decisions.schedule
 
     def run(self) -> None:
         """Rewrite the function."""
@@ -88,7 +81,7 @@ class _Rewriter:
         function.footer = re.sub(r"\n\s*uselistorder[^\n]*", "", function.footer)
 
     def _emit_entry(self) -> None:
-        """Write constants and arguments that tokens stand for to their buffers."""
+        """Store constants and arguments that tensor operations read to their buffers."""
         entry = self.facts.function.entry
         index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
         self.b.block, self.b.index = entry, index
@@ -141,7 +134,7 @@ class _Rewriter:
         del self.b.block.instructions[self.b.index]
 
     def _vector(self, instruction: Instruction) -> None:
-        """An ordinary instruction that makes a vector."""
+        """Rewrite an ordinary instruction whose result is a vector."""
         flats = self.facts.vectors
         name = str(instruction.result)
         kind = flats.kind(instruction.value)
@@ -165,7 +158,7 @@ class _Rewriter:
             self._remove()
 
     def _register(self, instruction: Instruction) -> None:
-        """A small vector that a token stands for."""
+        """Store a vector in a register that tensor operations read."""
         if instruction.opcode == "phi":
             self.late.append(instruction)
         else:
@@ -186,7 +179,7 @@ class _Rewriter:
         self.b.store(to_storage_type(self.b, value), place.pointer, place.buffer.align)
 
     def _load_home(self, instruction: Instruction) -> None:
-        """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""
+        """Emit `%name = load <E x T>, ptr %name.buf` for the ordinary instructions that use the vector."""
         place = self.context.memory.storage_of(instruction.value)
         assert place.buffer is not None
         assert isinstance(instruction.type, VectorType)
@@ -225,7 +218,7 @@ class _Rewriter:
             self._load_home(op.instruction)
 
     def _sunk(self, sink: StoreSink) -> None:
-        """An operation that writes straight to where its result is stored."""
+        """Emit an operation that writes directly to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
         self.b.span = sink.op.instruction.span
         snapshots = self.placement.decisions.snapshots
@@ -239,7 +232,7 @@ class _Rewriter:
         write_with_overlap_check(self.context, self.b, replace(sink, possible_overlaps=overlaps), emit)
 
     def _tensor_store(self, op: TensorOp) -> None:
-        sink = self.schedule.sinks.at_store(op.instruction)
+        sink = self.schedule.sinks.by_store.get(id(op.instruction))
         if sink is not None:
             self._sunk(sink)
             return
@@ -256,12 +249,12 @@ class _Rewriter:
         if not source.storage.is_private and not self.facts.aliases.disjoint(
             MemoryLocation.of(source), MemoryLocation.of(target)
         ):
-            count = _count(source)
             message = f"copied twice, because {target.storage.pointer} may alias {source.storage.pointer}"
             self.context.remark_missed(message, instruction.span)
-            place = self.context.allocate(source.element, count, "copy")
-            steps = _dense(source.data_shape)
-            between = TensorView(place, source.element, source.data_shape, source.data_shape, steps, source.layout)
+            shape = source.data_shape
+            dense = TensorType.dense(source.element, shape)
+            place = self.context.allocate(source.element, dense.count, "copy")
+            between = TensorView(place, source.element, shape, shape, dense.strides(), source.layout)
             copy(self.b, source, between)
             source = between
         copy(self.b, source, target)
@@ -269,7 +262,7 @@ class _Rewriter:
     # Vectors in memory -----------------------------------------------------------------------------------------
 
     def _snapshot(self, instruction: Instruction) -> None:
-        """Copy what a load means at the moment it runs."""
+        """Copy the memory that a load reads, if it changes before its last use."""
         snapshot = self.placement.decisions.snapshots.get(id(instruction))
         if snapshot is None:
             return
@@ -282,8 +275,8 @@ class _Rewriter:
         copy(self.b, source, target)
 
     def _vector_store(self, store: Instruction) -> None:
-        """`store <E x T>` of a vector that lives in memory."""
-        sink = self.schedule.sinks.at_store(store)
+        """Rewrite a `store <E x T>` of a vector that lives in memory."""
+        sink = self.schedule.sinks.by_store.get(id(store))
         value, pointer = store.operands[:2]
         root = self.facts.vectors.root(value)
         if sink is not None:
@@ -305,7 +298,7 @@ class _Rewriter:
         )
 
     def _extract(self, instruction: Instruction) -> None:
-        """`extractelement` of a large vector: a load of the element; of another one where there is no such element."""
+        """Rewrite an `extractelement` of a large vector as a load; an index out of bounds is clamped."""
         vector, index = instruction.operands[:2]
         place = self.context.memory.storage_of(self.facts.vectors.root(vector))
         element = instruction.type
@@ -314,7 +307,7 @@ class _Rewriter:
         self._define(instruction, "load", [pointer], f"load {element}, {pointer.typed}, align {bytes_of(element)}")
 
     def _debug_use(self, instruction: Instruction) -> None:
-        """Debug information on a vector that is no SSA value any more is lost."""
+        """Replace vectors that are no longer SSA values by `undef` in debug information."""
         for index, operand in enumerate(instruction.operands):
             if isinstance(operand, Local) and self._has_vanished(operand):
                 set_operand(instruction, index, Keyword(operand.type, "undef"))
@@ -335,24 +328,8 @@ def _bytes_of(value: Value) -> int:
     return value.type.count * bytes_of(value.type.element)
 
 
-def _count(view: TensorView) -> int:
-    count = 1
-    for extent in view.data_shape:
-        count *= extent
-    return count
-
-
-def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    steps: list[int] = []
-    step = 1
-    for size in reversed(sizes):
-        steps.append(step)
-        step *= size
-    return tuple(reversed(steps))
-
-
 def _note_scopes(placement: Placement) -> None:
-    """Note the block of each buffer whose values one block makes: the buffer's lifetime begins there."""
+    """Record the block of each buffer that only one block writes: the buffer's lifetime begins there."""
     facts, schedule = placement.facts, placement.decisions.schedule
     blocks: dict[str, set[str]] = {}
     for root, place in placement.vectors.items():

@@ -9,9 +9,9 @@ from tlx.ir.types import bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.caches import LINE, PAGE
+from tlx.lower.to_tiles.select.caches import LINE
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -60,15 +60,16 @@ def _describe_rows(problem: RowFusion, target: Target) -> str:
 
 
 def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
-    """`moves 192 MB, beyond the caches: bound by memory; stores past the caches`, or what its instructions leave."""
+    """`moves 192 MB, beyond the caches: bound by memory; non-temporal stores`, or what its instructions leave."""
     bound = roofline(problem, target)
-    is_far = bound.place == "memory"
-    where = "beyond the caches" if is_far else f"in the {bound.place} cache"
+    is_far = bound.level == "memory"
+    where = "beyond the caches" if is_far else f"in the {bound.level} cache"
     holder = "memory" if is_far else "that cache"
     by = f"bound by {holder}"
     if bound.share < 1:
         by = f"bound by instructions, about {100 * bound.share:.0f} % of what {holder} gives"
-    return f"moves {size_in_words(bound.moves)}, {where}: {by}{'; stores past the caches' if bound.past else ''}"
+    stores = "; non-temporal stores" if bound.nontemporal else ""
+    return f"moves {size_in_words(bound.bytes_moved)}, {where}: {by}{stores}"
 
 
 def _step(problem: Elementwise | Reduction) -> str:
@@ -144,7 +145,7 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.stores.prefetches_lines:
         reasons.append("C prefetched")
     if recipe.stores.nontemporal:
-        reasons.append("C stored past the caches")
+        reasons.append("C written by non-temporal stores")
     return reasons
 
 
@@ -182,7 +183,7 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     if recipe.mma.unit == "dot" and recipe.mma.correction != "none":
         return "its columns are summed up" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
-    if pitch % PAGE == 0:
+    if pitch % target.caches.page == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_in_words(view.size * size)} exceed L2's {size_in_words(target.caches.l2)}"

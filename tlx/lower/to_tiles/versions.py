@@ -1,6 +1,6 @@
-"""Multiversioning: kernels, and loops around them, in a version for each target, dispatched when the program runs.
+"""Multiversioning: kernels, and loops around them, in a version for each target, dispatched at run time.
 
-Kernels in several versions, of which the program takes the best that its processor runs.
+A kernel's dispatcher calls the best version that the processor runs:
 
 Rewrite:
     define internal void @K(args) { ... }
@@ -10,21 +10,21 @@ Rewrite:
     define internal void @K.avx2(args) "tlx-target"="avx2" { ... }
     define internal void @K.avx512(args) "tlx-target"="avx512" { ... }
     define internal void @K(args) {
-      level = @tlx.cpu.level; if it is 0: call @tlx.cpu.find(), level = @tlx.cpu.level
+      level = @tlx.cpu.level; if it is 0: call @tlx.cpu.find() and load it again
       switch level: [4, 5, 6: tail call @K.avx512(args)], else: tail call @K.avx2(args)
     }
 
-Threads that ask at the same time find the same: the level is written whole, by a relaxed atomic store. A version that
-would be equal to that of a weaker machine is not made.
+Threads that race find the same level, and write it by a relaxed atomic store. A version that would equal a weaker
+target's is not made.
 
-Loops around kernels that come in versions: the loop itself comes in versions, and is chosen once.
+A loop around kernels with versions has versions itself, and is dispatched once:
 
 Rewrite:
-    define internal void @tlx.nest.f(...) {              define internal void @tlx.nest.f(...) { chooses one of these }
+    define internal void @tlx.nest.f(...) {              define internal void @tlx.nest.f(...) { dispatches }
       for (i)                                            define internal void @tlx.nest.f.avx2(...) {
         call void @K(...)                           ->     for (i)
     }                                                        call void @K.avx2(...)
-    define internal void @K(...) { chooses }             }
+    define internal void @K(...) { dispatches }          }
                                                          define internal void @tlx.nest.f.avx512(...) { ... }
 """
 
@@ -55,12 +55,12 @@ _CASE: Final = re.compile(r"i32 (\d+), label (%version[.\d]*)")
 
 
 def kernel_key(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None) -> tuple[object, ...]:
-    """What a kernel is made by: two targets of one likeness have the same kernel.
+    """Everything that a kernel depends on: targets with equal keys share it.
 
     Args:
         target: The machine.
         gemm: The product, None for other kernels.
-        way: How it is computed: by a recipe, or as sums of rows.
+        way: How it is computed: by a recipe, or as a reduction of rows.
     """
     recipe = way if isinstance(way, Recipe) else None
     matrix = target.matrix if recipe is not None and recipe.mma.unit == "matrix" else None
@@ -76,12 +76,12 @@ def kernel_key(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Makes dispatchers; the level of the machine is found out by a function that they share.
+    """Makes dispatchers, which share a function that detects the level of the machine.
 
     Attributes:
-        module: Where.
-        request_permission: Whether the program may ask the system for what a version needs, rather than find out only.
-        made: The kernels of each level behind a dispatcher, by its name.
+        module: The module.
+        request_permission: Whether detection may request what a version needs from the system.
+        made: The kernels of each level, by their dispatcher's name.
     """
 
     module: Module
@@ -91,7 +91,7 @@ class Dispatcher:
     _level: str = field(default="", init=False)
 
     def dispatcher(self, name: str, versions: Sequence[Target], kernels: Sequence[Function]) -> Function:
-        """A function that calls, of kernels of one signature, the one of the machine's level; levels count from 1."""
+        """A function that calls the kernel of the machine's level; levels count from 1, signatures are equal."""
         finder = self._found_by(versions)
         module = self.module
         arguments = kernels[0].arguments
@@ -113,7 +113,7 @@ class Dispatcher:
         return function
 
     def _found_by(self, versions: Sequence[Target]) -> Function:
-        """The function that finds out the level."""
+        """The function that detects the level."""
         if self._finder is None:
             module = self.module
             self._level = module.global_names.fresh(LEVEL)
@@ -142,7 +142,7 @@ def store_level(b: Builder, name: str, level: Value) -> None:
 
 
 def _switch(b: Builder, level: Local, kernels: Sequence[Function], arguments: Sequence[Value]) -> None:
-    """Call the kernel of each level; the weakest is for all others."""
+    """Emit the switch on the level; the weakest kernel is the default."""
     choose = b.block
     names = dict.fromkeys(kernel.name for kernel in kernels)
     blocks = {name: b.new_block("version", b.function.blocks[-1]) for name in names}
@@ -161,9 +161,9 @@ def _switch(b: Builder, level: Local, kernels: Sequence[Function], arguments: Se
 
 
 def levels(text: str) -> list[int]:
-    """Levels of a module's text that have different kernels, the first of each kind; none where nothing is dispatched.
+    """The lowest level of each set of kernels that a module's text dispatches to; empty without dispatch.
 
-    The weakest is 0, which the program finds out about first.
+    Level 0 stands for the weakest: it is what the program starts with.
     """
     switches = [dict(_CASE.findall(found)) for found in _SWITCH.findall(text)]
     known = sorted({int(level) for cases in switches for level in cases})
@@ -172,7 +172,7 @@ def levels(text: str) -> list[int]:
 
 
 def at_level(text: str, level: int) -> str:
-    """The text of a module that takes a machine to be of a level."""
+    """A module's text with the level fixed."""
     return _UNKNOWN.sub(rf"\g<1>{level}", text)
 
 
@@ -182,10 +182,10 @@ _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
 def multiversion_nests(
     module: Module, nests: Sequence[Function], dispatch: Dispatcher, versions: Sequence[Target]
 ) -> list[Function]:
-    """Make nests that call dispatchers dispatchers themselves, and drop those that nobody calls any more.
+    """Give nests that call dispatchers versions of their own, and drop dispatchers that are no longer called.
 
     Returns:
-        The nests, in versions where they come in some.
+        The nests, with all their versions.
     """
     if not dispatch.made:
         return list(nests)
@@ -231,7 +231,7 @@ def _copy(module: Module, function: Function, name: str, attributes: str) -> Fun
 
 
 def _redirect(function: Function, names: dict[str, str]) -> None:
-    """Call functions of other names."""
+    """Redirect calls to functions of other names."""
     for instruction in function.instructions():
         if instruction.callee in names:
             callee = instruction.operands[0]

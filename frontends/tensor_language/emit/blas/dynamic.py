@@ -1,25 +1,24 @@
-"""`gemm` whose extents or leading dimensions are known only when the kernel runs.
+"""`gemm` whose extents or leading dimensions are known only at run time.
 
-`gemm` of known shape whose leading dimensions are known only when the kernel runs: tiles of a larger matrix.
+If all extents are known and some leading dimensions are not, the operands are tiles of larger matrices:
 
     %a = subview %A[%i:16,%k:8] : memref<f32x16x8,strided<1,?>>
 
-Operands with unknown leading dimensions are copied column by column to local memory, where they are packed, so that the
-product is one of tensors of known shape. An output with an unknown leading dimension gets it from local memory:
+Operands with an unknown leading dimension are packed column by column into local memory, so that the product is one of
+tensors of known shape. An output with an unknown leading dimension is updated from a product in local memory:
 
     A' := A, B' := B;   P := op(A') op(B');   C := alpha P + beta C
 
-`gemm` of extents or leading dimensions that are known only when the kernel runs, as dynamic tensors.
+If extents are unknown, the operands are dynamic tensors:
 
-    if 1 <= M, N, K and all numbers fit i32 and the product is worth it:
+    if 1 <= M, N, K and all numbers fit i32 and there are at least `_SMALL` multiplications:
         P^T = op(B)^T op(A)^T       on <vscale x 1 x T>, see docs/dynamic_shapes.md
         C := alpha P + beta C       a loop
     else:
         loops
 
-Tiles of known shape are copied instead, see `dynamic`. `C += op(A) op(B)` and `C := op(A) op(B)` need neither P nor
-the loop where C has the type of the sums. What is smaller than `_SMALL` multiplications is sooner done than copied into
-blocks.
+`C += op(A) op(B)` and `C := op(A) op(B)` need neither P nor the loop if C has the type of the sums. For fewer than
+`_SMALL` multiplications loops are faster than packing into blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.addresses import address_of
 from tlx.frontends.tensor_language.emit.blas.loops import (
     Lanes,
     emit_loops,
@@ -38,22 +36,30 @@ from tlx.frontends.tensor_language.emit.blas.loops import (
     read_element,
     write_result,
 )
-from tlx.frontends.tensor_language.emit.blas.tensors import LARGEST, cast_elements, emit_tensors
-from tlx.frontends.tensor_language.emit.blas.terms import Epilogue, Factor, K, Terms, accumulator_type
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.blas.tensors import (
+    LARGEST,
+    Epilogue,
+    Factor,
+    Terms,
+    accumulator_type,
+    cast_elements,
+    emit_tensors,
+)
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, memory_type, register_type, tensor_element
 from tlx.frontends.tensor_language.emit.masks import all_of, if_else, trap_if_null
+from tlx.frontends.tensor_language.emit.memory import address_of
 from tlx.frontends.tensor_language.emit.numbers import from_i64, is_int
-from tlx.frontends.tensor_language.emit.values import Memref, memory_type, register_type, tensor_element
+from tlx.frontends.tensor_language.operations.blas import K
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType, ScalarType
 from tlx.ir.types import I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, const_int
 
-_MOST_BYTES: Final = 32 << 10  # of all copies: they lie on the stack
-_SMALL_COPIED: Final = 1 << 12  # multiplications that are sooner done than operands are copied
+_MOST_BYTES: Final = 32 << 10  # of all packed operands, which are on the stack
+_SMALL_COPIED: Final = 1 << 12  # multiplications below which packing does not pay off
 
 
 def fits_packed(epilogue: Epilogue, terms: Terms) -> bool:
-    """Whether all extents of a product are known, first strides are 1, and copies are small and worth it."""
+    """Whether all extents of a product are known, first strides are 1, and packing pays off."""
     memrefs = [epilogue.out, *(factor.memref for factor in terms.factors)]
     if not all(isinstance(v, ConstInt) for m in memrefs for v in (*m.shape, m.stride[0])):
         return False
@@ -86,7 +92,7 @@ def finish_product(e: Emitter, epilogue: Epilogue, product: Memref) -> None:
 
 
 def _packed(e: Emitter, memref: Memref) -> Memref:
-    """A copy without space between columns; the memref itself where its leading dimension is known."""
+    """A packed copy; the memref itself if its leading dimension is known."""
     if isinstance(memref.stride[1], ConstInt):
         return memref
     copy = _local(e, memref.type.element, memref.shape, "packed")
@@ -117,7 +123,7 @@ def _number(value: Value) -> int:
 
 
 _SMALL: Final = 1 << 14
-_MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMALL`, lest the product overflows
+_MOST: Final = 1 << 20  # upper bound of a factor in the comparison with `_SMALL`, so that the product does not overflow
 
 
 def emit_dynamic(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
@@ -141,13 +147,13 @@ def emit_dynamic(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
 
 
 def _multiplications(e: Emitter, out: Memref, terms: Terms) -> Value:
-    """`M * N * K`, or something else that is greater than `_SMALL`, if none of them is negative."""
+    """`M * N * K`, or another number greater than `_SMALL`; none of them is negative."""
     assert terms.depth is not None
     return reduce(e.b.mul, [e.b.umin(size, const_int(I64, _MOST)) for size in (*out.shape, terms.depth)])
 
 
 def _is_fit(e: Emitter, out: Memref, terms: Terms, products: Value) -> Value:
-    """Whether the numbers of a product are those of tensors, and it is large."""
+    """Whether extents and pitches are valid for tensors, and the product is large."""
     assert terms.depth is not None
     sizes = [*out.shape, terms.depth]
     pitches = [memref.stride[1] for memref in (out, *(f.memref for f in terms.factors))]
@@ -184,7 +190,7 @@ def _store(e: Emitter, product: Value, to: Memref) -> None:
 
 @contextmanager
 def _temporary(e: Emitter, type_: ScalarType, shape: tuple[Value, ...]) -> Generator[Memref]:
-    """Memory for a packed matrix, freed at the end; a trap where memory is short."""
+    """Heap memory for a packed matrix, freed at the end; traps if the allocation fails."""
     rows, columns = shape
     size = e.b.mul(e.b.mul(rows, columns), const_int(I64, type_.size))
     pointer = e.b.call_named("malloc", e.b.pointer(I8), [size], "product").value

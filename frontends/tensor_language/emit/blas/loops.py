@@ -1,27 +1,25 @@
-"""BLAS instructions as loops over the elements of the output: right for all types, shapes and strides.
-
-The atomic forms of BLAS instructions: each element is added or stored atomically, in no order.
-
-    beta 1        output += alpha * value                    atomically, old values are seen by others
-    beta 0        output  = alpha * value
-    any other     output  = alpha * value + beta * output    a loop of compare-and-exchange; from version 1
-
-A narrow float is rounded once, after the addition.
-
-BLAS instructions as loops over the elements of the output: right for all types, shapes and strides.
+"""BLAS instructions as loops over the elements of the output: correct for all types, shapes and strides.
 
     for j: for i:  sum = 0;  for k: sum += A[i,k] * B[k,j];  C[i,j] := alpha * sum + beta * C[i,j]
 
-Where neighbours along the first mode of the output, or along k, are neighbours in memory for all operands, a vector of
-them is computed at a time, and what is left with a mask:
+If all operands are contiguous along the first mode of the output, or along k, the loop is vectorised along it, with a
+masked remainder:
 
     for j: for i in 0, V, ...:  <V x T> sum = 0;  for k: sum += A[i:i+V,k] * B[k,j]
     for j: for i:  <V x T> sums = 0;  for k in 0, V, ...: sums += A[k:k+V,i] * B[k:k+V,j];  sum of the lanes
 
-`cumsum`: running sums along a mode.
+`cumsum` computes running sums along a mode:
 
-mode 0             for outer: sum = 0; for i: sum += A[i,...]; B[i,...] := alpha * sum + beta * B[i,...]
-any other mode m   for outer: for i in 0, V, ...: <V x T> sums = 0; for j: sums += A[i:i+V,..,j,..]; ...
+    mode 0             for outer: sum = 0; for i: sum += A[i,...]; B[i,...] := alpha * sum + beta * B[i,...]
+    any other mode m   for outer: for i in 0, V, ...: <V x T> sums = 0; for j: sums += A[i:i+V,..,j,..]; ...
+
+The atomic forms add or store each element atomically, in no order:
+
+    beta 1        output += alpha * value                    atomic; old values are visible to others
+    beta 0        output  = alpha * value
+    any other     output  = alpha * value + beta * output    a compare-and-exchange loop; from version 1
+
+A narrow float is rounded once, after the addition.
 """
 
 from __future__ import annotations
@@ -31,14 +29,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import atomics
-from tlx.frontends.tensor_language.emit.addresses import address_of, masked_load, masked_store, part_addresses
 from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, reduce_lanes
-from tlx.frontends.tensor_language.emit.blas.terms import Epilogue, Factor, K, Terms, accumulator_type
-from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.blas.tensors import Epilogue, Factor, Terms, accumulator_type
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.masks import run_if
+from tlx.frontends.tensor_language.emit.memory import address_of, masked_load, masked_store, part_addresses
 from tlx.frontends.tensor_language.emit.numbers import from_memory, full_like, is_int, splat, to_memory, undefined
-from tlx.frontends.tensor_language.emit.values import Memref, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.operations.blas import Cumsum
+from tlx.frontends.tensor_language.operations.blas import Cumsum, K
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints
@@ -46,11 +43,11 @@ from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How many neighbours are worked on at a time.
+    """The vector that a loop works on.
 
     Attributes:
-        count: Their number; 1 is no vector.
-        mask: Which of them there are, None for all.
+        count: The number of lanes; 1 for scalars.
+        mask: Which lanes exist, None for all.
     """
 
     count: int = 1
@@ -61,7 +58,7 @@ ONE: Final = Lanes()
 
 
 def read_element(e: Emitter, memref: Memref, indices: Sequence[Value], type_: ScalarType, lanes: Lanes = ONE) -> Parts:
-    """The element at some indices, in a type; more lanes are those behind it in memory, zero where masked out."""
+    """Load an element, or the vector that starts with it, and convert it; masked lanes are zero."""
     element = memref.type.element
     parts = part_addresses(e, address_of(e, memref, indices), element)
     values = tuple(from_memory(e, _load(e, element, part, lanes), element) for part in parts)
@@ -71,7 +68,7 @@ def read_element(e: Emitter, memref: Memref, indices: Sequence[Value], type_: Sc
 def write_element(
     e: Emitter, parts: Parts, type_: ScalarType, memref: Memref, indices: Sequence[Value], lanes: Lanes = ONE
 ) -> None:
-    """Write an element computed in a type, or several neighbours."""
+    """Convert and store an element, or a vector."""
     element = memref.type.element
     values = convert(e, parts, type_, element)
     addresses = part_addresses(e, address_of(e, memref, indices), element)
@@ -81,7 +78,7 @@ def write_element(
 
 
 def first_lanes(e: Emitter, count: int, number: Value) -> Lanes:
-    """As many lanes, of which the first ones are there, a number less than `count` of them."""
+    """A vector of `count` lanes of which only the first `number` exist."""
     limit = e.b.splat(e.b.cast("trunc", number, I32), count)
     return Lanes(count, e.b.icmp("ult", const_ints(I32, range(count)), limit))
 
@@ -94,12 +91,12 @@ def _load(e: Emitter, type_: ScalarType, address: Value, lanes: Lanes) -> Value:
 
 
 def repeat_lanes(e: Emitter, value: Value, lanes: Lanes) -> Value:
-    """A number as a vector of as many lanes, or itself where it is one lane."""
+    """A number in every lane, or the number itself for a single lane."""
     return value if lanes.count == 1 else splat(e, value, lanes.count)
 
 
 def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequence[Value]) -> None:
-    """Add what was computed, in the epilogue's type, to an element, or store it."""
+    """Add a value in the epilogue's type to an element atomically, or store it."""
     memory, type_ = epilogue.out.type, epilogue.type
     element = memory.element
     address = address_of(e, epilogue.out, indices)
@@ -138,7 +135,7 @@ def emit_loops(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
 
 
 def lanes_of(type_: ScalarType) -> int:
-    """Elements of a vector of a type that is computed with."""
+    """The number of elements of a vector."""
     return _VECTOR_BYTES * 8 // type_.bits
 
 
@@ -153,13 +150,13 @@ def _vector_index(epilogue: Epilogue, terms: Terms) -> int | None:
 
 
 def for_each_index(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -> None:
-    """Loops over all indices of a shape, the first one innermost and by several lanes at a time.
+    """Loops over all indices of a shape; the first is innermost and vectorised.
 
     Args:
         e: The emitter.
         shape: Extent of each mode.
-        lanes: How many neighbours along mode 0 are done at a time.
-        body: Writes what is done for indices and lanes.
+        lanes: The number of lanes along mode 0.
+        body: Emits the body, given indices and lanes.
     """
     if not shape:
         body((), ONE)
@@ -178,7 +175,7 @@ def _outer(
 
 
 def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], None]) -> None:
-    """A loop over an extent by several lanes at a time, then what is left with a mask."""
+    """A vectorised loop over an extent, and its masked remainder."""
     if lanes == 1:
         with e.b.loop(0, extent, name="i") as loop:
             body(loop.index, ONE)
@@ -226,7 +223,7 @@ def _value(
 
 
 def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType, lanes: int) -> Parts:
-    """The sum over k, by several lanes at a time; lanes that are not there are zero in all factors."""
+    """The vectorised sum over k; masked lanes are zero in all factors."""
     assert terms.depth is not None
     whole, rest = _split(e, terms.depth, lanes)
     sums = zeros(type_, lanes)
@@ -244,7 +241,7 @@ def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType
 def _product(
     e: Emitter, terms: Terms, indices: tuple[Value, ...], k: Value | None, type_: ScalarType, lanes: Lanes, along: int
 ) -> Parts:
-    """The product of the factors; lanes go along an index of the output or along `K`."""
+    """The product of the factors; lanes run along an index of the output or along `K`."""
     found: list[Parts] = []
     for factor in terms.factors:
         places = [k if mode == K and k is not None else indices[mode] for mode in factor.modes]
@@ -264,7 +261,7 @@ def zeros(type_: ScalarType, lanes: int) -> Parts:
 
 
 def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:
-    """The largest multiple of the lanes that is not greater than an extent, and what is left."""
+    """An extent rounded down to a multiple of the lanes, and the remainder."""
     if isinstance(extent, ConstInt):
         rest = extent.value % lanes
         return const_int(I64, extent.value - rest), const_int(I64, rest)
@@ -288,7 +285,7 @@ def emit_scan(e: Emitter, epilogue: Epilogue, a: Memref, i: Cumsum) -> None:
 
 
 def _lanes(epilogue: Epilogue, a: Memref, mode: int) -> int:
-    """How many neighbours along mode 0 are summed side by side."""
+    """The number of lanes along mode 0."""
     if mode == 0 or epilogue.atomic or epilogue.type.kind == "complex":
         return 1
     modes = tuple(range(a.type.order))

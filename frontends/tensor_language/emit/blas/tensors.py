@@ -1,4 +1,18 @@
-"""BLAS instructions on tensors: one expression of `llvm.tensor` operations, which the lowering makes one kernel of.
+"""BLAS instructions as sums of products with an epilogue, and as one expression of `llvm.tensor` operations.
+
+The terms: for each factor, the index of the output, or of the sum, that each of its modes has (`Blas.indices`).
+
+The epilogue, `output := alpha * value + beta * output`, is computed in one type and rounded once.
+
+    output            computed in      sums of products of integers in
+    i8, i16           i32, truncated   i32
+    i32, i64, index   its type         its type
+    bf16, f16         f32              i32 where the factors are i8, else f32
+    f32, f64          its type         i32 where the factors are i8, else its type
+    c32, c64          its type         its type
+
+A constant factor 1 is not multiplied. `beta` constant 0 leaves the output unread if the output is an integer, updated
+atomically, or uninitialised local memory; otherwise it is read, because NaN times zero is NaN.
 
 A memref is column-major and a tensor's memory order is outermost first, so everything is computed transposed:
 
@@ -11,18 +25,144 @@ A memref is column-major and a tensor's memory order is outermost first, so ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import binary
-from tlx.frontends.tensor_language.emit.blas.terms import Epilogue, Factor, K, Terms, accumulator_type
-from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import undefined
-from tlx.frontends.tensor_language.emit.values import Memref, Parts, register_type, tensor_element
-from tlx.frontends.tensor_language.types import ScalarType
+from tlx.frontends.tensor_language.emit.arithmetic import binary, convert
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number, Parts, register_type, tensor_element
+from tlx.frontends.tensor_language.emit.first_writes import output_operand
+from tlx.frontends.tensor_language.emit.numbers import is_int, undefined
+from tlx.frontends.tensor_language.operations.blas import Blas, K
+from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import FloatType, IntType, Type, VectorType, bits_of
-from tlx.ir.values import ConstInt, Local, Value
+from tlx.ir.values import ConstFloat, ConstInt, Local, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A memref that is multiplied.
+
+    Attributes:
+        memref: What is read.
+        modes: For each of its modes the index of the output, or `K`.
+    """
+
+    memref: Memref
+    modes: tuple[int, ...]
+
+    def is_contiguous(self, index: int) -> bool:
+        """Whether neighbours along an index are neighbours in memory, or the same element."""
+        steps = [s for s, mode in zip(self.memref.stride, self.modes, strict=True) if mode == index]
+        return all(is_int(step, 1) for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The sum over `K`, if there is one, of the product of one or two factors."""
+
+    factors: tuple[Factor, ...]
+
+    @property
+    def depth(self) -> Value | None:
+        """Extent of `K`; None if nothing is summed."""
+        for factor in self.factors:
+            if K in factor.modes:
+                return factor.memref.shape[factor.modes.index(K)]
+        return None
+
+    def is_contiguous(self, index: int) -> bool:
+        """Whether all factors are, along an index."""
+        return all(factor.is_contiguous(index) for factor in self.factors)
+
+
+def terms_of(e: Emitter, i: Blas) -> Terms:
+    """What an instruction other than `cumsum` computes."""
+    memrefs = {field: e.memref(getattr(i, field)) for field in i.inputs}
+    return Terms(tuple(Factor(memref, i.indices(field, memref.type.order)) for field, memref in memrefs.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """`output := alpha * value + beta * output`, of what a BLAS instruction computes.
+
+    Attributes:
+        out: The output.
+        type: In which it is computed.
+        alpha: Factor of the value in `type`, None for 1.
+        beta: Factor of what the output holds in `type`, None for 1.
+        reads: Whether the output is read.
+        atomic: Whether it is updated atomically.
+    """
+
+    out: Memref
+    type: ScalarType
+    alpha: Parts | None
+    beta: Parts | None
+    reads: bool
+    atomic: bool
+
+    def apply(self, e: Emitter, value: Parts, old: Callable[[], Parts], spread: Callable[[Value], Value]) -> Parts:
+        """`alpha * value + beta * old`, of any number of elements.
+
+        Args:
+            e: The emitter.
+            value: What was computed, in `type`.
+            old: Reads the output, in `type`.
+            spread: Repeats a number for as many elements.
+        """
+        result = self.scaled(e, value, spread)
+        if not self.reads:
+            return result
+        kept = old()
+        if self.beta is not None:
+            kept = binary(e, "mul", self.type, tuple(map(spread, self.beta)), kept)
+        return binary(e, "add", self.type, result, kept)
+
+    def scaled(self, e: Emitter, value: Parts, spread: Callable[[Value], Value]) -> Parts:
+        """`alpha * value`."""
+        if self.alpha is None:
+            return value
+        return binary(e, "mul", self.type, tuple(map(spread, self.alpha)), value)
+
+
+def epilogue_of(e: Emitter, i: Blas) -> Epilogue:
+    """The epilogue of an instruction."""
+    out = e.memref(output_operand(i))
+    type_ = _computed_in(out.type.element)
+    alpha, beta = e.number(i.alpha), e.number(i.beta)
+    unread = _is_constant(beta, 0) and (type_.kind == "int" or i.atomic or id(i) in e.first_writes.unread)
+    return Epilogue(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
+
+
+def _computed_in(type_: ScalarType) -> ScalarType:
+    """The type in which elements of a type are computed."""
+    if type_.kind == "int" and type_.bits < 32:
+        return I32
+    return F32 if type_.is_narrow_float else type_
+
+
+def accumulator_type(type_: ScalarType, factors: Sequence[ScalarType]) -> ScalarType:
+    """The type in which products of factors are accumulated for a result computed in `type_`."""
+    if type_.kind == "float" and all(factor == I8 for factor in factors):
+        return I32
+    return type_
+
+
+def _is_constant(number: Number, value: int) -> bool:
+    """Whether a number is the constant `value`."""
+    first, *rest = number.parts
+    return _is(first, value) and all(_is(part, 0) for part in rest)
+
+
+def _is(part: Value, value: int) -> bool:
+    return isinstance(part, (ConstInt, ConstFloat)) and part.value == value
+
+
+def _factor(e: Emitter, number: Number, type_: ScalarType) -> Parts | None:
+    return None if _is_constant(number, 1) else convert(e, number.parts, number.type, type_)
+
 
 LARGEST: Final = (1 << 31) - 1  # of extents and pitches, which are i32, and of elements
 Label = int | None  # a mode of a memref, or None for a dimension of extent 1 that it lacks
@@ -48,7 +188,7 @@ def emit_tensors(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
 
 
 def _spread(e: Emitter, number: Value, shape: tuple[int, ...]) -> Value:
-    """A number for each element of a shape."""
+    """A number in every element of a shape."""
     single = TensorType.dense(number.type, (1, 1))
     vector = e.b.insert_element(undefined(single.vector), number, 0)
     return e.b.broadcast(e.b.typeinfo(vector, single), shape, (0, 1))
@@ -131,7 +271,7 @@ def _sum(e: Emitter, epilogue: Epilogue, a: Factor) -> Value:
 
 
 def _operand(e: Emitter, memref: Memref, labels: tuple[Label, Label], sums: Type) -> Local:
-    """A factor of a product; integers that are summed up as floats are converted before."""
+    """A factor of a product; integers accumulated as floats are converted first."""
     type_, pitches = _tensor_of(memref, labels)
     token = e.b.tensor_load(memref.pointer, type_, pitches)
     if isinstance(type_.element, FloatType) or isinstance(sums, IntType):
@@ -145,8 +285,8 @@ def _elements(e: Emitter, factor: Factor, type_: ScalarType) -> Value:
     if factor.modes != (1, 0) or 1 in _known(factor.memref.shape):
         return _vector(e, factor.memref, type_)
     tensor, pitches = _tensor_of(factor.memref, (1, 0))
-    turned = e.b.transpose(e.b.tensor_load(factor.memref.pointer, tensor, pitches), (1, 0))
-    return cast_elements(e, turned, register_type(type_))
+    transposed = e.b.transpose(e.b.tensor_load(factor.memref.pointer, tensor, pitches), (1, 0))
+    return cast_elements(e, transposed, register_type(type_))
 
 
 def _vector(e: Emitter, memref: Memref, type_: ScalarType) -> Value:

@@ -1,8 +1,6 @@
 """Control flow: conditions, loops, parallel regions and barriers.
 
-divergence      which names differ between the work-items of a subgroup, before anything is written
-uniform         `if` and `for` where all work-items go the same way: branches, phis, unrolling
-divergent       `if` and `for` where they may go different ways: masks
-parallel        `parallel`: loops over subgroups, cut at barriers by loop fission
-foreach         `foreach` and `foreach_tile`
+divergence      which names differ between the work-items of a subgroup, computed before emission
+sequential      `if` and `for`: with branches where the condition is uniform, with masks where it varies
+parallel        `parallel`, split at barriers by loop fission; `foreach` and `foreach_tile`
 """

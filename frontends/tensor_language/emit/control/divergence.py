@@ -1,10 +1,9 @@
-"""Which names may differ between the work-items of a subgroup, and which decide whether all of a work-group meet.
+"""Divergence analysis: which values may differ between work-items, and which barriers some of them may not reach.
 
-A result varies if an operand does, or if the instruction itself tells work-items apart: `subgroup_local_id`, a scan,
+A result varies if an operand does, or if the instruction itself depends on the work-item: `subgroup_local_id`, a scan,
 an atomic update in an SPMD region, the variables of `foreach`, the entries of `cooperative_matrix_apply`, a component
-of a cooperative matrix. What leaves an `if` with a varying condition or a `for` with varying bounds varies. Reductions
-over the subgroup and broadcasts give one value to all of it, but other subgroups may get other values; ids of subgroups
-differ there as well.
+of a cooperative matrix. Results of an `if` with a varying condition or a `for` with varying bounds vary. Reductions and
+broadcasts are uniform in a subgroup, but may differ between the subgroups of a work-group, as their ids do.
 """
 
 from __future__ import annotations
@@ -17,16 +16,21 @@ from typing import Literal
 from tlx.diagnostics import Note, TlxWarning
 from tlx.frontends.tensor_language.analysis import work_group_sizes
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
-from tlx.frontends.tensor_language.operations.matrices import CooperativeMatrixApply, CooperativeMatrixExtract
 from tlx.frontends.tensor_language.operations.memory import AtomicUpdate
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary
-from tlx.frontends.tensor_language.operations.subgroups import Builtin, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.operations.subgroups import (
+    Builtin,
+    CooperativeMatrixApply,
+    CooperativeMatrixExtract,
+    SubgroupBroadcast,
+    SubgroupOperation,
+)
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType
 
 
 def varying_names(function: Function) -> frozenset[int]:
-    """Ids of the defining `Name`s of what may vary within a subgroup."""
+    """Ids of the defining `Name`s of values that may vary within a subgroup."""
     analysis = _Analysis("subgroup", masked=True)
     analysis.region(function.body)
     return frozenset(analysis.found)
@@ -34,10 +38,10 @@ def varying_names(function: Function) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulBarrier:
-    """A barrier that perhaps not all work-items of a work-group meet.
+    """A barrier that some work-items of a work-group may not reach.
 
     Attributes:
-        control: The innermost `if` or `for` around it that work-items may run differently.
+        control: The innermost `if` or `for` around it whose condition or bounds may vary.
         name: The operand that may differ.
         barrier: The first barrier in it.
     """
@@ -48,7 +52,7 @@ class DoubtfulBarrier:
 
 
 def doubtful_barriers(function: Function) -> list[DoubtfulBarrier]:
-    """Barriers in an `if` or `for` of which it is not clear that all work-items of a work-group go the same way."""
+    """Barriers in an `if` or `for` that may diverge within a work-group."""
     lanes, (rows, columns) = work_group_sizes(function)
     if math.prod((rows, columns)) == 1:
         return []
@@ -58,7 +62,7 @@ def doubtful_barriers(function: Function) -> list[DoubtfulBarrier]:
 
 
 def warn_of_barriers(function: Function) -> None:
-    """Issue a `TlxWarning` for each barrier that perhaps not all work-items meet."""
+    """Issue a `TlxWarning` for each barrier that some work-items may not reach."""
     for doubt in doubtful_barriers(function):
         if isinstance(doubt.control, If):
             wanted = "take the same branch: decide by a value that is the same for all, or move the barrier out"
@@ -69,7 +73,7 @@ def warn_of_barriers(function: Function) -> None:
 
 
 def first_barrier(i: Instruction) -> Barrier | None:
-    """The barrier that an instruction is, or the first one that it contains."""
+    """The instruction itself if it is a barrier, or the first barrier in it."""
     if isinstance(i, Barrier):
         return i
     inner = (first_barrier(nested) for region in i.regions() for nested in region.instructions)
@@ -77,11 +81,11 @@ def first_barrier(i: Instruction) -> Barrier | None:
 
 
 class _Analysis:
-    """Looks at the regions of a function.
+    """Visits the regions of a function.
 
     Args:
-        within: Whose work-items are compared.
-        masked: Whether the variable of a loop counts as varying where only the number of trips does: it is a vector.
+        within: Whether values are compared within a subgroup or a work-group.
+        masked: Whether the variable of a loop varies if only the trip count does, because it becomes a vector.
     """
 
     def __init__(self, within: Literal["subgroup", "work-group"], *, masked: bool) -> None:
@@ -94,7 +98,7 @@ class _Analysis:
         self._in_spmd = False
 
     def region(self, region: Region) -> list[bool]:
-        """Look at a region; gives which of its yields vary."""
+        """Visit a region; returns which of the values that it yields vary."""
         before = dict(self._scope)
         yields: list[bool] = []
         for instruction in region.instructions:
@@ -121,11 +125,11 @@ class _Analysis:
                 self.region(i.body)
                 self._bind(i.results, [False])
             case SubgroupBroadcast():
-                self._bind(i.results, [self._differs_outside(i.value)])
+                self._bind(i.results, [self._differs_between_subgroups(i.value)])
             case SubgroupOperation():
-                self._bind(i.results, [i.kind != "reduce" or self._differs_outside(i.value)])
+                self._bind(i.results, [i.kind != "reduce" or self._differs_between_subgroups(i.value)])
             case _:
-                varies = self._tells_apart(i) or any(self._varies(name) for name in i.operands())
+                varies = self._depends_on_work_item(i) or any(self._varies(name) for name in i.operands())
                 for region in i.regions():
                     self.region(region)
                 matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
@@ -136,16 +140,16 @@ class _Analysis:
         then = self.region(i.then)
         otherwise = self.region(i.otherwise) if i.otherwise is not None else []
         condition = self._varies(i.condition)
-        self._meet(i, i.condition if condition else None)
+        self._record_barrier(i, i.condition if condition else None)
         matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
         triples = zip(then, otherwise, matrices, strict=False)
         self._bind(i.results, [(condition or a or b) and not m for a, b, m in triples])
 
     def _for(self, i: For) -> None:
-        """Once a carried value varies in one iteration, it may vary in all: look again until nothing changes."""
+        """A carried value that varies in one iteration may vary in all: iterate to a fixed point."""
         differing = [name for name in (i.start, i.stop, i.step) if name is not None and self._varies(name)]
         bounds = bool(differing)
-        self._meet(i, differing[0] if bounds and not self._is_distance_common(i) else None)
+        self._record_barrier(i, differing[0] if bounds and not self._is_distance_common(i) else None)
         matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
         carried = [(bounds or self._varies(name)) and not m for name, m in zip(i.initial, matrices, strict=False)]
         variable = bounds if self._masked else any(name is not i.stop for name in differing)
@@ -163,7 +167,7 @@ class _Analysis:
         self.region(region)
         self._in_spmd = False
 
-    def _tells_apart(self, i: Instruction) -> bool:
+    def _depends_on_work_item(self, i: Instruction) -> bool:
         if isinstance(i, AtomicUpdate):
             return self._in_spmd
         if isinstance(i, Builtin):
@@ -171,20 +175,20 @@ class _Analysis:
             return among_subgroups or i.name == "subgroup_local_id"
         return isinstance(i, CooperativeMatrixExtract)
 
-    def _differs_outside(self, value: Name) -> bool:
-        """Whether what a subgroup makes of a value may be another one in another subgroup."""
+    def _differs_between_subgroups(self, value: Name) -> bool:
+        """Whether a value that is uniform in each subgroup may differ between subgroups."""
         return not self._within_subgroup and self._varies(value)
 
     def _is_distance_common(self, i: For) -> bool:
-        """Whether `to` is `from` plus what is the same for all, and so is the step: they make as many trips."""
+        """Whether `to` is `from` plus a uniform value and the step is uniform, so that trip counts are equal."""
         origin = self._origins.get(i.stop.text)
         if not isinstance(origin, ArithBinary) or origin.op != "add" or (i.step is not None and self._varies(i.step)):
             return False
         pairs = ((origin.lhs, origin.rhs), (origin.rhs, origin.lhs))
         return any(start.text == i.start.text and not self._varies(distance) for start, distance in pairs)
 
-    def _meet(self, i: If | For, differing: Name | None) -> None:
-        """Note whether a barrier in an instruction is met by all; what is found last, of nested loops, counts."""
+    def _record_barrier(self, i: If | For, differing: Name | None) -> None:
+        """Record whether all work-items reach the barrier in an instruction; the last visit counts."""
         barrier = first_barrier(i)
         if barrier is not None:
             self.doubts[id(i)] = None if differing is None else DoubtfulBarrier(i, differing, barrier)

@@ -1,14 +1,24 @@
-"""`parallel`: the subgroups of a work-group, one after the other, with a lane for each work-item.
+"""`parallel`, `foreach` and `foreach_tile`: subgroups run one after the other, with a lane for each work-item.
 
-Values kept in memory, one for each subgroup of a work-group, while other subgroups run.
+    parallel { ... }     ->     for s in 0 ... number of subgroups: the body, with all work-items active
 
-Each LLVM value that a value of the language consists of has an array with an entry for each subgroup; constants need
-none. Truth values take a byte each, as vectors of bits are slow to load and store.
+    foreach (%i,%j)=(%a,%c),(%b,%d) { body }
 
-Barriers between the subgroups of a work-group, which one thread runs: loop fission.
+      for j in c ... d                                 ; the last variable's loop is the outermost
+        for k in 0 ... full, step S                    ; full = (b - a) rounded down to a multiple of S
+          body with %i = a + k + <0, 1, ..., S-1>      ; all work-items
+        if full < b - a
+          body with %i = a + full + <0, 1, ..., S-1>   ; work-items 0 ... b - a - full
 
-What stands between two barriers is run by all subgroups, one after the other, before what follows. Values that are
-needed behind a barrier are kept in arrays with a slot for each subgroup:
+    foreach_tile (%i,%j)=(%a,%c),(%b,%d) as (%ti,%tj)<=(M,N) { body }
+
+      for j in c ... d, step N
+        for i in a ... b, step M
+          body with %ti = min(M, b - i), %tj = min(N, d - j)   ; by one subgroup
+
+Loop fission at barriers: if a body run by several subgroups contains barriers, all subgroups run the instructions
+between two barriers before any of them goes on. Values that are live across a barrier are kept in arrays with a slot
+for each subgroup:
 
     parallel {                           for s in subgroups:
       %x = ... s ...                       x[s] = ... s ...
@@ -16,9 +26,9 @@ needed behind a barrier are kept in arrays with a slot for each subgroup:
       %y = ... %x ...                      ... x[s] ...
     }
 
-All work-items meet at a barrier, so an `if` or `for` that contains one goes the same way for all of them: its branches
-are written once, outside of the loops over the subgroups, and the condition of work-item 0, or the number of trips that
-its bounds make, decides. The variable of a `for` is each work-item's own, as starts and steps may differ:
+All work-items reach a barrier, so they take the same way through an `if` or `for` that contains one: its branches are
+emitted once, outside the loops over the subgroups, and the condition of work-item 0, or the trip count of its bounds,
+decides. The variable of a `for` may differ between work-items, as starts and steps may:
 
     for %i=%from,%to,%step {             for trip in 0 ... trips of work-item 0:
       ... %i ...                           for s in subgroups:
@@ -26,41 +36,191 @@ its bounds make, decides. The variable of a `for` is each work-item's own, as st
       ... %i ...                           for s in subgroups:
     }                                        ... from[s] + trip * step[s] ...
 
-Values that such an instruction yields or carries live in slots too.
-
-`parallel`: the subgroups of a work-group, one after the other, with a lane for each work-item.
-
-    parallel { ... }     ->     for s in 0 ... number of subgroups: the body, with all work-items active
-
-Where a body with several subgroups has barriers, the loop over the subgroups is split there: see `Fission`.
+Values that such an instruction yields or carries are kept in slots as well. Each LLVM value of a slot has an array with
+an entry for each subgroup; constants need none. Booleans take a byte each, because vectors of bits are slow to load and
+store.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.frontends.tensor_language.emit.control.divergence import first_barrier
-from tlx.frontends.tensor_language.emit.control.uniform import (
+from tlx.frontends.tensor_language.emit.control.sequential import (
     as_varying,
     has_next_iteration,
     open_phi,
     variable_in_trip,
 )
-from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masks import to_uniform
-from tlx.frontends.tensor_language.emit.numbers import constant
-from tlx.frontends.tensor_language.emit.values import Emitted, Interval, Matrix, Memref, Number, loop_interval
-from tlx.frontends.tensor_language.operations.control import Barrier, For, If, Parallel, Yield
+from tlx.frontends.tensor_language.emit.emitter import (
+    Emitted,
+    Emitter,
+    Interval,
+    Linear,
+    Matrix,
+    Memref,
+    Number,
+    loop_interval,
+    register_type,
+)
+from tlx.frontends.tensor_language.emit.masks import run_if, to_uniform
+from tlx.frontends.tensor_language.emit.numbers import constant, from_i64, lane_ids, linear_number, splat, to_i64
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
-from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, ScalarType
 from tlx.ir.transform.rewrite import add_incoming
-from tlx.ir.types import I1, I8, I32, I64, ArrayType, Type, VectorType
-from tlx.ir.values import Constant, Value, const_int
+from tlx.ir.types import I1, I8, I32, I64, ArrayType, IntType, Type, VectorType
+from tlx.ir.values import Constant, ConstInt, Value, const_int, const_ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The values of a variable: `start + k` for `0 <= k < count`.
+
+    Attributes:
+        name: The variable.
+        type: Its integer type.
+        start: First value, i64.
+        count: Number of values, i64, at least 0.
+    """
+
+    name: Name
+    type: ScalarType
+    start: Value
+    count: Value
+
+
+def foreach(e: Emitter, i: Foreach) -> None:
+    """`foreach (%i,...)=(%from,...),(%to,...) { ... }`."""
+    first, *others = _ranges(e, i)
+    with as_subgroup(e, const_int(I32, 0)), e.region():
+        _nest(e, others, lambda: _in_lanes(e, i.body, first))
+
+
+def foreach_tile(e: Emitter, i: ForeachTile) -> None:
+    """`foreach_tile (%i,...)=(%from,...),(%to,...) as (%ti,...)<=(M,...) { ... }`."""
+    ranges = _ranges(e, i)
+    tiles = [_tile_count(e, r.count, extent) for r, extent in zip(ranges, i.tile_shape, strict=True)]
+    modes = list(zip(ranges, i.sizes, i.tile_shape, strict=True))
+
+    def one_tile(positions: Sequence[Value]) -> None:
+        for (r, size, extent), position in zip(modes, positions, strict=True):
+            offset = e.b.mul(position, extent)
+            e.bind(r.name, _variable(e, r.type, e.b.add(r.start, offset)))
+            e.bind(size, _variable(e, r.type, _size(e, r.count, offset, extent)))
+        with as_subgroup(e, _subgroup_of_tile(e, tiles, positions)):
+            e.run(i.body)
+
+    with e.region():
+        _nest_counts(e, tiles, one_tile)
+
+
+def _ranges(e: Emitter, i: Foreach | ForeachTile) -> list[_Range]:
+    triples = zip(i.variables, e.numbers(i.starts), e.numbers(i.stops), strict=True)
+    return [_range(e, name, start, stop) for name, start, stop in triples]
+
+
+def _range(e: Emitter, name: Name, start: Number, stop: Number) -> _Range:
+    first, last = to_i64(e, start), to_i64(e, stop)
+    if isinstance(first, ConstInt) and isinstance(last, ConstInt):
+        return _Range(name, start.type, first, const_int(I64, max(0, last.value - first.value)))
+    distance = e.b.sub(last, first)
+    count = e.b.select(e.b.icmp("slt", first, last), distance, const_int(I64, 0))
+    return _Range(name, start.type, first, count)
+
+
+def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
+    """The loop over a range, with a lane for each value."""
+    full = _rounded_down(e, r.count, e.lanes)
+    _loop(e, full, e.lanes, lambda k: _run_lanes(e, body, r, k, None))
+    rest = e.b.sub(r.count, full)
+    if isinstance(rest, ConstInt):
+        if rest.value > 0:
+            _run_lanes(e, body, r, full, const_ints(I1, [lane < rest.value for lane in range(e.lanes)]))
+        return
+    if e.lanes == 1:  # no remainder
+        return
+    with run_if(e, e.b.icmp("ne", rest, 0), "remainder", "endforeach"):
+        mask = e.b.icmp("ult", lane_ids(e), splat(e, e.b.cast("trunc", rest, I32)))
+        _run_lanes(e, body, r, full, mask)
+
+
+def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None) -> None:
+    """The body for a vector of values starting with the k-th."""
+    base = _variable(e, r.type, e.b.add(r.start, k)).value
+    with e.region(), e.masked(mask):
+        e.bind(r.name, linear_number(e, r.type, Linear(base, 1, exact=True)))
+        e.instructions(body.instructions)
+
+
+def _nest(e: Emitter, ranges: Sequence[_Range], body: Callable[[], None]) -> None:
+    """Loops over ranges, the last one outermost."""
+
+    def bound(positions: Sequence[Value]) -> None:
+        for r, position in zip(ranges, positions, strict=True):
+            e.bind(r.name, _variable(e, r.type, e.b.add(r.start, position)))
+        body()
+
+    _nest_counts(e, [r.count for r in ranges], bound)
+
+
+def _nest_counts(e: Emitter, counts: Sequence[Value], body: Callable[[Sequence[Value]], None]) -> None:
+    """Loops from 0 to each count, the last one outermost."""
+    if not counts:
+        body(())
+        return
+    _loop(e, counts[-1], 1, lambda k: _nest_counts(e, counts[:-1], lambda inner: body((*inner, k))))
+
+
+def _loop(e: Emitter, count: Value, step: int, body: Callable[[Value], None]) -> None:
+    """A loop over 0, step, 2 * step, ... below a count, which may be 0."""
+    if isinstance(count, ConstInt) and count.value <= 0:
+        return
+    with e.b.loop(0, count, step) as loop:
+        body(loop.index)
+
+
+def _rounded_down(e: Emitter, count: Value, multiple: int) -> Value:
+    """The largest multiple of a power of two that is not greater than a count."""
+    if isinstance(count, ConstInt):
+        return const_int(I64, count.value // multiple * multiple)
+    return e.b.binary("and", count, const_int(I64, -multiple))
+
+
+def _tile_count(e: Emitter, count: Value, extent: int) -> Value:
+    if isinstance(count, ConstInt):
+        return const_int(I64, -(-count.value // extent))
+    return e.b.binary("udiv", e.b.add(count, extent - 1), const_int(I64, extent))
+
+
+def _size(e: Emitter, count: Value, offset: Value, extent: int) -> Value:
+    """`min(extent, count - offset)`; the extent itself if it divides the count."""
+    if isinstance(count, ConstInt) and count.value % extent == 0:
+        return const_int(I64, extent)
+    return e.b.umin(e.b.sub(count, offset), extent)
+
+
+def _subgroup_of_tile(e: Emitter, tiles: Sequence[Value], positions: Sequence[Value]) -> Value:
+    """The subgroup that runs a tile: its number modulo the number of subgroups."""
+    subgroups = subgroup_count(e)
+    if subgroups == 1:
+        return const_int(I32, 0)
+    number: Value = const_int(I64, 0)
+    for count, position in zip(reversed(tiles), reversed(positions), strict=True):
+        number = e.b.add(e.b.mul(number, count), position)
+    return e.b.cast("trunc", e.b.binary("urem", number, const_int(I64, subgroups)), I32)
+
+
+def _variable(e: Emitter, type_: ScalarType, value: Value) -> Number:
+    """An i64 as a number of a variable's type, into which it fits."""
+    integer = register_type(type_)
+    assert isinstance(integer, IntType)
+    return Number(type_, (from_i64(e, value, integer),))
 
 
 def subgroup_count(e: Emitter) -> int:
@@ -69,22 +229,25 @@ def subgroup_count(e: Emitter) -> int:
 
 
 @contextmanager
+def as_subgroup(e: Emitter, number: Value) -> Generator[None]:
+    """Code emitted inside is run by a subgroup (linear id, i32), with all of its work-items active."""
+    before, e.subgroup = e.subgroup, number
+    with e.masked(None):
+        yield
+    e.subgroup = before
+
+
+FOREACH_RULES: Final = {Foreach: foreach, ForeachTile: foreach_tile}
+
+
+@contextmanager
 def each_subgroup(e: Emitter) -> Generator[Value]:
-    """What is written inside is run for each subgroup; gives its linear id, i64."""
+    """Code emitted inside runs for each subgroup; yields its linear id, i64."""
     count = subgroup_count(e)
     with e.b.loop(0, count, name="subgroup") as loop:
         number = const_int(I32, 0) if count == 1 else e.b.cast("trunc", loop.index, I32)
         with as_subgroup(e, number):
             yield loop.index if count > 1 else const_int(I64, 0)
-
-
-@contextmanager
-def as_subgroup(e: Emitter, number: Value) -> Generator[None]:
-    """What is written inside is run by a subgroup (linear id, i32), with all of its work-items active."""
-    before, e.subgroup = e.subgroup, number
-    with e.masked(None):
-        yield
-    e.subgroup = before
 
 
 _UNALIGNED: Final = 1  # entries of an array may be of any size
@@ -105,11 +268,11 @@ class Slot:
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is nothing to keep: all subgroups hold the same constants."""
+        """Whether nothing needs to be stored: all subgroups have the same constants."""
         return all(array is None for array in self._arrays)
 
     def store(self, e: Emitter, subgroup: Value, value: Emitted) -> None:
-        """Keep a subgroup's value."""
+        """Store a subgroup's value."""
         for array, part in zip(self._arrays, _values(value), strict=True):
             if array is not None:
                 bits = e.b.cast("zext", part, _memory_type(part.type))
@@ -122,7 +285,7 @@ class Slot:
 
 
 def _values(value: Emitted) -> tuple[Value, ...]:
-    """The LLVM values that a value consists of."""
+    """The LLVM values of a value."""
     match value:
         case Number():
             return value.parts if value.linear is None else (*value.parts, value.linear.base)
@@ -135,7 +298,7 @@ def _values(value: Emitted) -> tuple[Value, ...]:
 
 
 def _rebuilt(like: Emitted, values: Sequence[Value]) -> Emitted:
-    """A value like another one, of other LLVM values."""
+    """A value of the same form with other LLVM values."""
     match like:
         case Number():
             count = len(like.parts)
@@ -174,7 +337,7 @@ def _memory_type(type_: Type) -> Type:
 
 
 class _Kept(Protocol):
-    """What gives the value of a name for each subgroup."""
+    """Gives the value of a name for each subgroup."""
 
     def load(self, e: Emitter, subgroup: Value) -> Emitted:
         """The value of a subgroup, whose linear id is an i64."""
@@ -183,7 +346,7 @@ class _Kept(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _LoopVariable:
-    """The variable of a loop that work-items start or step differently, computed where it is read.
+    """The variable of a loop whose start or step varies, computed where it is read.
 
     Attributes:
         start: The first value.
@@ -207,7 +370,7 @@ class _LoopVariable:
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """A number that is the same in the whole work-group."""
+    """A number that is uniform in the work-group."""
 
     number: Number
 
@@ -230,7 +393,7 @@ class Fission:
         self._region(self._body)
 
     def _region(self, region: Region) -> Sequence[Name]:
-        """Write a region; gives the names that it yields."""
+        """Emit a region; returns the names that it yields."""
         pending: list[Instruction] = []
         for i in region.instructions:
             if isinstance(i, Yield):
@@ -255,7 +418,7 @@ class Fission:
                 assert isinstance(i, Barrier), "no other instruction has a barrier inside"
 
     def _segment(self, instructions: Sequence[Instruction]) -> None:
-        """Instructions without barriers: all of them by one subgroup after the other."""
+        """Instructions without barriers, in one loop over the subgroups."""
         if not instructions:
             return
         own = _reads(instructions)
@@ -290,7 +453,7 @@ class Fission:
         self._slots.update(zip((name.text for name in i.results), slots, strict=True))
 
     def _arm(self, region: Region, flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
-        """A branch, and what it yields put into slots."""
+        """Emit a branch, and store the values that it yields in slots."""
         with self._scope():
             return self._copy(self._region(region), flags, slots)
 
@@ -328,7 +491,7 @@ class Fission:
     # Slots -----------------------------------------------------------------------------------------------------
 
     def _copy(self, names: Sequence[Name], flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
-        """Put values of names into slots: into new ones where there are none yet."""
+        """Store values of names in slots; new slots are created if there are none yet."""
         if not names:
             return ()
         e = self._e
@@ -347,7 +510,7 @@ class Fission:
         return value
 
     def _kept(self, name: Name) -> _Kept:
-        """What gives a number for each subgroup; `_Common` where all work-items certainly hold the same."""
+        """The number for each subgroup; `_Common` if it is certainly uniform in the work-group."""
         slot = self._slots.get(name.text)
         if slot is None:
             return _Common(self._e.number(name))
@@ -359,7 +522,7 @@ class Fission:
 
     @contextmanager
     def _each_subgroup(self, names: Iterable[str]) -> Generator[Value]:
-        """A loop over the subgroups in which the names that have slots are bound."""
+        """A loop over the subgroups in which names with slots are bound to their values."""
         with each_subgroup(self._e) as subgroup, self._e.region():
             for text in names:
                 if text in self._slots:
@@ -368,14 +531,14 @@ class Fission:
 
     @contextmanager
     def _scope(self) -> Generator[None]:
-        """Names that get slots inside are forgotten behind it."""
+        """Slots created inside go out of scope at the end."""
         before = dict(self._slots)
         yield
         self._slots = before
 
 
 def _reads(instructions: Iterable[Instruction]) -> Counter[str]:
-    """How often each name is read, in nested regions too."""
+    """How often each name is read, including nested regions."""
     found: Counter[str] = Counter()
     for i in instructions:
         found.update(name.text for name in i.operands())
@@ -394,7 +557,7 @@ def parallel(e: Emitter, i: Parallel) -> None:
 
 
 def barrier(_e: Emitter, _i: Barrier) -> None:
-    """`barrier[.global][.local]`, where one thread runs all that it waits for: nothing to wait for."""
+    """`barrier[.global][.local]` when one thread runs the whole work-group: nothing to do."""
 
 
-RULES: Final = {Parallel: parallel, Barrier: barrier}
+PARALLEL_RULES: Final = {Parallel: parallel, Barrier: barrier}

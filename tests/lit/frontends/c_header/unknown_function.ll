@@ -1,6 +1,7 @@
 ; Digits may follow an operation's name directly. A function that nobody defines and that is no operation is left to the
 ; linker, once with a warning, whether or not the file has tensor operations.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: tlx raise %t/beside.ll -o %t/raised.ll 2>&1 | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=RAISED --input-file %t/raised.ll

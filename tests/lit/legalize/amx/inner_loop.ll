@@ -1,7 +1,7 @@
 ; In the assembly, the inner loop is as many tile loads as tile products, four of each for a step of K: no tile is copied.
 ; A kernel configures the tiles once. clang unrolls the loop by two.
 ;
-; REQUIRES: clang-19, host-x86_64
+; REQUIRES: clang-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=amx
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"

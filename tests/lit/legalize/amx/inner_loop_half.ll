@@ -1,7 +1,7 @@
 ; With AMX-FP16 the inner loop of a product of halves is that of bfloats: as many tile loads as tile products, no copies,
 ; whether the right operand is packed or comes in groups of two rows. What LLVM 14 makes of the text is the same.
 ;
-; REQUIRES: clang-19, opt-14, host-x86_64
+; REQUIRES: clang-19, opt-14, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=amx+amx-fp16
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"

@@ -1,7 +1,7 @@
 ; In the assembly, a step of K keeps its accumulators in the 16 registers of AVX2, with one left for what is streamed.
 ;
 ; llvm-mca has it within 3 % of what the ports of FMA allow, on Intel and on AMD.
-; REQUIRES: clang-19, llvm-mca-19, host-x86_64
+; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx2
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=haswell --bound=1.03

@@ -2,7 +2,7 @@
 ; Without it, bfloat is converted while packing. Nothing is spilled. llvm-mca's bound counts the conversions as well; what
 ; LLVM 19 knows of them is a guess: a shuffle and an addition each.
 ;
-; REQUIRES: clang-19, llvm-mca-19, host-x86_64
+; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx2 --mcpu=sierraforest
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=alderlake --mattr=+avxneconvert --bound=1.3

@@ -12,9 +12,9 @@
 ;
 ; CHECK:      tlx.nest.rows: calls nothing
 ; CHECK-NEXT: loop
-; CHECK-NEXT: vbroadcastss zmm [[#mul(9,6)]]
-; CHECK-NEXT: vmovups zmm [[#mul(9,4)]]
-; CHECK-NEXT: vfmadd231ps zmm [[#mul(54,4)]]
+; CHECK-NEXT: vbroadcastss zmm 54
+; CHECK-NEXT: vmovups zmm 36
+; CHECK-NEXT: vfmadd231ps zmm 216
 ; CHECK-NEXT: stack 0
 ;
 ; AVX2:       vbroadcastss ymm 6

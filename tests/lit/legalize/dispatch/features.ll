@@ -14,7 +14,7 @@
 ; OLD: define internal void @tlx.cpu.find()
 ; OLD: and i32 %{{.*}}, 537399808
 ;
-; SHA: tlx-lower: error: feature 'sha': a program with versions for several targets cannot find out whether its machine has that; lower for one target, or without it
+; SHA: tlx-lower: error: feature 'sha': a program with versions for several targets cannot detect it at run time; lower for one target, or without the feature
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <3 x i32> <i32 1, i32 16, i32 16>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)

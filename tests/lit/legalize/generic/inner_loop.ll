@@ -1,6 +1,6 @@
 ; With the vectors of the host, the generic target's inner loop is that of the target for it.
 ;
-; REQUIRES: clang-19, llvm-mca-19, host-x86_64
+; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=generic --mcpu=skylake-avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=skylake-avx512 --bound=1.03

@@ -3,7 +3,7 @@
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:
 
-; CHECK: permute_value_invalid.ll:[[#@LINE+1]]:1: error: %v is no result of a tile operation
+; CHECK: permute_value_invalid.ll:[[#@LINE+1]]:1: error: %v is not the result of a tile operation
 define void @f(ptr %c, ptr %a) "tlx-stage"="tiles" {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 2, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
   %v = call <12 x float> @llvm.tensor.reshape.permute(token %x, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 6, i32 2>)

@@ -1,13 +1,27 @@
 ; A result that is used twice has memory in a slot, which is freed on every way out; one defined in a loop replaces the
 ; one before; it begins at a line of the caches.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - --workspace=arena --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARENA
+; RUN: grep -v '^;' %s | tlx-lower - --workspace=argument --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARGUMENT
+
+; A value that no loop replaces comes from the arena of the thread; remarks name those that malloc gives.
+; ARENA:       remark: malloc, not --workspace=arena, allocates values of run-time size that change in a loop [to-2d]
+; ARENA-LABEL: define void @sums(
+; ARENA:         call void @free(
+; ARENA-LABEL: define void @may_be_the_same(
+; ARENA:         call void @tlx.workspace.release(
+; ARENA-LABEL: define internal void @tlx.dynamic.reallocate(
+; ARENA:         call noalias ptr @malloc(
+; ARENA-LABEL: define internal void @tlx.dynamic.allocate(
+; ARENA:         call noalias ptr @tlx.workspace.acquire(
+; ARGUMENT:    remark: malloc, not --workspace=argument, allocates values of run-time size [to-tiles]
 
 ; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 ; CHECK-NEXT:  entry:
 ; CHECK-NEXT:    %s.slot = alloca ptr, align 8
 ; CHECK:         store ptr null, ptr %s.slot, align 8
 ; CHECK:       loop:
-; CHECK:         call void @tlx.dynamic.allocate(ptr %s.slot, i64 %{{.*}})
+; CHECK:         call void @tlx.dynamic.reallocate(ptr %s.slot, i64 %{{.*}})
 ; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %s.slot, align 8
 ; CHECK-NEXT:    %[[A:.*]] = ptrtoint ptr %[[M]] to i64
 ; CHECK-NEXT:    %[[N:.*]] = sub i64 0, %[[A]]

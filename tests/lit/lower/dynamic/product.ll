@@ -29,7 +29,7 @@ define void @gemm(ptr %a, ptr %b, ptr %c, i32 %m, i32 %n, i32 %k) {
 
 ; The blocks of B are column-major, as B is.
 ; CHECK-LABEL: define internal void @tlx.dynamic.smma.f32.f32.f32.rc(
-; CHECK:         %memory = call ptr @malloc(
+; CHECK:         %memory = call noalias ptr @malloc(
 ; CHECK:         %a.blocks = getelementptr inbounds i8, ptr %memory, i64 %{{.*}}
 ; CHECK:         %b.blocks = getelementptr inbounds i8, ptr %behind, i64 %{{.*}}
 ; CHECK-NOT:     @malloc(

@@ -7,7 +7,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2,avx512 | FileCheck %s --check-prefix=VERSIONS
 ; RUN: grep -v '^;' %s | tlx-lower - --emit=asm --target=avx512 -o - | FileCheck %s --check-prefix=ASM
 
-; REMARKS: remark: matmul 32x32x32 float:{{.*}}; the next round's operands prefetched; C stored past the caches
+; REMARKS: remark: matmul 32x32x32 float:{{.*}}; the next round's operands prefetched; C written by non-temporal stores
 ; REMARKS: remark: matmul 16x16x16 float:{{.*}}; the operands 2 rounds ahead prefetched [to-tiles]
 ; REMARKS: remark: matmul 16x16x16 float:{{.*}} % of peak [to-tiles]
 
@@ -31,7 +31,7 @@
 ; CHECK-NEXT:    ret void
 
 ; A line of A and a line of B in each of 16 steps, those of the round after the next, 2 KB behind this one's: a round is
-; shorter than memory takes to answer. No stores past the caches.
+; shorter than the memory latency. No non-temporal stores.
 ; CHECK-LABEL: define internal void @tlx.nest.middle(
 ; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 2048
 ; CHECK-NEXT:    call void @llvm.prefetch.p0(

@@ -1,4 +1,4 @@
-; Broadcasts: copies of what repeats along some dimensions, and fills.
+; Broadcasts: copies with stride 0 along some dimensions, and fills.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; A bias as each of three rows.
@@ -31,7 +31,7 @@ define void @column(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; Dimensions change places: 2 x 3 becomes 3 x 5 x 2.
+; Dimensions are permuted: 2 x 3 becomes 3 x 5 x 2.
 ; CHECK-LABEL: define void @turned(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
@@ -57,7 +57,7 @@ define void @turned(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; A number that is known at run time; the result is padded, so the rest is zero.
+; A scalar that is known at run time; the padding of the result is zero.
 ; CHECK-LABEL: define void @fill(ptr %x, float %s, ptr noalias %c) {
 ; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 48, i1 false)
 ; CHECK-NEXT:    %scalar = insertelement <1 x float> undef, float %s, i32 0

@@ -1,4 +1,4 @@
-; A function without tensor operations may move big tensors, as clang -O0 has it in callers: no big vector is left in it.
+; A function without tensor operations may copy large tensors, as clang -O0 does in callers: no large vector is left.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=generic --stop-after=to-2d -o - | FileCheck %s
 
 define void @callee(ptr byval(<65536 x i32>) %x, ptr noalias %out) {

@@ -1,4 +1,4 @@
-; Joining tensors: one copy for each, into its part of the result.
+; Joining tensors: a copy of each into its part of the result.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; Rows: both parts are dense.

@@ -1,4 +1,4 @@
-; Contractions: one dimension of each role is multiplied as matrices, others are merged with it, loops, or sums in memory.
+; Contractions: one dimension of each role is that of matrices, others are merged with it, or become loops or sums.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; Queries times keys: both batch dimensions are loops, nothing is copied.
@@ -48,8 +48,8 @@ define void @attention(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; Two dimensions are summed that are not one in memory: the inner one is multiplied, the outer one a chain. Sums of half
-; are kept as float, and rounded once.
+; Two summed dimensions that are not contiguous: the inner one is that of a product, the outer one a chain of products.
+; Sums of half are kept as float, and rounded once.
 ; CHECK-LABEL: define void @sums(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %p, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %q, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
@@ -91,7 +91,7 @@ define void @sums(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; All of both is summed: a row times a column.
+; All dimensions are summed: a row times a column.
 ; CHECK-LABEL: define void @dot(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %p, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %q, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)

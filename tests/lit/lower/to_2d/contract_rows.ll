@@ -1,5 +1,5 @@
-; A large right operand that has to be copied meets all rows of the left one in one product: in a product for each row it
-; would be read from the second cache each time.
+; A large right operand that has to be copied is multiplied with all rows of the left one in one product: products of one
+; row each would read it from L2 every time.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2 --stop-after=to-2d -o - | FileCheck %s
 ; RUN: tlx-lower %s --target=avx2 --remarks -o %t 2>&1 | FileCheck %s --check-prefix=REMARK

@@ -1,7 +1,7 @@
 ; Convolutions: contractions on overlapping views of the input.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
-; The kernel is copied so that channels are dense; positions in it are summed in memory.
+; The kernel is copied so that channels are dense; its positions are summed in memory.
 ; CHECK-LABEL: define void @plain(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %lhs.buf = alloca [1152 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 128, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
@@ -84,7 +84,7 @@ define void @plain(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; A kernel of one position: a product for each image.
+; A 1 x 1 kernel: a product for each image.
 ; CHECK-LABEL: define void @one_by_one(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    br label %batch.loop
 ; CHECK-EMPTY:
@@ -164,7 +164,7 @@ define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; Holes in the input are zeros in a copy of it.
+; A dilated input is copied with zeros between its elements.
 ; CHECK-LABEL: define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %dilated.buf = alloca [63 x float], align 64
 ; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %dilated.buf, i8 0, i64 252, i1 false)
@@ -214,7 +214,7 @@ define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; Every second column: the image is copied with channels innermost; as rows of a block, pixels may be any distance apart.
+; Stride 2: the image is copied with channels innermost; pixels are rows of a block, which may have any distance.
 ; CHECK-LABEL: define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %last.heap = call noalias ptr @malloc(i64 861248)
 ; CHECK-NEXT:    %t.2 = ptrtoint ptr %last.heap to i64
@@ -289,7 +289,7 @@ define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; Each channel by itself: no matrices, but sums of a few products, element by element, rounded once.
+; A depthwise convolution: sums of a few products, element by element, rounded once.
 ; CHECK-LABEL: define void @depthwise(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    br label %block.loop
 ; CHECK-EMPTY:

@@ -1,7 +1,7 @@
 ; A matrix unit reads the right operand in groups along K. An image whose channels are whole steps along K is copied once
-; with each group of channels interleaved, and all windows read this copy where it lies, junk behind the last column
-; included: 28 columns and a border are 32. Where the kernel moves on by two columns, even and odd ones lie apart. Filters
-; are copied so that rows of tiles lie behind each other: 128 channels of 9 positions are 36 sums of 32.
+; with each group of channels interleaved, and all windows read this copy in place, including undefined elements behind
+; the last column: 28 columns and a border are 32. With stride 2, even and odd columns are deinterleaved. Filters are
+; copied so that rows of tiles are contiguous: 128 channels of 9 positions are 36 sums of 32.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=amx -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=amx --remarks -o %t 2>&1 | FileCheck %s --check-prefix=REMARK
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=amx -o - | FileCheck %s --check-prefix=TILES

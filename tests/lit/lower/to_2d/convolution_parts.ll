@@ -1,5 +1,5 @@
-; Filters of 2.3 MB are copied 64 at a time, where the loop comes to them: all rows of the result read a copy of 576 KB,
-; which stays in the second cache. Threads that work on different parts would have no copy in common: all are copied first.
+; Filters of 2.3 MB are copied 64 at a time, inside the loop over them: all rows of the result read a copy of 576 KB,
+; which stays in L2. Threads cannot share such a copy: with threads, all filters are copied first.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --threads=openmp -o - | FileCheck %s --check-prefix=THREADS
 

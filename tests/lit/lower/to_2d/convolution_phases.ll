@@ -1,11 +1,11 @@
-; A convolution of an input with holes: two phases along rows of 30, each of two of the four positions in the kernel. No
-; zeros are multiplied. The kernel is copied once, position by position. What holes times an infinite weight would be,
-; NaN, is found out before and added to the sums; each phase has rows of its own, which are interleaved in the end.
+; A convolution of a dilated input: two phases along rows of 30, each with two of the four positions in the kernel. No
+; zeros are multiplied. The kernel is copied once, position by position. Zeros times infinite weights, NaN, are computed
+; first and added to the sums; each phase is written to a buffer, and they are interleaved at the end.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-2d --target=avx512 | FileCheck %s
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s --check-prefix=REMARK
 ;
-; REMARK: remark: input with holes: 2 phases of the result, each from the input without them [to-2d]
+; REMARK: remark: dilated input: 2 phases of the result, each a convolution of the undilated input [to-2d]
 ;
 ; CHECK-LABEL: define void @f(
 ; CHECK-NOT: dilated

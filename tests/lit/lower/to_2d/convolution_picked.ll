@@ -1,5 +1,5 @@
-; 3x3 windows that move on by two, for 256 x 14 x 14 results: the windows are copied as one matrix, which a second cache of
-; 2 MB holds, in rows of every second element. Neither the image nor the filters are transposed.
+; 3x3 windows with stride 2, for 256 x 14 x 14 results: the windows are copied as one matrix, which fits into an L2 of
+; 2 MB, in rows of every second element. Neither the image nor the filters are transposed.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=amx -o - | FileCheck %s
 ; CHECK-LABEL: define void @layer(
 ; CHECK-NOT:     @llvm.tensor.transpose

@@ -1,5 +1,5 @@
-; An image of 1.7 MB is brought to its channels' order in parts that stay in the second cache: what 7 rows of the result
-; need of it, 15 rows, over those before. Filters are copied once. Threads would have no copy in common: all is copied first.
+; An image of 1.7 MB is copied with channels innermost in parts that stay in L2: the 15 rows that 7 rows of the result
+; read, each part into the same buffer. Filters are copied once. Threads cannot share a part: all is copied first.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --threads=openmp -o - | FileCheck %s --check-prefix=THREADS
 

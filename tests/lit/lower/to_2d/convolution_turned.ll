@@ -1,7 +1,7 @@
 ; Rows of 28 pixels fill 87 % of registers, filters fill them whole: a block is 28 pixels by 128 filters. The image is
 ; copied with channels innermost, the weights with filters innermost, and a block of the result is stored column by column.
-; Pixels of 512 bytes would share sets of the first cache: there is a line between them.
-; Weights lie as 128 x (128 x 3 x 3) and are copied as a matrix of 128 x 1152; nine products of a sum take turns in it.
+; Pixels of 512 bytes would share sets of L1: they are padded by a cache line.
+; Weights of 128 x (128 x 3 x 3) are copied as a matrix of 128 x 1152; the nine products of a sum are interleaved in it.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --check-prefix=TILES
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 --knobs=ahead=8 -o - | FileCheck %s --check-prefix=AHEAD
@@ -18,9 +18,9 @@
 ; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %[[C]], <2 x i32> <i32 0, i32 784>)
 
-; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end, which the machine
-; follows by itself: nothing is prefetched, unless it is asked for, and then eight rows of 512 bytes ahead. Windows beside each
-; other have pixels in common, which LLVM is not to see. A register tile is turned when its sums are complete.
+; Each step is a channel in all nine positions of the kernel, and reads the copy sequentially, which the hardware
+; prefetches: software prefetch is used only with a knob, eight rows of 512 bytes ahead. Neighbouring windows share pixels,
+; which is hidden from LLVM. A register tile is transposed when its sums are complete.
 ; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32(
 ; TILES:         %a.at = call ptr asm
 ; TILES:         %a.at.1 = call ptr asm
@@ -55,7 +55,7 @@ define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; What follows the sums is computed with them, then turned: a bias is a row of such a tile.
+; The epilogue is computed before the tile is transposed: a bias is a row of such a tile.
 ; CHECK-LABEL: define void @biased(
 ; CHECK:         call <3584 x float> @llvm.tensor.smma
 ; CHECK:         %[[BIAS:.*]] = call <3584 x float> @llvm.tensor.broadcast{{.*}}(token %{{.*}}, <2 x i32> <i32 28, i32 128>

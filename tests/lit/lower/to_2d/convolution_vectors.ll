@@ -1,5 +1,5 @@
-; Blocks of few positions along K do not fill tiles: the second stage multiplies them by vectors, with a matrix unit, too.
-; They are those that are chosen for vectors then: filters as columns, 9 sums of 3 x 16 channels, not 27 of 16.
+; Blocks of few positions along K do not fill tiles: stage 2 computes them with vectors even if there is a matrix unit.
+; The blocks are then those chosen for vectors: filters as columns, 9 sums of 3 x 16 channels, not 27 of 16.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-2d --target=amx | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-2d --target=avx512 | FileCheck %s

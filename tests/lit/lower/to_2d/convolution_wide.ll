@@ -1,5 +1,5 @@
 ; One channel and one filter of bfloat: windows overlap, so that packing their rows for dot products takes longer than the
-; products. The image and the filter are converted once, and all products are of float. 64 filters share what is packed.
+; products. The image and the filter are converted once, and all products are of float. 64 filters share packed rows.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-2d --target=avx512 | FileCheck %s
 ;

@@ -47,7 +47,7 @@ define void @padding(ptr noalias %a, ptr noalias %c) {
   ret void
 }
 
-; The two may overlap: everything is read before anything is written.
+; Source and destination may overlap: everything is read before anything is written.
 ; CHECK-LABEL: define void @overlap(ptr %a, ptr %c) {
 ; CHECK-NEXT:    %copy.buf = alloca [12 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)

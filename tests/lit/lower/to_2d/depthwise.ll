@@ -1,5 +1,5 @@
-; A convolution of each channel by itself: blocks of a channel's rows, each of which needs two of the three rows of the
-; input that the one before it needs, not of the same row of all channels.
+; A depthwise convolution: a block has rows of one channel, each of which reads two of the three input rows of the one
+; before it, rather than the same row of all channels.
 ;
 ; RUN: tlx-lower %s -o - --stop-after=to-2d --target=avx512 | FileCheck %s
 ;

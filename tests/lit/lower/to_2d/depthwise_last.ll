@@ -1,6 +1,6 @@
-; A convolution of each channel by itself, channels innermost: rows of a block are pixels, columns are channels. Filters
-; that lie channel by channel are copied position by position once, so that each is a row of channels. Tiles have six
-; rows, beyond the second cache, too: they load these rows of filters, and pixels that windows share, once.
+; A depthwise convolution with channels innermost: rows of a block are pixels, columns are channels. Filters with taps
+; innermost are copied once with taps outermost, so that each tap is a row of channels. Tiles have six rows, also for
+; inputs larger than L2: they load these rows of filters, and pixels that windows share, once.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-2d --target=avx512 | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --stop-after=to-tiles --target=avx512 | FileCheck %s --check-prefix=TILES

@@ -1,4 +1,4 @@
-; A temporary of more than 16 KiB comes from malloc at the head of the function and is freed on every way out.
+; A temporary of more than 16 KiB comes from malloc at the entry of the function and is freed at every return.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @may_alias(ptr %a, ptr %c) nounwind {

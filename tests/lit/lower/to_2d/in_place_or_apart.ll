@@ -1,5 +1,5 @@
-; A product that is added to what it is stored over, where another operand may overlap that, which only the run can tell:
-; in place if it does not, by way of a buffer if it does.
+; A product with an accumulator in the memory of the result, which another operand may overlap. This is checked at run
+; time: in place if it does not overlap, through a buffer if it does.
 ;
 ; RUN: tlx-lower %s --target=generic --stop-after=to-2d --remarks=%t | grep -v '^;' | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS --input-file=%t
@@ -31,5 +31,5 @@ define void @accumulate(ptr %x, ptr %y, ptr %c) {
 ; CHECK:       apart:
 ; CHECK-NEXT:    ret void
 
-; REMARKS: remark: %c may alias %x and %y: checked when the program runs; a temporary of 256 bytes is used if they overlap
+; REMARKS: remark: %c may alias %x and %y: checked at run time; a temporary of 256 bytes is used if they overlap
 ; REMARKS-NOT: may alias

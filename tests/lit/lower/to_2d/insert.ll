@@ -1,5 +1,5 @@
-; An element that is inserted is stored over the old one, without a copy of the vector, where nothing needs the vector as
-; it was.
+; An inserted element is stored over the old one, without a copy of the vector, if the old vector has no other use.
+;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-2d | FileCheck %s
 
 ; CHECK-LABEL: define void @loop(
@@ -27,7 +27,7 @@ exit:
   ret void
 }
 
-; Chosen by a branch, by a select, in an inner loop, and left early.
+; Insertions selected by a branch and by a select, in an inner loop, and with an early exit.
 ; CHECK-LABEL: define void @chosen(
 ; CHECK: call void @llvm.memset{{.*}}(ptr %v.buf, i8 0, i64 32768
 ; CHECK: outer:
@@ -70,7 +70,7 @@ exit:
   ret void
 }
 
-; %v is read after %w was made of it: one copy a round, none on the way back.
+; %v is read after %w was made of it: one copy an iteration, none on the back edge.
 ; CHECK-LABEL: define void @both(
 ; CHECK: loop:
 ; CHECK: call void @llvm.memcpy{{.*}}(ptr %w.buf, ptr %v.buf
@@ -94,7 +94,7 @@ exit:
   ret void
 }
 
-; Behind each other, into a vector that is undefined before: nothing is copied but the result.
+; A chain of insertions into an undefined vector: only the result is copied.
 ; CHECK-LABEL: define void @row(
 ; CHECK-COUNT-1: call void @llvm.memcpy
 ; CHECK-NOT: call void @llvm.mem

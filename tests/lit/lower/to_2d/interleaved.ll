@@ -1,5 +1,5 @@
-; The right operand of a product may have interleaved rows (VNNI): for a matrix unit, and for dot products of vectors, it
-; stays as it is, and is read where it lies. Other targets, and other uses, get a copy.
+; The right operand of a product may have interleaved rows (VNNI): a matrix unit, or dot products of vectors, read it in
+; place. Other targets, and other uses, get a copy.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-2d | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s --check-prefix=TILES

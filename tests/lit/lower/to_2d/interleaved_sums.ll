@@ -1,6 +1,6 @@
 ; A contraction over groups of interleaved rows (VNNI) and over the rows in them is one product on the matrix unit: the
-; right operand is read as it lies, and the left one by its rows. Sums of such products are one tree. A result that the
-; unit cannot write as it lies gets other products, of a copy.
+; right operand is read in place, and the left one row by row. Sums of such products are one tree. A result that the
+; unit cannot write in place gets products of a copy.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-2d | FileCheck %s
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll -o %t.o.ll --target=amx --remarks 2>&1 | FileCheck %s --check-prefix=SAID

@@ -1,4 +1,4 @@
-; llvm.is.fpclass, which LLVM's optimiser makes of tests of exponents, works element by element.
+; llvm.is.fpclass, to which LLVM's optimiser rewrites tests of exponents, is an elementwise operation.
 ; RUN: tlx-lower %s --target=avx512 --check --remarks=%t.remarks -o /dev/null
 ; RUN: FileCheck %s --input-file=%t.remarks
 

@@ -1,4 +1,4 @@
-; Large flattened vectors where nothing can be done about them are refused, at the instruction that has them.
+; Uses of large flattened vectors that cannot be lowered are errors that point at the instruction.
 ; RUN: split-file %s %t
 ; RUN: not tlx-lower %t/call.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=CALL
 ; RUN: not tlx-lower %t/address.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=ADDRESS
@@ -16,7 +16,7 @@
 
 ; ADDRESS: address.ll:2:1: error: @f has a vector of more than 4096 elements in its signature: its address cannot be taken
 
-; BITS: bits.ll:3:3: error: llvm.tensor.relu of i1 is not lowered: convert the operands, to i8 for instance
+; BITS: bits.ll:3:3: error: llvm.tensor.relu of i1 is not lowered: convert the operands, for instance to i8
 
 ; STRUCTURE: structure.ll:2:3: error: load of { <5000 x float>, i32 } is not lowered
 ; PARAMETER: parameter.ll:1:1: error: parameter %v of @f is a [2 x <5000 x float>] by value: pass a pointer to it

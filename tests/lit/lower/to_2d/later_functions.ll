@@ -1,4 +1,4 @@
-; Elementwise functions that LLVM has since version 20 are kernels, too: no instruction works on the whole vector.
+; Elementwise functions of LLVM 20 and later are lowered, too: no instruction is left on the whole vector.
 ; RUN: tlx-lower %s -o - --target=avx512 --remarks=%t.yaml | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.yaml
 

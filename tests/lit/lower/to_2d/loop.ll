@@ -47,7 +47,7 @@ exit:
   ret void
 }
 
-; Two tensors that change places on every round: one of them goes through a second buffer.
+; Two tensors that are swapped in every iteration: one of them goes through a second buffer.
 ; CHECK-LABEL: define void @swap(ptr noalias %a, ptr noalias %c, i64 %n) {
 ; CHECK-NEXT:  entry:
 ; CHECK-NEXT:    %p.buf = alloca [400 x float], align 64

@@ -1,4 +1,4 @@
-; A product of matrices: loads, product and store stand next to each other and work on the user's memory.
+; A product of matrices: loads, product and store are adjacent and access the user's memory.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @row_major(ptr %a, ptr %b, ptr noalias %c) {
@@ -18,7 +18,7 @@ define void @row_major(ptr %a, ptr %b, ptr noalias %c) {
   ret void
 }
 
-; The left operand is column-major, the right one has a row and two columns of padding: it stays a load of 4x5.
+; The left operand is column-major, the right one has a row and two columns of padding: it is a load of 4x5.
 ; CHECK-LABEL: define void @column_major_and_padded(ptr %a, ptr %b, ptr noalias %c) {
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %a, <2 x i32> <i32 4, i32 3>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %b, <2 x i32> <i32 4, i32 5>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 7>)
@@ -35,7 +35,7 @@ define void @column_major_and_padded(ptr %a, ptr %b, ptr noalias %c) {
   ret void
 }
 
-; A result that keeps its padding is zero there; the store of a padded token does not write it.
+; The padding of a result is zero in its buffer; the store of a padded token does not write it.
 ; CHECK-LABEL: define void @padded_result(ptr %a, ptr noalias %c, ptr noalias %d) {
 ; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 36, i1 false)
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 3, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)

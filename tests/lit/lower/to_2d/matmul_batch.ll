@@ -1,4 +1,4 @@
-; Batch dimensions become loops; neighbours that all operands walk through as one become one loop.
+; Batch dimensions become loops; neighbours that are contiguous in all operands become one loop.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @collapsed(ptr %a, ptr %b, ptr noalias %c) {
@@ -33,7 +33,7 @@ define void @collapsed(ptr %a, ptr %b, ptr noalias %c) {
   ret void
 }
 
-; %x has its batches in the other order in memory, and a pitch of 5 in its planes' rows: two loops.
+; %x has its batch dimensions in the other order in memory, and a row pitch of 5: two loops.
 ; CHECK-LABEL: define void @nested(ptr %a, ptr %b, ptr noalias %c) {
 ; CHECK-NEXT:    br label %batch.loop
 ; CHECK-EMPTY:

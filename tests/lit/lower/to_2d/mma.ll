@@ -1,4 +1,4 @@
-; Products with an accumulator: in place where it is the memory the result is stored to, else read where it lies.
+; Products with an accumulator: updated in place if the result is stored to it, otherwise read from its own memory.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @in_place(ptr %c, ptr noalias %a, ptr noalias %b) {
@@ -20,7 +20,7 @@ define void @in_place(ptr %c, ptr noalias %a, ptr noalias %b) {
   ret void
 }
 
-; A column-major accumulator is copied to where the result goes; with one of zeros it is a matmul.
+; A column-major accumulator is copied to the destination; with one of zeros the product is a matmul.
 ; CHECK-LABEL: define void @column_major_and_zero(ptr %c, ptr noalias %a, ptr noalias %d, ptr noalias %e) {
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %c, <2 x i32> <i32 4, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
 ; CHECK-NEXT:    %transpose = call <12 x float> @llvm.tensor.transpose.v12f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)

@@ -1,4 +1,4 @@
-; Surrounding a tensor with a value, and cropping it.
+; Padding of a tensor with a value, and cropping.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; A row of zeros above, the last column cropped.
@@ -16,7 +16,7 @@ define void @zeros(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; A number known at run time: the row above, then the columns left and right of the rows of %x.
+; A scalar known at run time: the row above, then the columns left and right of the rows of %x.
 ; CHECK-LABEL: define void @border(ptr %x, float %s, ptr noalias %c) {
 ; CHECK-NEXT:    %scalar = insertelement <1 x float> undef, float %s, i32 0
 ; CHECK-NEXT:    %scalar.1 = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %scalar, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
@@ -47,7 +47,7 @@ define void @border(ptr %x, float %s, ptr noalias %c) {
   ret void
 }
 
-; One element between neighbours of a row: all is filled, then every second column written.
+; One element between neighbours of a row: the result is filled, then every second column is written.
 ; CHECK-LABEL: define void @between(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %scalar = call token @llvm.tensor.typeinfo.v1i32.v2i32(<1 x i32> <i32 7>, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %broadcast = call <21 x i32> @llvm.tensor.broadcast.v21i32.v2i32.v2i32(token %scalar, <2 x i32> <i32 1, i32 21>, <2 x i32> <i32 0, i32 1>)

@@ -1,4 +1,4 @@
-; A product alone stays one, however many tiles of a matrix unit its sum fills: its rows are not copied in front of it.
+; A single product is not split, however many tiles of a matrix unit its sum fills: its rows are not copied first.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=amx -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @row(

@@ -18,7 +18,7 @@ define void @rows(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; The greatest element of each column.
+; The maximum of each column.
 ; CHECK-LABEL: define void @columns(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %x, <2 x i32> <i32 20, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
 ; CHECK-NEXT:    %tovector = call <60 x i8> @llvm.tensor.tovector.v60i8(token %rows)
@@ -35,7 +35,7 @@ define void @columns(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; The sum of a dense tensor is that of one row; narrow floats are summed as float and rounded once.
+; A dense tensor is summed as one row; narrow floats are summed as float and rounded once.
 ; CHECK-LABEL: define void @all(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %x, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 24>)
 ; CHECK-NEXT:    %tovector = call <24 x half> @llvm.tensor.tovector.v24f16(token %rows)

@@ -2,8 +2,8 @@
 ; RUN: FileCheck --check-prefix=REMARK --input-file=%t.remarks %s
 ; RUN: tlx-lower %s -o - --target=amx --check | FileCheck --check-prefix=NONE %s
 
-; The largest of each row of 40 pixels: a block of 48 filters x 40 pixels is reduced to 48 numbers, when its sums are
-; complete. No tensor of the result's size is in memory.
+; The maximum of each row of 40 pixels: a block of 48 filters x 40 pixels is reduced to 48 numbers when its sums are
+; complete. No tensor of the convolution's size is in memory.
 
 ; REMARK: remark: fused convolution, fadd into reduce.max: computed together, nothing between in memory
 define void @rows(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias %y) {
@@ -28,7 +28,7 @@ define void @rows(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias
   ret void
 }
 
-; The sum of each channel, scaled, of a 1x1 convolution: rows and columns of the input are one dimension, and reduced as one.
+; The sum of each channel, scaled, of a 1x1 convolution: rows and columns are one dimension, which a block reduces.
 
 ; REMARK: remark: fused convolution into reduce.add: computed together, nothing between in memory
 define void @sums(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
@@ -45,9 +45,9 @@ define void @sums(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
   ret void
 }
 
-; With a 3x3 kernel they are not: what rows of pixels leave is reduced in a second step.
+; With a 3x3 kernel they are two: the sums of rows of pixels are reduced in a second step.
 
-; REMARK: remark: temporary of 7.5 KiB between the product and reduce.add, because its blocks hold a part of what is reduced
+; REMARK: remark: temporary of 7.5 KiB between the product and reduce.add, because a block reduces only a part of it
 ; REMARK: remark: fused convolution into reduce.add: computed together, nothing between in memory
 define void @planes(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
 ; CHECK-LABEL: define void @planes(
@@ -64,7 +64,7 @@ define void @planes(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
   ret void
 }
 
-; Rows of 6 pixels are too short to be what blocks are made of.
+; Rows of 6 pixels are too short for blocks.
 
 ; REMARK: remark: temporary of 6.8 KiB between the product and reduce.add, because that takes less time
 define void @short(ptr noalias %x, ptr noalias %w, ptr noalias %y) {

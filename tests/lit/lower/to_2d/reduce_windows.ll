@@ -1,7 +1,7 @@
 ; Reductions of windows: the elements of a small window are leaves of one tree.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
-; 1 x 3 windows that overlap.
+; Overlapping 1 x 3 windows.
 ; CHECK-LABEL: define void @sliding(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x, <2 x i32> <i32 4, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 18>)
 ; CHECK-NEXT:    %tovector = call <64 x float> @llvm.tensor.tovector.v64f32(token %rows)
@@ -24,7 +24,7 @@ define void @sliding(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; 2 x 2 windows side by side, on the least of the integers: even and odd columns come apart first.
+; Adjacent 2 x 2 windows, a minimum of integers: even and odd columns are deinterleaved first.
 ; CHECK-LABEL: define void @pooling(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %reduce.min.buf = alloca [64 x i32], align 64
 ; CHECK-NEXT:    br label %i.loop
@@ -82,7 +82,7 @@ define void @pooling(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; 5 x 5 windows: one dimension after the other.
+; 5 x 5 windows: one dimension at a time.
 ; CHECK-LABEL: define void @large(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %reduce.add.buf = alloca [60 x i16], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i16) %x, <2 x i32> <i32 1, i32 60>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 60>)

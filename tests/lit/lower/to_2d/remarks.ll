@@ -1,9 +1,9 @@
-; Every copy that could not be avoided is a remark, with the reason.
+; A remark reports every copy that could not be avoided, with the reason.
 ; RUN: tlx-lower %s --stop-after=to-2d --target=generic -o %t --remarks=%t.remarks
 ; RUN: FileCheck %s --input-file=%t.remarks
 
 ; CHECK: remarks.ll:[[#@LINE+11]]:3: remark: copy of 36 bytes, because 'store float 1.0, ptr %c' may change %a [to-2d]
-; CHECK: remarks.ll:[[#@LINE+9]]:3: remark: %c may alias %a: checked when the program runs; a temporary of 36 bytes is used if they overlap [to-2d]
+; CHECK: remarks.ll:[[#@LINE+9]]:3: remark: %c may alias %a: checked at run time; a temporary of 36 bytes is used if they overlap [to-2d]
 ; CHECK-NEXT:   store <9 x float> %m, ptr %c
 ; CHECK-NEXT:   ^
 ; CHECK: remarks.ll:[[#@LINE+12]]:3: remark: copied twice, because %c may alias %a [to-2d]

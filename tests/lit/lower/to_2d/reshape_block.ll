@@ -1,4 +1,4 @@
-; Blocked storage: strided copies of full blocks and of remainders, zeroes for what is added.
+; Blocked storage: strided copies of full blocks and of remainders, zeroes in the rest of the last block.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; Columns in blocks of four: one is full, one has one column of data.
@@ -31,7 +31,7 @@ define void @columns(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; Pairs of rows, interleaved, as instructions on pairs want them: one transposing copy for each pair.
+; Interleaved pairs of rows, as instructions on pairs read them: one transposing copy for each pair.
 ; CHECK-LABEL: define void @pairs(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:

@@ -1,7 +1,7 @@
-; Permutations with reshapes: copies into the result, seen with the permuted extents.
+; Permutations with reshapes: copies into the result, viewed with the permuted extents.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
-; Interleaved rows come apart: 8 x 16 x 2 -> 8 x 2 x 16 -> 16 x 16.
+; Interleaved rows are deinterleaved: 8 x 16 x 2 -> 8 x 2 x 16 -> 16 x 16.
 ; CHECK-LABEL: define void @rows(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
@@ -39,7 +39,7 @@ define void @rows(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; Rows of the destination are 20 elements apart: it can be seen as 8 x 2 x 16 as well.
+; Rows of the destination have a pitch of 20: it can still be viewed as 8 x 2 x 16.
 ; CHECK-LABEL: define void @pitches(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
@@ -78,7 +78,7 @@ define void @pitches(ptr %x, ptr noalias %c) {
   ret void
 }
 
-; Neither side can be seen as the other: through a dense place.
+; Neither side can be viewed in the shape of the other: a dense buffer is between them.
 ; CHECK-LABEL: define void @through(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %x.buf = alloca [24 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x, <2 x i32> <i32 4, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)

@@ -1,5 +1,5 @@
-; Shuffles of large vectors: views where all elements come in another order of dimensions, else copies of few blocks
-; with strides, or a loop over a table. What is written out does not grow with the vectors.
+; Shuffles of large vectors: views if they permute dimensions, otherwise copies of few strided blocks, or a loop over a
+; table. The size of the code does not depend on that of the vectors.
 ;
 ; RUN: %python %S/Inputs/lanes.py %s > %t.ll
 ; RUN: tlx-lower %t.ll --target=avx512 --stop-after=to-2d --check --remarks=%t.remarks | grep -v "^;" | FileCheck %s
@@ -8,7 +8,7 @@
 ; REMARKS: fused fadd, select into llvm.fma
 ; REMARKS: temporary of 16 bytes for shufflevector
 
-; A matrix that is transposed is read with its rows and columns exchanged.
+; A transposed matrix is read with rows and columns exchanged.
 ; CHECK-LABEL: define void @transposed(
 ; CHECK-NOT:     alloca
 ; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 60, i32 80>, <2 x i32> <i32 1, i32 0>
@@ -54,7 +54,7 @@ define void @reversed(ptr noalias %a, ptr noalias %c) {
 }
 declare <5000 x float> @llvm.vector.reverse.v5000f32(<5000 x float>)
 
-; Every second element of the result; of the zeros nothing is read.
+; Every second element of the result; the zeros are not read.
 ; CHECK-LABEL: define void @interleaved(
 ; CHECK-NOT:     alloca
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %c, token %{{.*}}, <2 x i32> <i32 0, i32 2>)
@@ -71,7 +71,7 @@ define void @interleaved(ptr noalias %a, ptr noalias %c) {
 }
 declare <9600 x float> @llvm.vector.interleave2.v9600f32(<4800 x float>, <4800 x float>)
 
-; What is taken in no order goes by a table; two vectors are told apart by the number of the element.
+; Irregular lanes go by a table; the number of the lane selects one of two vectors.
 ; CHECK-LABEL: define void @mixed(
 ; CHECK:         %lane{{.*}} = load i32, ptr %{{.*}}, align 4
 ; CHECK:         %[[SECOND:.*]] = icmp uge i64 %{{.*}}, 4800
@@ -86,7 +86,7 @@ define void @mixed(ptr noalias %a, ptr noalias %b, ptr noalias %c) {
   ret void
 }
 
-; Elements of two vectors where they are: a choice, which is computed with what uses it.
+; Elements of two vectors in their lanes: a select, which is fused with its use.
 ; CHECK-LABEL: define void @blended(
 ; CHECK-NOT:     alloca
 ; CHECK:         select <4800 x i1>
@@ -103,7 +103,7 @@ define void @blended(ptr noalias %a, ptr noalias %b, ptr noalias %c) {
 }
 declare <4800 x float> @llvm.fma.v4800f32(<4800 x float>, <4800 x float>, <4800 x float>)
 
-; A small part of a large vector is loaded from what is taken.
+; A small part of a large vector is loaded from the vector's memory.
 ; CHECK-LABEL: define <4 x float> @taken(
 ; CHECK:         %t = load float, ptr %part
 ; CHECK:         %reversed = shufflevector <3 x i32>

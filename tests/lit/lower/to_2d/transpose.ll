@@ -1,4 +1,4 @@
-; Transposes: no copy where only tensor operations see the result, else loops around 2-D copies.
+; Transposes: no copy if only tensor operations use the result, otherwise loops around 2-D copies.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; x * x^T reads %a twice: once row-major, once column-major.

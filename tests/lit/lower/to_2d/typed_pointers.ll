@@ -1,4 +1,4 @@
-; Files with typed pointers keep them, and buffers, addresses and copies are spelled for them.
+; Files with typed pointers keep them; buffers, addresses and copies have typed pointers, too.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @f(float* %a, <160 x float>* byval(<160 x float>) %b, float* %c, i8* noalias %d, i8* noalias %e) {

@@ -1,5 +1,5 @@
-; llvm.vector.reduce.* of large vectors is a reduction of one row, into which its operand is fused, where the order is
-; free and NaNs are passed on, or excluded. Others go from element to element.
+; llvm.vector.reduce.* of large vectors is a reduction of one row, into which its operand is fused, if any order is
+; allowed and NaNs are propagated, or excluded. Others are loops over elements.
 ;
 ; RUN: tlx-lower %s --target=avx512 --stop-after=to-2d --check --remarks=%t.remarks | grep -v '^;' | FileCheck %s
 ; RUN: FileCheck %s --input-file=%t.remarks --check-prefix=REMARKS

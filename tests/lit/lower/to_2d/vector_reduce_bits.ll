@@ -1,5 +1,5 @@
-; Whether any truth value is true, whether all are, and how many: as LLVM's optimiser says it, by the integer of their
-; bits. These are reductions of the truth values; there is no integer of 5000 bits.
+; Reductions of i1 (or, and, add) as LLVM's optimiser writes them, on the integer of all bits. They become reductions of
+; the vector; there is no integer of 5000 bits.
 ;
 ; RUN: tlx-lower %s --target=avx512 --stop-after=to-2d --check | grep -v '^;' | FileCheck %s --implicit-check-not=bitcast
 

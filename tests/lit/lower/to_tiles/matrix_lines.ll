@@ -5,7 +5,7 @@
 ; RUN: tlx-lower %t.ll --target=amx --tile=16x64 -O 2 --emit=asm -o - | FileCheck %s --check-prefix=ASM
 
 ; CHECK-LABEL: define internal void @tlx.matmul.32x128x1024.i8.i8.i32.ss(
-; CHECK:         call ptr @malloc(i64 131136)
+; CHECK:         {{.*}}call noalias ptr @malloc(i64 131136)
 ; CHECK:       kp.loop:
 ; CHECK:       jp.loop:
 ; CHECK:       r.loop:

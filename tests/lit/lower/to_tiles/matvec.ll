@@ -1,6 +1,7 @@
 ; A matrix times a vector is sums along K: registers hold positions of K, not columns of the result. What is multiplied
 ; is a tile of rows of the matrix and a row, extended; as many neighbours are added up as the target's dot product does, or two multiply-adds of bfloat.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: tlx-lower %t/float.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=FLOAT
 ; RUN: tlx-lower %t/bfloat.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=BFLOAT

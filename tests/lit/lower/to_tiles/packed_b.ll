@@ -5,16 +5,18 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.32x1024x1024.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
-; CHECK-NEXT: %[[SCRATCH_HEAP:.*]] = call ptr @malloc(i64 393280)
+; CHECK-NEXT: %[[SCRATCH_HEAP:.*]] = call noalias ptr @malloc(i64 393280)
 ; CHECK-NEXT: %[[T:.*]] = icmp eq ptr %[[SCRATCH_HEAP]], null
-; CHECK-NEXT: br i1 %[[T]], label %scratch.failed, label %scratch.ready
-; CHECK: scratch.ready:
+; CHECK-NEXT: br i1 %[[T]], label %out.of.memory, label %allocated
+; CHECK: out.of.memory:
+; CHECK-NEXT: call void @llvm.trap()
+; CHECK: allocated:
 ; CHECK-NEXT: %[[T_1:.*]] = ptrtoint ptr %[[SCRATCH_HEAP]] to i64
 ; CHECK-NEXT: %[[T_2:.*]] = sub i64 0, %[[T_1]]
 ; CHECK-NEXT: %[[T_3:.*]] = and i64 %[[T_2]], 63
 ; CHECK-NEXT: %[[T_4:.*]] = getelementptr inbounds i8, ptr %[[SCRATCH_HEAP]], i64 %[[T_3]]
 ; CHECK: jc.loop:
-; CHECK-NEXT: %[[JC:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %jr.end ]
+; CHECK-NEXT: %[[JC:.*]] = phi i64 [ 0, %allocated ], [ %{{.*}}, %jr.end ]
 ; CHECK: %[[COLUMN:.*]] = mul i64 %[[JC]], 48
 ; CHECK: jp.loop:
 ; CHECK-NEXT: %[[JP:.*]] = phi i64 [ 0, %jc.loop ], [ %{{.*}}, %k.end ]
@@ -49,8 +51,6 @@
 ; CHECK-NEXT: %{{.*}} = phi <384 x float> [ %[[ACC]], %part.loop ], [ %{{.*}}, %k.loop.1 ]
 ; CHECK: call void @free(ptr %[[SCRATCH_HEAP]])
 ; CHECK-NEXT: ret void
-; CHECK: scratch.failed:
-; CHECK-NEXT: call void @llvm.trap()
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>,

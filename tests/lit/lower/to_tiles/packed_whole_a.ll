@@ -4,9 +4,9 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.18x192x1024.f32.f32.f32(
-; CHECK: call ptr @malloc(i64 73792)
+; CHECK: {{.*}}call noalias ptr @malloc(i64 73792)
 ; CHECK: kp.loop:
-; CHECK-NEXT: %[[KP:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %ip.end ]
+; CHECK-NEXT: %[[KP:.*]] = phi i64 [ 0, %allocated ], [ %{{.*}}, %ip.end ]
 ; CHECK-NEXT: %[[COLUMN:.*]] = mul i64 %[[KP]], 4
 ; CHECK: ip.loop:
 ; CHECK: load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 9>,

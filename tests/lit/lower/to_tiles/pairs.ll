@@ -1,6 +1,7 @@
 ; Eight columns are half a register: sums of even and of odd positions of K fill it. Pairs of B's rows are interleaved, in
 ; registers where they are few, else in memory; pairs of A are repeated as they are loaded.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: tlx-lower %t/few.ll --target=avx512 --stop-after=to-tiles --remarks -o - 2>&1 | FileCheck %s --check-prefix=FEW
 ; RUN: tlx-lower %t/rest.ll --target=avx512 --stop-after=to-tiles --remarks -o - 2>&1 | FileCheck %s --check-prefix=REST

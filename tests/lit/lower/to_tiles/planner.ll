@@ -10,7 +10,7 @@
 
 ; CHECK-LABEL: define void @chain(
 ; CHECK-NEXT:    %workspace = call noalias ptr @malloc(i64 80128)
-; CHECK:         %p.heap = getelementptr inbounds i8, ptr %workspace, i64 40064
+; CHECK:         %q.heap = getelementptr inbounds i8, ptr %workspace, i64 40064
 ; CHECK-NOT:     @malloc
 ; CHECK:         call void @free(ptr %workspace)
 ; CHECK-NEXT:    ret void

@@ -1,6 +1,7 @@
 ; Softmax of more than the L1 cache holds: while a row's exponentials are computed, the next row is asked for, as nothing is
 ; read then otherwise. What fits is not.
 ;
+; REQUIRES: split-file
 ; RUN: split-file %s %t
 ; RUN: grep -v '^;' %t/large.ll | tlx-lower - -o - --target=avx512 | FileCheck %t/large.ll
 ; RUN: grep -v '^;' %t/small.ll | tlx-lower - -o - --target=avx512 | FileCheck %t/small.ll

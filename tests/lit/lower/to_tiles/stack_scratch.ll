@@ -9,7 +9,7 @@
 ; CHECK-NOT: @free
 ; CHECK-LABEL: define internal void @tlx.matmul.8x32x514.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
-; CHECK-NEXT: %{{.*}} = call ptr @malloc(i64 32960)
+; CHECK-NEXT: %{{.*}} = call noalias ptr @malloc(i64 32960)
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 8, i32 256>, <2 x i32> <i32 0, i32 1>,

@@ -20,8 +20,8 @@
 ; CHECK: define internal void @[[K]](ptr noalias %c, ptr %a, ptr %b)
 ; CHECK: icmp uge i32 %team, 4
 ; CHECK: many:
-; CHECK-NEXT: %[[PANELS:.*]] = call ptr @malloc(i64 16777280)
-; CHECK: scratch.ready:
+; CHECK-NEXT: %[[PANELS:.*]] = call noalias ptr @malloc(i64 16777280)
+; CHECK: allocated:
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].packer, {{.*}}, i32 %team, i32 0)
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].multiplier, {{.*}}, i32 %team, i32 0)
 ; CHECK-NEXT: call void @free(ptr %[[PANELS]])
@@ -29,7 +29,7 @@
 ; CHECK: several:
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].thread, {{.*}}, i32 %team, i32 0)
 ; CHECK: one:
-; CHECK-NEXT: %[[OWN:.*]] = call ptr @malloc(
+; CHECK-NEXT: %[[OWN:.*]] = call noalias ptr @malloc(
 ; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 228, i64 0, i64 43, ptr %{{.*}}, i64 0)
 ; CHECK-NEXT: call void @free(ptr %[[OWN]])
 ; CHECK: define internal void @[[K]].packer(
@@ -53,9 +53,9 @@
 ; AMX-NOT: ir.loop
 ; AMX: define internal void @[[B]](
 ; AMX: one:
-; AMX-NEXT: call ptr @malloc(
+; AMX-NEXT: {{.*}}call noalias ptr @malloc(
 ; AMX: define internal void @[[B]].thread(
-; AMX: %[[PANELS:.*]] = call ptr @malloc(
+; AMX: %[[PANELS:.*]] = call noalias ptr @malloc(
 ; AMX: store i64 -1, ptr %held
 ; AMX: atomicrmw add
 ; AMX: call void @free(ptr %[[PANELS]])

@@ -1,5 +1,5 @@
-"""What a statement of a dataflow function may be: tensor intrinsics, vector instructions, lane moves, control flow.
+"""The statements of a dataflow function: tensor intrinsics, vector instructions, element moves, control flow.
 
-An operation adds its lines to a function and gives the new value; None where nothing fits, after which the function
-is as good as before.
+An operation appends its lines to a function and returns the new value. It returns None where it has no fitting operand;
+the function is then still valid.
 """

@@ -1,4 +1,4 @@
-"""Loops, calls and memory as statements, calls by value included.
+"""Loops, calls and memory as statements, and calls that pass vectors by value.
 
     define <600 x float> @f0.0(<600 x float> %x, <600 x float> %y) {
       %z = fadd <600 x float> %x, %y
@@ -8,7 +8,7 @@
       ...
       %v9 = call <600 x float> @f0.0(<600 x float> %v7, <600 x float> %v8)
 
-Those of more than 4096 elements are passed by pointer once the program is lowered.
+The lowering passes vectors of more than 4096 elements by pointer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tlx.fuzz.generation.arrays import ArrayParameter
 from tlx.fuzz.generation.dataflow import (
     ELEMENTS,
     DataflowWriter,
@@ -27,7 +26,7 @@ from tlx.fuzz.generation.dataflow import (
     facts_from_memory,
     unknown_facts,
 )
-from tlx.fuzz.generation.model import VECTOR_CONVENTIONS, BufferAddress, extent_in_memory
+from tlx.fuzz.generation.model import VECTOR_CONVENTIONS, ArrayParameter, BufferAddress, extent_in_memory
 from tlx.fuzz.generation.operations.tensor import unary_facts
 from tlx.fuzz.generation.writer import LoopCarried, dims_operand
 

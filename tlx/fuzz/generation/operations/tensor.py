@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tlx.fuzz.generation.arrays import LARGEST_EXACT
 from tlx.fuzz.generation.dataflow import (
     ELEMENTS,
     FLOATS,
@@ -20,10 +19,11 @@ from tlx.fuzz.generation.dataflow import (
     range_facts,
     unknown_facts,
 )
+from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.profiles import FAMILIES, Family
 from tlx.fuzz.generation.writer import TokenValue, dims_operand
 from tlx.intrinsics import RuleError, lookup
-from tlx.intrinsics.contraction import EMPTY
+from tlx.intrinsics.products import EMPTY
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, Type
 

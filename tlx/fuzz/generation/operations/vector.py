@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tlx.fuzz.generation.arrays import LARGEST_EXACT
 from tlx.fuzz.generation.dataflow import (
     FLOATS,
     INTEGERS,
@@ -17,6 +16,7 @@ from tlx.fuzz.generation.dataflow import (
     result_range,
     unknown_facts,
 )
+from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, Type, mangle

@@ -1,10 +1,10 @@
-"""Vector code for the mathematical functions: no library is called, and none is needed.
+"""Vector code for the mathematical functions, without calls of a library.
 
     >>> expand(b, target, "exp", x, FLOAT)
 
 emits ordinary instructions that compute e^x in every lane of the register x. Every function is within 4 ulp of the
 infinitely precise result for all arguments, denormal arguments and results included, and gives IEEE 754's special
-values; the files of the families say how, and how much better they are.
+values; each family's module gives the method and its actual error.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import Type
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, lanes_of
-from tlx.lower.legalize.math.exponential import exp, exp2
-from tlx.lower.legalize.math.hyperbolic import sigmoid, tanh
+from tlx.lower.legalize.math.exponential import exp, exp2, sigmoid, tanh
 from tlx.lower.legalize.math.logarithm import log, log2, log10
 from tlx.lower.legalize.math.trigonometric import cos, sin
 from tlx.target.target import Target
@@ -44,7 +43,7 @@ def emit_math_function(b: Builder, target: Target, name: str, x: Value, element:
         name: One of `VECTOR_FUNCTIONS`.
         x: A vector of float or double, of any length.
         element: Its element type.
-        short: Whether the result is rounded to bfloat: it need be no better than to 2^-14.
+        short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
 
     Raises:
         ValueError: There is no such function.

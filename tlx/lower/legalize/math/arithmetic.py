@@ -1,19 +1,14 @@
-"""The arithmetic that the functions are written in: operations on registers, polynomials, parts of numbers.
+"""The arithmetic that the functions are written in: operations on a register, polynomials, parts of numbers.
 
-The arithmetic that the functions are written in: ordinary instructions on one register of floats or doubles.
-
-A plain Python number stands for a register that holds it in every lane: `lanes.add(x, 1.0)` is
+A Python number stands for its splat: `lanes.add(x, 1.0)` is
 
     %t = fadd <8 x float> %x, <float 0x3FF0000000000000, ...>
 
-`multiply_add` is `llvm.fmuladd`: one rounding where the machine fuses, two where it does not. Whatever is built on it
-must hold for both, and it does: products that have to be exact are of factors with few bits, and exact either way.
+`multiply_add` is `llvm.fmuladd`: one rounding if the machine fuses, two if it does not. All functions are correct with
+both: products that have to be exact have factors with few bits.
 
-Polynomials with constant coefficients, lowest power first.
-
-Taking floating-point numbers apart and putting them together, without instructions that only some machines have.
-
-Work that few numbers need, done only where one of a register does.
+Polynomials have constant coefficients, lowest power first. Parts of numbers need no instructions that only some
+machines have. A slow path that few numbers need is a branch:
 
       %any = icmp ne i8 (bitcast %rare), 0
       br i1 %any, label %rare.do, label %rare.end
@@ -23,8 +18,8 @@ Work that few numbers need, done only where one of a register does.
     rare.end:
       %r = phi [ %fast, %before ], [ %chosen, %rare.do ]
 
-The builder stands in another block afterwards. Phis that name the block it stood in follow if that block has its
-terminator already; who adds the terminator later names `b.block` as it is then.
+The builder is in another block afterwards. Phis that name its former block are updated if that block has its terminator
+already; whoever adds the terminator later has to use the new `b.block`.
 """
 
 from __future__ import annotations
@@ -50,11 +45,11 @@ class LaneArithmetic:
     """Arithmetic on `<count x element>`.
 
     Attributes:
-        b: Where instructions go.
+        b: The builder.
         count: Lanes of a register.
         element: float or double.
-        float_instructions: Instructions that the target has for registers of this size.
-        short: Whether results are rounded to bfloat: an error of 2^-14 is small beside that.
+        float_instructions: The target's instructions for registers of this size.
+        short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
     """
 
     b: Builder
@@ -87,7 +82,7 @@ class LaneArithmetic:
 
     @property
     def integer(self) -> IntType:
-        """The integer as wide as a lane."""
+        """The integer type as wide as a lane."""
         return _INTEGER[self.element]
 
     @property
@@ -119,7 +114,7 @@ class LaneArithmetic:
         return self.b.cast("bitcast", x, self.words)
 
     def from_bits(self, word: Value) -> Value:
-        """Integers as the floats that they are the bits of."""
+        """Integers as the floats with these bits."""
         return self.b.cast("bitcast", word, self.floats)
 
     def integer_op(self, opcode: str, lhs: Value, rhs: int | Value) -> Value:
@@ -145,7 +140,7 @@ class LaneArithmetic:
         return self.b.binary("fdiv", self.number(lhs), self.number(rhs))
 
     def ratio(self, lhs: Operand, rhs: Value) -> Value:
-        """A quotient to about an ulp, of a denominator far from the ends of the range.
+        """A quotient to about an ulp, for a denominator that is neither tiny nor huge.
 
         With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
         """
@@ -174,7 +169,7 @@ class LaneArithmetic:
         return self.from_bits(self.integer_op("or", self.bits(x), self.sign_bit))
 
     def with_sign_of(self, magnitude: Value, x: Value) -> Value:
-        """A register without signs, given those of `x`."""
+        """A register of magnitudes with the signs of `x`."""
         sign = self.integer_op("and", self.bits(x), self.sign_bit)
         return self.from_bits(self.integer_op("or", self.bits(magnitude), sign))
 
@@ -226,7 +221,7 @@ def hex_floats(text: str) -> tuple[float, ...]:
 
 
 def horner(lanes: LaneArithmetic, x: Value, coefficients: Sequence[float]) -> Value:
-    """c0 + x (c1 + x (c2 + ...)): one multiply-add a coefficient, each waiting for the last."""
+    """c0 + x (c1 + x (c2 + ...)): one multiply-add for each coefficient, in one dependency chain."""
     result: Value = lanes.number(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = lanes.multiply_add(result, x, coefficient)
@@ -247,7 +242,7 @@ class RoundedNumber:
     Attributes:
         number: The integers as floats.
         word: The same integers as integers.
-        ending: Words whose last bits are those of the integers.
+        ending: Words whose low bits are those of the integers.
     """
 
     number: Value
@@ -256,10 +251,10 @@ class RoundedNumber:
 
 
 def round_to_step(lanes: LaneArithmetic, x: Value, scale: float = 1.0, steps: int = 1) -> RoundedNumber:
-    """A multiple of 1 / steps near x * scale, which is below 2^21 (float) or 2^50 (double) such; of two, either.
+    """The multiple of 1 / steps nearest to x * scale, which has to be below 2^21 (float) or 2^50 (double) steps.
 
-    x + 3/2 2^p / steps, p the bits of the fraction, is a number whose last place is one step: how many they are stands
-    in its last bits, in two's complement.
+    The ulp of x + 3/2 2^p / steps, with p the bits of the fraction, is one step: its low bits are the number of steps,
+    in two's complement.
     """
     magic = 1.5 * 2.0**lanes.fraction / steps
     shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
@@ -270,15 +265,15 @@ def round_to_step(lanes: LaneArithmetic, x: Value, scale: float = 1.0, steps: in
 
 
 def power_of_two(lanes: LaneArithmetic, exponent: Value) -> Value:
-    """2^exponent, within the normal numbers."""
+    """2^exponent, which has to be a normal number."""
     return _with_field(lanes, lanes.integer_op("add", exponent, lanes.bias))
 
 
 def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
     """Multiply x, near one, by 2^exponent: through overflow to infinity and gradual underflow to zero.
 
-    Where that is no instruction: 2^exponent itself may be no number, so it is two factors of about its square root. For
-    x near one the first product is exact, so that the result is rounded once.
+    Without an instruction for it, 2^exponent may be out of range, so it is split into two factors of about its square
+    root. For x near one the first product is exact, so the result is rounded once.
     """
     if lanes.float_instructions is not None:
         return lanes.float_instructions.scale(lanes.b, x, exponent.number)
@@ -309,13 +304,13 @@ def two_sum(lanes: LaneArithmetic, first: Value, second: Operand) -> tuple[Value
 def where_any(
     lanes: LaneArithmetic, rare: Value, fast: Sequence[Value], slow: Callable[[], Sequence[Value]]
 ) -> list[Value]:
-    """The values of `fast`, and those of `slow` in the lanes that are rare.
+    """The values of `fast`, but those of `slow` in the rare lanes.
 
     Args:
-        lanes: Arithmetic on registers of as many lanes as `rare` has.
+        lanes: Arithmetic on registers with the lanes of `rare`.
         rare: A vector of i1.
-        fast: Registers, already computed.
-        slow: Emits the others, as many, and returns them.
+        fast: Registers that are already computed.
+        slow: Emits the slow path; returns as many registers.
     """
     b = lanes.b
     mask = b.cast("bitcast", rare, IntType(lanes.count))

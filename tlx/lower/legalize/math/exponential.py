@@ -1,4 +1,6 @@
-"""exp and exp2.
+"""exp, exp2, tanh and the sigmoid.
+
+exp and exp2:
 
     e^x = 2^n e^r,      n = round(x / ln 2),  r = x - n ln 2,  |r| <= ln 2 / 2
     e^r = 1 + (r + r² q(r))
@@ -12,17 +14,48 @@ The coefficients are minimax approximations by Remez's algorithm in 200 bits, fo
 or ln 2; then they were rounded. Largest errors as rounded, relative to e^r: float, q of degree 4, 2^-27.9; double,
 degree 10, 2^-60. Relative to 2^r: float, p of degree 5, 2^-27.9; double, degree 11, 2^-55, which is that of ln 2.
 
-For results of 16 bits a polynomial of degree 4 does, off by 2^-18. Where the fraction of a number and multiplying by
-2^floor(n) are instructions, r is that of x / ln 2 rounded to a float, another 2^-17, and nothing has to be clamped:
+For results of 16 bits a polynomial of degree 4 is enough, with an error of 2^-18. On targets with instructions for the
+fraction of a number and for multiplying by 2^floor(n), r is that of x / ln 2 rounded to a float, which adds 2^-17, and
+nothing has to be clamped:
 
     t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 
-Where elements of a table are an instruction, n of e^x for floats is a multiple of 1/32, and its fraction's power is one
-of 32:
+On targets with a table lookup, n of e^x for floats is a multiple of 1/32, and 2^fraction is one of 32 table entries:
 
     n = round(32 x / ln 2) / 32,  e^x = 2^floor(n) (T + T r (a + c r)),  T = 2^(n - floor(n)),  |r| <= ln 2 / 64
 
-A minimax approximation of the relative error again, 2^-24.1; with all roundings the result is off by 1.8 ulp at most.
+Again a minimax approximation of the relative error, 2^-24.1; with all roundings the error is at most 1.8 ulp.
+
+sigmoid(x) = (1 + tanh(x / 2)) / 2, but neither is computed from the other, as the sum would cancel where the sigmoid is
+small. With E = e^-|x|,
+
+    sigmoid(x) = 1 / (1 + E)        x >= 0
+               = E / (1 + E)        x < 0: relatively exact down to the denormals
+
+and with M = e^(2|x|) - 1,
+
+    tanh |x| = M / (M + 2)          M = (2^n - 1) + 2^n (e^r - 1)
+
+where e^r - 1 is relatively exact, so that M is, too: for n = 0 it is e^r - 1 itself, for n >= 1 the sum is at least
+0.41 and loses at most one bit.
+
+That is enough for floats: 2.1 ulp for the sigmoid, 2.6 for tanh. On targets with a table lookup, tanh of floats is a
+polynomial in v for |x| near each multiple of a step, |x| = n h + v, |v| <= h / 2, with an error of 2.3 ulp and half as
+many instructions:
+
+    tanh |x| = c0[n] + v (c1[n] + v (c2[n] + ...))
+
+Near zero c0 is 0 and c1 is 1, so that the relative error stays small. In the last interval it is 1, with an error of at
+most 1.2 ulp of a float. The coefficients are minimax approximations of the relative error by Remez's algorithm in 120
+bits, rounded afterwards: 2^-23.8 with 32 intervals and degree 5; 2^-14.1 with 16 and degree 3, for results of 16 bits.
+
+For doubles each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is
+corrected by the errors a' and d':
+
+    (a + a') / (d + d') = q + (a' - q d') / d       to the first order
+
+where 1/d is q or 1 - q for the sigmoid, (1 - q) / 2 for tanh. What remains are the rounding errors of the quotient and
+of the last sum, and the error of r.
 """
 
 from __future__ import annotations
@@ -35,10 +68,13 @@ from tlx.lower.legalize.math.arithmetic import (
     LaneArithmetic,
     RoundedNumber,
     even_odd,
+    fast_two_sum,
     hex_floats,
     horner,
+    power_of_two,
     round_to_step,
     scale_by_power_of_two,
+    two_sum,
 )
 from tlx.target.hardware import FloatInstructions
 
@@ -48,7 +84,7 @@ LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 
 @dataclass(frozen=True, slots=True)
 class ExponentialParameters:
-    """What exp and exp2 are made of for one element type.
+    """Constants of exp and exp2 for one element type.
 
     Attributes:
         ln2: ln 2 as a sum of two; the first has 16 bits (float) or 40 (double), |n| at most 8 or 11.
@@ -133,7 +169,7 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
 
 
 def short_exp(lanes: LaneArithmetic, x: Value) -> Value:
-    """e^x for results of 16 bits, on machines with instructions for it."""
+    """e^x for results of 16 bits, on targets with instructions for it."""
     assert lanes.float_instructions is not None
     t = lanes.mul(x, LOG2_E)
     r = lanes.float_instructions.fraction(lanes.b, t)
@@ -149,7 +185,7 @@ def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Val
 
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
-    """e^r; for floats by one chain, whose last sums lose a tenth of an ulp more."""
+    """e^r; for floats by one chain, whose last sums add a tenth of an ulp."""
     if lanes.short:
         return horner(lanes, r, (1.0, *SHORT_E))
     if lanes.single and lanes.float_instructions is not None:
@@ -181,3 +217,179 @@ def exp2(lanes: LaneArithmetic, x: Value) -> Value:
 
 def _polynomial(lanes: LaneArithmetic, r: Value, square: Value, coefficients: tuple[float, ...]) -> Value:
     return horner(lanes, r, coefficients) if lanes.single else even_odd(lanes, r, square, coefficients)
+
+
+@dataclass(frozen=True, slots=True)
+class TanhTable:
+    """Coefficients of a polynomial for each interval.
+
+    Attributes:
+        step: Width of an interval, h.
+        highest: The largest argument that is in the last interval.
+        coefficients: For each power, lowest first, the coefficients of all intervals.
+    """
+
+    step: float
+    highest: float
+    coefficients: tuple[tuple[float, ...], ...]
+
+
+_TANH_COEFFICIENTS: Final = (
+    hex_floats("""
+        0x0p+0 0x1.18a398p-2 0x1.05086ep-1 0x1.60260ap-1 0x1.9e5cb6p-1 0x1.c5fce8p-1 0x1.de1eb6p-1 0x1.ec6acp-1
+        0x1.f4bfd6p-1 0x1.f98f24p-1 0x1.fc51f6p-1 0x1.fde668p-1 0x1.fecd6cp-1 0x1.ff513ap-1 0x1.ff9c64p-1
+        0x1.ffc73cp-1 0x1.ffdfa8p-1 0x1.ffed92p-1 0x1.fff58p-1 0x1.fffa04p-1 0x1.fffc98p-1 0x1.fffe0ep-1 0x1.fffee4p-1
+        0x1.ffff5ep-1 0x1.ffffa4p-1 0x1.ffffccp-1 0x1.ffffe2p-1 0x1.ffffeep-1 0x1.fffff6p-1 0x1.fffffap-1
+        0x1.fffffcp-1 0x1p+0
+    """),
+    hex_floats("""
+        0x1p+0 0x1.d98b4p-1 0x1.7aeaeap-1 0x1.0dcbbp-1 0x1.615002p-2 0x1.b5cdfp-3 0x1.06129cp-3 0x1.33560cp-4
+        0x1.64108ap-5 0x1.999f4ap-6 0x1.d553fap-7 0x1.0c3e6cp-7 0x1.3238b8p-8 0x1.5d4f9cp-9 0x1.8e4a9p-10
+        0x1.c60708p-11 0x1.02becap-11 0x1.26e376p-12 0x1.5010aep-13 0x1.7efb44p-14 0x1.b470eep-15 0x1.f15bep-16
+        0x1.1b636cp-16 0x1.42f0dap-17 0x1.700356p-18 0x1.a3602p-19 0x1.dde7fep-20 0x1.104d88p-20 0x1.364e9cp-21
+        0x1.619d86p-22 0x1.92f7c8p-23 0x0p+0
+    """),
+    hex_floats("""
+        0x1.2c83fap-21 -0x1.038b74p-2 -0x1.825bd8p-2 -0x1.7320cp-2 -0x1.1df0bcp-2 -0x1.84341ep-3 -0x1.e976dep-4
+        -0x1.2794c4p-4 -0x1.5c3d3ap-5 -0x1.94777cp-6 -0x1.d1f386p-7 -0x1.0b242ep-7 -0x1.3180a4p-8 -0x1.5cd788p-9
+        -0x1.8dfc18p-10 -0x1.c5d39p-11 -0x1.02adccp-11 -0x1.26d81cp-12 -0x1.5008f2p-13 -0x1.7ef5d4p-14 -0x1.b46ceep-15
+        -0x1.f158bep-16 -0x1.1b6218p-16 -0x1.42efa4p-17 -0x1.700226p-18 -0x1.a35ee8p-19 -0x1.dde6bp-20 -0x1.104cdp-20
+        -0x1.364dcep-21 -0x1.619c9ep-22 -0x1.92f6c2p-23 0x0p+0
+    """),
+    hex_floats("""
+        -0x1.555ea8p-2 -0x1.e93dccp-3 -0x1.bd44b8p-5 0x1.2d8d98p-4 0x1.c69034p-4 0x1.8c91eep-4 0x1.1a5ce6p-4
+        0x1.6ba9bcp-5 0x1.bbcd02p-6 0x1.06d6f4p-6 0x1.322962p-7 0x1.6143a6p-8 0x1.956e3cp-9 0x1.cfe1ep-10
+        0x1.08eb8cp-10 0x1.2e4a08p-11 0x1.58bc3ap-12 0x1.8903eep-13 0x1.bff9a8p-14 0x1.fe914ap-15 0x1.22ef7cp-15
+        0x1.4b8e0ep-16 0x1.79d696p-17 0x1.ae93e6p-18 0x1.eaacf8p-19 0x1.179472p-19 0x1.3e99b8p-20 0x1.6b1114p-21
+        0x1.9dbd1cp-22 0x1.d77b9p-23 0x1.0ca48ep-23 0x0p+0
+    """),
+    hex_floats("""
+        0x1.5f87c8p-11 0x1.2ece98p-3 0x1.380be8p-3 0x1.20abf2p-4 0x1.f41844p-9 -0x1.6e7a5p-6 -0x1.90a588p-6
+        -0x1.316466p-6 -0x1.947d4p-7 -0x1.f43474p-8 -0x1.2a427ap-8 -0x1.5caedcp-9 -0x1.932198p-10 -0x1.cf2d54p-11
+        -0x1.0924b6p-11 -0x1.2ef368p-12 -0x1.59c10ap-13 -0x1.8a5938p-14 -0x1.c19b32p-15 -0x1.003fdap-15
+        -0x1.240f3ap-16 -0x1.4cd9e2p-17 -0x1.7b5346p-18 -0x1.b0475ep-19 -0x1.ec9e48p-20 -0x1.18b028p-20
+        -0x1.3fdd42p-21 -0x1.6c81eap-22 -0x1.9f6186p-23 -0x1.d95ab6p-24 -0x1.0db596p-24 0x0p+0
+    """),
+    hex_floats("""
+        0x1.086b3p-3 0x1.f624f8p-5 -0x1.578348p-5 -0x1.f0b39ep-5 -0x1.0759ep-5 -0x1.f435c6p-8 0x1.5fb108p-9
+        0x1.388a74p-8 0x1.05229ap-8 0x1.658636p-9 0x1.c0b38ep-10 0x1.0d845cp-10 0x1.3c4cbcp-11 0x1.6e7606p-12
+        0x1.a58978p-13 0x1.e2ee1ep-14 0x1.13ff98p-14 0x1.3b0f52p-15 0x1.67621cp-16 0x1.99c4f4p-17 0x1.d31b84p-18
+        0x1.0a32b2p-18 0x1.2f61a4p-19 0x1.59be4cp-20 0x1.8a02acp-21 0x1.c10264p-22 0x1.ffae62p-23 0x1.238c88p-23
+        0x1.4c3d86p-24 0x1.7a9c46p-25 0x1.af73b2p-26 0x0p+0
+    """),
+)
+_SHORT_TANH_COEFFICIENTS: Final = (
+    hex_floats("""
+        0x0p+0 0x1.52be58p-2 0x1.31563p-1 0x1.8c7f1p-1 0x1.c278f2p-1 0x1.e01c2cp-1 0x1.efb678p-1 0x1.f7bebcp-1
+        0x1.fbd51cp-1 0x1.fde672p-1 0x1.fef16ep-1 0x1.ff77ep-1 0x1.ffbb8ap-1 0x1.ffdd92p-1 0x1.ffeebp-1 0x1p+0
+    """),
+    hex_floats("""
+        0x1p+0 0x1.c8092cp-1 0x1.49efe6p-1 0x1.99eb92p-2 0x1.cea888p-3 0x1.ee5bf2p-4 0x1.007486p-4 0x1.060872p-5
+        0x1.09a408p-6 0x1.0c3a96p-7 0x1.0e4c64p-8 0x1.101bb2p-9 0x1.11ca5ap-10 0x1.136996p-11 0x1.15022p-12 0x0p+0
+    """),
+    hex_floats("""
+        -0x1.dfcef2p-12 -0x1.28d4b4p-2 -0x1.85e492p-2 -0x1.3cca2cp-2 -0x1.9853f8p-3 -0x1.d27aeap-4 -0x1.f4962ap-5
+        -0x1.041edcp-5 -0x1.09f7dp-6 -0x1.0db7d2p-7 -0x1.10636ap-8 -0x1.1282ccp-9 -0x1.145bfep-10 -0x1.1612bap-11
+        -0x1.17b92p-12 0x0p+0
+    """),
+    hex_floats("""
+        -0x1.4eeaecp-2 -0x1.a369f4p-3 0x1.3ef212p-7 0x1.ac4fc8p-4 0x1.966fbcp-4 0x1.0eaee6p-4 0x1.37a8dcp-5
+        0x1.4f15d4p-6 0x1.5c6734p-7 0x1.64462ap-8 0x1.694e54p-9 0x1.6ce26ep-10 0x1.6fba54p-11 0x1.72342cp-12
+        0x1.747fd8p-13 0x0p+0
+    """),
+)
+TANH_TABLE: Final = TanhTable(9 / 32, 8.85, _TANH_COEFFICIENTS)
+SHORT_TANH_TABLE: Final = TanhTable(11 / 32, 5.3, _SHORT_TANH_COEFFICIENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class CompensatedNumber:
+    """A number and its rounding error."""
+
+    high: Value
+    low: Value
+
+
+def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
+    """1 / (1 + e^-x)."""
+    if lanes.single:
+        return _short_sigmoid(lanes, x)
+    power = _exp_of_negative(lanes, lanes.negative_magnitude(x))
+    total, lost = fast_two_sum(lanes, 1.0, power.high)
+    below = CompensatedNumber(total, lanes.add(lost, power.low))
+    is_negative = lanes.compare("olt", x, 0.0)
+    above = CompensatedNumber(lanes.choose(is_negative, power.high, 1.0), lanes.choose(is_negative, power.low, 0.0))
+    quotient = lanes.div(above.high, below.high)
+    inverse = lanes.choose(is_negative, lanes.sub(1.0, quotient), quotient)
+    return _corrected(lanes, quotient, above, below, inverse)
+
+
+def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
+    """The sigmoid of floats."""
+    if lanes.short and lanes.float_instructions is not None:
+        power = short_exp(lanes, lanes.negative_magnitude(x))
+        above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+        return lanes.mul(above, lanes.float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0)))
+    n, r = reduce_exponent(lanes, lanes.at_least(lanes.negative_magnitude(x), exponential_parameters(lanes).lowest))
+    power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
+    above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+    return lanes.ratio(above, lanes.add(power, 1.0))
+
+
+def tanh(lanes: LaneArithmetic, x: Value) -> Value:
+    """The hyperbolic tangent; signed zeros are preserved."""
+    if lanes.single:
+        return _short_tanh(lanes, x)
+    size = lanes.at_most(lanes.magnitude(x), 20.0)
+    above = _exp_less_one(lanes, lanes.add(size, size))
+    total, lost = two_sum(lanes, above.high, 2.0)
+    below = CompensatedNumber(total, lanes.add(lost, above.low))
+    quotient = lanes.div(above.high, below.high)
+    inverse = lanes.multiply_add(quotient, -0.5, 0.5)
+    return lanes.with_sign_of(_corrected(lanes, quotient, above, below, inverse), x)
+
+
+def _short_tanh(lanes: LaneArithmetic, x: Value) -> Value:
+    """The hyperbolic tangent of floats."""
+    if lanes.float_instructions is not None:
+        return _tanh_by_table(lanes, lanes.float_instructions, x)
+    size = lanes.at_most(lanes.magnitude(x), 10.0)
+    n, r = reduce_exponent(lanes, lanes.add(size, size))
+    power = power_of_two(lanes, n.word)
+    above = lanes.multiply_add(power, expm1_of_reduced(lanes, r), lanes.sub(power, 1.0))
+    return lanes.with_sign_of(lanes.ratio(above, lanes.add(above, 2.0)), x)
+
+
+def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
+    """The hyperbolic tangent by the polynomial of the interval that |x| is in."""
+    table = SHORT_TANH_TABLE if lanes.short else TANH_TABLE
+    size = lanes.at_most(lanes.magnitude(x), table.highest)
+    n = round_to_step(lanes, size, 1 / table.step)
+    v = lanes.multiply_add(n.number, -table.step, size)
+    *lower, result = [float_instructions.pick(lanes.b, c, n.ending) for c in table.coefficients]
+    for coefficient in reversed(lower):
+        result = lanes.multiply_add(result, v, coefficient)
+    return lanes.with_sign_of(result, x)
+
+
+def _corrected(
+    lanes: LaneArithmetic, quotient: Value, above: CompensatedNumber, below: CompensatedNumber, inverse: Value
+) -> Value:
+    error = lanes.sub(above.low, lanes.mul(quotient, below.low))
+    return lanes.multiply_add(error, inverse, quotient)
+
+
+def _exp_of_negative(lanes: LaneArithmetic, x: Value) -> CompensatedNumber:
+    """e^x for x <= 0."""
+    n, r = reduce_exponent(lanes, lanes.at_least(x, exponential_parameters(lanes).lowest))
+    high, low = fast_two_sum(lanes, 1.0, expm1_of_reduced(lanes, r))
+    return CompensatedNumber(scale_by_power_of_two(lanes, high, n), scale_by_power_of_two(lanes, low, n))
+
+
+def _exp_less_one(lanes: LaneArithmetic, x: Value) -> CompensatedNumber:
+    """e^x - 1 for 0 <= x <= 40."""
+    n, r = reduce_exponent(lanes, x)
+    fraction, lost = fast_two_sum(lanes, r, expm1_of_reduced_less_r(lanes, r))
+    power = power_of_two(lanes, n.word)
+    high, low = fast_two_sum(lanes, lanes.sub(power, 1.0), lanes.mul(power, fraction))
+    return CompensatedNumber(high, lanes.multiply_add(power, lost, low))

@@ -1,13 +1,4 @@
-"""log, log2 and log10, and the tables for those of floats.
-
-Tables of logarithms of floats: log_b m for m from 3/4 to 3/2 in 32 intervals of as many floats each.
-
-    r = m c - 1,   log_b m = -log_b c + r p(r)         c near 1 / m, |r| < 1/32
-
-c is 1 in the two intervals at 1, where the logarithm is r p(r) alone, whose relative error is small: 2^-27 by minimax
-approximations, rounded afterwards. Intervals are in the order of the last five bits of m's upper bits, which tell them.
-
-log, log2 and log10: logarithms to the base b = e, 2 and 10.
+"""log, log2 and log10: logarithms to the base b = e, 2 and 10.
 
     x = 2^k (1 + f),   sqrt(1/2) <= 1 + f < sqrt(2),   f exact
     log_b x = k log_b 2 + c log(1 + f),                c = 1 / ln b
@@ -17,26 +8,30 @@ With s = f / (2 + f) and z = s²,
     log(1 + f) = 2 atanh s = 2 s + s z P(z)            P(z) = 2/3 + 2/5 z + 2/7 z² + ...
                = f - L,    L = f²/2 - s (f²/2 + z P(z))    as 2 s = f - s f
 
-L is small beside f, so that its rounding counts little. c is split into a part A that is a power of two or none and a
-rest B (for b = e 1 and 0, for b = 2 1 and 0.44, for b = 10 1/2 and -0.07), so that the larger term is exact:
+L is small compared with f, so its rounding error matters little. c is split into a power of two A and a rest B (for
+b = e 1 and 0, for b = 2 1 and 0.44, for b = 10 1/2 and -0.07), so that the larger term is exact:
 
     log_b x = k H + A f + (B f - c L + k h)
 
 H has so few bits that k H is exact, h is the rest of log_b 2; the sum of the first two terms keeps its rounding error.
 Where k = 0, near x = 1, the first term is zero, and A f is exact: the relative error stays small there.
 
-Logarithms of powers of two to the base 2 are exact.
+log2 of a power of two is exact.
 
-P is a minimax approximation by Remez's algorithm in 200 bits, rounded afterwards; its error makes less than 2^-29.5
+P is a minimax approximation by Remez's algorithm in 200 bits, rounded afterwards; its error is less than 2^-29.5
 (float, degree 2) or 2^-58.5 (double, degree 6) of the result.
 
-Where the parts of a number and elements of a table are instructions, logarithms of floats are of tables
-(`logarithm_tables.py`), off by 2.2 ulp at most:
+On targets with instructions for the parts of a number and for a table lookup, logarithms of floats use tables, with an
+error of at most 2.2 ulp:
 
     x = 2^k m,   3/4 <= m < 3/2,   log_b x = (k H + log_b m) + k h
 
-The instructions make of zero a k of -infinity, of infinity infinity, of negative numbers an m of NaN: nothing is
-special.
+    r = m c - 1,   log_b m = -log_b c + r p(r)         c near 1 / m, |r| < 1/32
+
+The 32 intervals of m have equally many floats each. c is 1 in the two intervals at 1, where the logarithm is r p(r)
+alone, with a small relative error: 2^-27 by minimax approximations, rounded afterwards. The table is indexed by the
+last five of m's upper bits. The instructions return k = -infinity for zero, infinity for infinity, and m = NaN for
+negative numbers, so there are no special cases.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ from tlx.lower.legalize.math.arithmetic import LaneArithmetic, fast_two_sum, hex
 from tlx.target.hardware import FloatInstructions
 
 INTERVAL_SHIFT: Final = 18
-"""Bits of a float below those that tell the interval."""
+"""Bits of a float below the index of the interval."""
 INVERSES: Final = hex_floats("""
     0x1p+0 0x1.e9131ap-1 0x1.dae608p-1 0x1.cd8568p-1 0x1.c0e07p-1 0x1.b4e81cp-1 0x1.a98ef6p-1 0x1.9ec8eap-1
     0x1.948b1p-1 0x1.8acb9p-1 0x1.818182p-1 0x1.78a4c8p-1 0x1.702e06p-1 0x1.681682p-1 0x1.605816p-1 0x1.58ed24p-1
@@ -60,7 +55,7 @@ INVERSES: Final = hex_floats("""
 
 @dataclass(frozen=True, slots=True)
 class LogarithmTable:
-    """A base.
+    """The table for one base.
 
     Attributes:
         p: log_b (1 + r) / r.
@@ -105,14 +100,14 @@ TEN_TABLE: Final = LogarithmTable(
 
 @dataclass(frozen=True, slots=True)
 class LogarithmBase:
-    """What makes a logarithm one to a base.
+    """The constants of one base.
 
     Attributes:
         exact: A, a power of two.
         rest: B = c - A.
         factor: c = 1 / ln b.
         single, double: H and h, for floats and doubles.
-        table: For floats.
+        table: The table for floats.
     """
 
     exact: float
@@ -200,9 +195,9 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
 def _split(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:
     """The k and f of a positive x.
 
-    The bits of a number less those of sqrt(1/2) are k in the place of the exponent and the rest below it, which,
-    with those of sqrt(1/2) added again, is 1 + f. k + bias, positive, becomes a number as the last bits of 2^p + k,
-    p the bits of the fraction. A denormal is multiplied by 2^(p + 2) first.
+    The bits of a number minus those of sqrt(1/2) have k in the exponent field; the bits below it, with those of
+    sqrt(1/2) added again, are 1 + f. k + bias, which is positive, is converted to a number as the low bits of 2^p + k,
+    with p the bits of the fraction. A denormal is multiplied by 2^(p + 2) first.
     """
     p = lanes.fraction
     is_denormal = lanes.compare("olt", x, 2.0 ** (1 - lanes.bias))

@@ -1,1 +1,1 @@
-"""Facts about a function before anything is changed: values, operations, liveness, reads."""
+"""Facts about a function before anything is changed: vectors, operations, shuffles, reads."""

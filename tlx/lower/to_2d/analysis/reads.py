@@ -1,4 +1,4 @@
-"""What operations read from memory, and whether it is still unchanged when they do: else the load copies it."""
+"""What operations read from memory, and which loads need a snapshot because the memory may change before it is read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
-from tlx.lower.to_2d.analysis.operands import OperandViews
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA, STAGE
-from tlx.lower.to_2d.fusion.schedule import Schedule
+from tlx.lower.to_2d.fusion.groups import OperandViews, Schedule
 from tlx.lower.to_2d.memory.phi_elimination import edge_reads
 
 Reads = Mapping[Storage, Sequence[Position]]
@@ -31,22 +30,22 @@ class OperandRead:
 
     Attributes:
         view: The view.
-        role: `leaf`: each position in memory order is read before the result at that position is written, and not
-            again; `acc`: each logical position likewise; `factor`: at any time.
+        role: When elements are read. `leaf`: each position in memory order for the last time before the result is
+            written at that position; `acc`: the same for each logical position; `factor`: at any time.
     """
 
     view: TensorView
     role: Literal["leaf", "acc", "factor"]
 
     def may_be_overwritten_by(self, target: TensorView) -> bool:
-        """Whether the result may be written over what is read."""
+        """Whether the result may overwrite the operand."""
         if self.role == "leaf":
             return self.view.is_pointwise(target)
         return self.role == "acc" and self.view.aliases_exactly(target)
 
 
 def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:
-    """What an operation reads from memory, with all that is fused into it."""
+    """What an operation and those fused into it read from memory."""
     groups = operands.groups
     product = groups.product_of(op) or (None if groups.is_group(op) else op)
     found = [OperandRead(operands.view(tensor), "leaf") for tensor in groups.leaves(op)]
@@ -62,21 +61,22 @@ def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:
 
 
 def find_reads(schedule: Schedule) -> Reads:
-    """Where each storage is read.
+    """The positions at which each storage is read.
 
     Raises:
-        LoweringError: A loop-carried tensor is carried along an edge that cannot get a block of its own.
+        LoweringError: A loop-carried tensor flows along an edge that cannot be split.
     """
     facts, operands, sinks = schedule.facts, schedule.operands, schedule.sinks
     reads: dict[Storage, list[Position]] = {}
     for op in facts.tensors.ops:
         is_needed = op.pointer is not None or op.instruction.result in schedule.live
-        if is_needed and str(op.instruction.result) not in operands.views and sinks.at_store(op.instruction) is None:
+        is_sunk = id(op.instruction) in sinks.by_store
+        if is_needed and not is_sunk and str(op.instruction.result) not in operands.views:
             for read in operand_reads(operands, op):
                 reads.setdefault(read.view.storage, []).append(schedule.position_of(op))
     for instruction in facts.function.instructions():
         is_store = facts.vectors.is_memory_store(instruction)
-        if sinks.at_store(instruction) is None and (is_store or facts.vectors.is_memory_extract(instruction)):
+        if id(instruction) not in sinks.by_store and (is_store or facts.vectors.is_memory_extract(instruction)):
             root = facts.vectors.root(instruction.operands[0])
             if not (is_store and isinstance(root, Keyword)):
                 position = facts.positions[id(instruction)]
@@ -88,7 +88,7 @@ def find_reads(schedule: Schedule) -> Reads:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A copy of what a load reads, made when the load runs.
+    """A copy of the memory that a load reads, made at the load.
 
     Attributes:
         load: The load.
@@ -102,7 +102,7 @@ class Snapshot:
 
 
 def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Snapshot]:
-    """The loads, by id, whose memory may change before all that they stand for has been read."""
+    """The loads, by id, whose memory may change between the load and the last read of its value."""
     found: dict[int, Snapshot] = {}
     for storage, positions in reads.items():
         load = storage.load
@@ -126,7 +126,7 @@ def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Sn
 
 
 def _read_view(storage: Storage, load: Instruction, tensor: Tensor | None) -> TensorView:
-    """What a load reads: its tensor, or the whole flattened vector."""
+    """The memory that a load reads: its tensor, or the whole flattened vector."""
     if tensor is None:
         type_ = _vector_type(load)
         return TensorView.of(storage, TensorType.dense(type_.element, (type_.count,)))

@@ -1,12 +1,12 @@
-"""Shuffle masks: which lanes a shuffle takes, and the strided blocks that they are.
+"""Shuffle masks: the lanes that a shuffle selects, as strided blocks or as a table.
 
     lanes 0 17 34 ... 255 1 18 ... 271        one block: (17, 1), (16, 17)         a 16 x 17 matrix transposed
     lanes 0 W 1 W+1 2 W+2 ...                 of each operand (W, 1), every second lane of the result
     lanes 0 1 2 5 4 3 6 7 ... 399             three blocks: (3, 1), (3, -1) from lane 5 on, (394, 1) from lane 6 on
-    lanes in any order                        none: a table
+    lanes in an irregular order               none: a table
 
-A lane of the result that may have any value fits every block, and a block's part outside of the operands, where only
-such lanes can be, is left out. All of this takes time in proportion to the number of lanes.
+An undefined lane of the result fits any block. The part of a block outside of the operands, which has undefined lanes
+only, is dropped. The running time is linear in the number of lanes.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, is_undefin
 from tlx.lower.to_2d.loops import LoopDim
 
 ANY: Final = -1
-"""The lane of an element that may have any value."""
+"""The lane of an undefined element."""
 _MOST_BLOCKS: Final = 16
-"""Blocks that are copied each by code of its own; what takes more goes by a table."""
+"""Largest number of blocks that are copied by code of their own; more go by a table."""
 _FEW_BLOCKS: Final = 4
-"""Blocks that are better than a table, however small they are."""
+"""Number of blocks up to which they are better than a table, however small they are."""
 _SAMPLE: Final = 4096
-"""Lanes that tell in most cases that others are not periodic."""
+"""Number of lanes in a sample that rules out most periods quickly."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorShuffle:
-    """What a shuffle takes from where.
+    """The operands and lanes of a shuffle.
 
     Attributes:
-        operands: Vectors with elements of one type, none of which is undefined, and each is read.
-        lanes: For each element of the result its number among the elements of all operands, or `ANY`.
+        operands: Vectors with elements of one type; each is read, and none is undefined.
+        lanes: For each element of the result its lane in the concatenated operands, or `ANY`.
     """
 
     operands: tuple[Value, ...]
@@ -50,7 +50,7 @@ class VectorShuffle:
 
     @classmethod
     def of(cls, instruction: Instruction) -> VectorShuffle:
-        """What `shufflevector`, or `llvm.vector.reverse` or one of its kind, takes (`is_shuffle`)."""
+        """The shuffle of a `shufflevector`, or of an intrinsic such as `llvm.vector.reverse` (`is_shuffle`)."""
         if instruction.opcode == "shufflevector":
             *operands, mask = instruction.operands
             return _reduced(operands, _mask(mask))
@@ -58,24 +58,24 @@ class VectorShuffle:
 
     @property
     def bounds(self) -> list[int]:
-        """Numbers of the operands' first elements, and of the one behind the last operand's last element."""
+        """The first lane of each operand, and the total number of lanes."""
         return [0, *accumulate(map(vector_width, self.operands))]
 
     @property
     def known(self) -> Array:
-        """Which elements have no value of their own choice."""
+        """Which elements of the result are defined."""
         return self.lanes != ANY
 
 
 @dataclass(frozen=True, slots=True)
 class StridedLanes:
-    """A part of a shuffle whose elements are strides apart.
+    """A part of a shuffle with strided lanes.
 
     Attributes:
-        start: The lane of its first element: among those of all operands, or of `operand`.
-        at: Where that goes in the result.
-        dims: Extent, and strides among lanes and in the result, the outermost first.
-        operand: Which operand it is of; -1 where that is not known yet.
+        start: The lane of its first element, in all operands or in `operand`.
+        at: The position of that element in the result.
+        dims: Extents, with strides in lanes and in the result, outermost first.
+        operand: The index of the operand; -1 if that is not known yet.
     """
 
     start: int
@@ -86,11 +86,11 @@ class StridedLanes:
 
 @dataclass(frozen=True, slots=True)
 class LaneTable:
-    """Blocks of the same strides from anywhere, which lie behind each other in the result.
+    """Blocks with equal strides and any first lanes, which are contiguous in the result.
 
     Attributes:
-        starts: The lane of each one's first element.
-        dims: Extent, and strides among lanes and in the result, the outermost first.
+        starts: The lane of each block's first element.
+        dims: Extents, with strides in lanes and in the result, outermost first.
     """
 
     starts: Array
@@ -98,28 +98,28 @@ class LaneTable:
 
     @property
     def step(self) -> int:
-        """Elements of a block."""
+        """Number of elements of a block."""
         return math.prod(extent for extent, _ in self.dims)
 
 
-# What instructions take ----------------------------------------------------------------------------------------------
+# Instructions --------------------------------------------------------------------------------------------------------
 
 
 def vector_width(value: Value) -> int:
-    """Elements of a vector."""
+    """Number of elements of a vector."""
     assert isinstance(value.type, VectorType)
     return value.type.count
 
 
 def is_shuffle(instruction: Instruction) -> bool:
-    """Whether an instruction is a shuffle of vectors of known sizes."""
+    """Whether an instruction shuffles vectors of known sizes."""
     if instruction.opcode == "shufflevector":
         return isinstance(instruction.type, VectorType) and not instruction.type.scalable
     return instruction.opcode == "call" and _intrinsic(instruction) is not None
 
 
 def _intrinsic(instruction: Instruction) -> str | None:
-    """`reverse` of a call of `llvm.vector.reverse.v600f32`; None if it calls anything else, or vectors are scalable."""
+    """The shuffle intrinsic that is called, as `reverse` for `llvm.vector.reverse.v600f32`; None if there is none."""
     prefix, _, name = (instruction.callee or "").strip('"').replace(".experimental", "").rpartition("llvm.vector.")
     kind = name.partition(".")[0]
     if prefix or kind not in _INTRINSICS or not isinstance(instruction.type, VectorType):
@@ -129,7 +129,7 @@ def _intrinsic(instruction: Instruction) -> str | None:
 
 
 def deinterleave_factor(call: Instruction) -> int:
-    """How many vectors `llvm.vector.deinterleave2` and its kind make of one; 0 of anything else."""
+    """The number of results of `llvm.vector.deinterleave2` and the like; 0 for any other call."""
     name = (call.callee or "").strip('"').replace(".experimental", "")
     if not name.startswith("llvm.vector.deinterleave") or not isinstance(call.type, StructType):
         return 0
@@ -195,7 +195,7 @@ _INTRINSICS: Final[dict[str, Callable[[Instruction], tuple[list[Value], Array]]]
 
 
 def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
-    """A shuffle of operands that it reads, each of them once; elements of undefined ones may have any value."""
+    """A shuffle without repeated, unread and undefined operands; lanes of undefined operands become `ANY`."""
     lanes = lanes.astype(np.int64)
     numbered = np.full(len(lanes), ANY, np.int64)
     kept: list[Value] = []
@@ -218,7 +218,7 @@ def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
 
 
 def strided_blocks_of(shuffle: VectorShuffle) -> list[StridedLanes] | LaneTable:
-    """The blocks of a shuffle that reads something, each in one operand; a table where there are too many."""
+    """The strided blocks of a shuffle with defined elements, each in one operand; a table if there are too many."""
     heads, known, dims = shuffle.lanes, shuffle.known, ()
     if len(heads) > _MOST_BLOCKS:
         heads, known, dims = _nested(heads, known)
@@ -226,7 +226,7 @@ def strided_blocks_of(shuffle: VectorShuffle) -> list[StridedLanes] | LaneTable:
     found = _runs(heads, known) or _periods(heads, known)
     if found is not None:
         scaled = [StridedLanes(b.start, b.at * step, (*_times(b.dims, step), *dims)) for b in found]
-        blocks = _apart(scaled, shuffle.bounds)
+        blocks = _split_at_operands(scaled, shuffle.bounds)
         if blocks is not None:
             return [replace(b, dims=tuple(dim for dim in b.dims if dim.extent > 1)) for b in blocks]
     return _table(shuffle, heads, known, dims)
@@ -237,7 +237,7 @@ def _times(dims: Sequence[LoopDim], step: int) -> Iterator[LoopDim]:
 
 
 def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ...]]:
-    """The first lanes of blocks that all have the same strides, as large as possible; and their dimensions."""
+    """The first lanes of the largest blocks that all have the same strides, and the dimensions of the blocks."""
     dims: list[LoopDim] = []
     step = 1
     while len(lanes) > 1:
@@ -251,9 +251,9 @@ def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ..
 
 
 def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
-    """The largest number of neighbours that are the same stride apart all over, and the stride.
+    """The largest extent such that lanes in all blocks of that extent have the same stride, and the stride.
 
-    Neighbours i < j that have other distances say that a block begins behind i, and not behind j.
+    Neighbours i < j with another distance are in different blocks: one begins behind i, and not behind j.
     """
     at = np.flatnonzero(known)
     before, behind = at[:-1], at[1:]
@@ -267,7 +267,7 @@ def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
 
 
 def _usual(numbers: Array) -> int:
-    """The most frequent number; 0 where there is none."""
+    """The most frequent number; 0 if there is none."""
     if not len(numbers):
         return 0
     values, counts = np.unique(numbers, return_counts=True)
@@ -280,7 +280,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _heads(lanes: Array, known: Array, extent: int, stride: int) -> tuple[Array, Array]:
-    """The first lanes of blocks, each told by the first lane of it that is known."""
+    """The first lanes of blocks, each computed from the first defined lane of the block."""
     firsts = (lanes.reshape(-1, extent) - stride * np.arange(extent)).reshape(-1)
     by_block = known.reshape(-1, extent)
     chosen = np.argmax(by_block, axis=1) + extent * np.arange(len(by_block))
@@ -289,9 +289,9 @@ def _heads(lanes: Array, known: Array, extent: int, stride: int) -> tuple[Array,
 
 
 def _runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
-    """A few runs of lanes, each the same stride apart; None if there are many, or most are of two lanes.
+    """Runs of lanes with a constant stride; None if there are many, or most have two lanes.
 
-    lanes        0 1 2 77 5 6 7        a lane that is not as far from the next one as that from the one behind it
+    lanes        0 1 2 77 5 6 7        a lane whose distances to its neighbours differ from theirs
     runs         0 1 2|77|5 6 7        is a run of its own
     """
     at = np.flatnonzero(known)
@@ -317,7 +317,7 @@ def _runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
 
 
 def _filled(lanes: Array, known: Array) -> Array:
-    """Lanes where each that may be any goes on from the one before as its neighbours do."""
+    """The lanes with each undefined one extrapolated from the last defined one by the most frequent stride."""
     where = np.arange(len(lanes))
     at = np.flatnonzero(known)
     last = np.maximum.accumulate(np.where(known, where, at[0]))
@@ -326,7 +326,7 @@ def _filled(lanes: Array, known: Array) -> Array:
 
 
 def _periods(lanes: Array, known: Array) -> list[StridedLanes] | None:
-    """A few runs of lanes that come again and again, each of them with a stride from one time to the next.
+    """Runs of lanes that repeat, each with a stride from one period to the next; None if there are many.
 
     lanes        1 2 3 0  5 6 7 4  9 10 11 8        period 4: runs 1 2 3 and 0, with stride 4
     """
@@ -342,10 +342,10 @@ def _periods(lanes: Array, known: Array) -> list[StridedLanes] | None:
 
 
 def _columns(lanes: Array, known: Array, period: int) -> tuple[Array, Array, Array] | None:
-    """The lanes of a period, and the strides of each to those of the next ones; None if they have none.
+    """The lanes of the first period, and their strides from period to period; None if strides are not constant.
 
     Returns:
-        The first lanes, their strides, and which of them are known.
+        The first lanes, their strides, and which of them are defined.
     """
     table, is_known = lanes.reshape(-1, period), known.reshape(-1, period)
     rows, column = len(table), np.arange(period)
@@ -362,7 +362,7 @@ def _columns(lanes: Array, known: Array, period: int) -> tuple[Array, Array, Arr
 
 
 def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[StridedLanes] | None:
-    """The runs of a period, each of lanes of one stride, repeated; None if there are many."""
+    """The runs of a period, each with one stride from period to period; None if there are many."""
     period = len(starts)
     ends = (np.flatnonzero(np.diff(strides)) + 1).tolist()
     if len(ends) >= _MOST_BLOCKS:
@@ -380,8 +380,8 @@ def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[St
 # Operands ------------------------------------------------------------------------------------------------------------
 
 
-def _apart(blocks: Sequence[StridedLanes], bounds: Sequence[int]) -> list[StridedLanes] | None:
-    """Blocks that are cut where one operand ends and another one begins; None if there are many."""
+def _split_at_operands(blocks: Sequence[StridedLanes], bounds: Sequence[int]) -> list[StridedLanes] | None:
+    """Blocks that are split at the bounds of operands; None if there are many."""
     found: list[StridedLanes] = []
     pending = list(reversed(blocks))
     while pending:
@@ -399,13 +399,13 @@ def _apart(blocks: Sequence[StridedLanes], bounds: Sequence[int]) -> list[Stride
 
 
 def _reach(dims: Sequence[LoopDim]) -> tuple[int, int]:
-    """The least and the greatest lane of a block, from its first one on."""
+    """The smallest and the largest lane of a block, relative to its first one."""
     ends = [(extent - 1) * stride for extent, (stride, _) in dims]
     return sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
 
 
 def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
-    """A block cut along its longest stride, the last part first: parts in one operand, and single positions."""
+    """A block split along its longest stride into parts in one operand and single positions, the last part first."""
     cut = max((d for d in block.dims if d[0] > 1), key=lambda d: abs(d[1][0]))
     extent, (stride, to) = cut
     number = block.dims.index(cut)
@@ -422,7 +422,7 @@ def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
 
 
 def _table(shuffle: VectorShuffle, starts: Array, known: Array, dims: tuple[LoopDim, ...]) -> LaneTable:
-    """Blocks as they are where each lies in one operand; else lane by lane."""
+    """A table of the blocks if each is in one operand; else a table of single lanes."""
     at = np.flatnonzero(known)
     last = np.maximum.accumulate(np.where(known, np.arange(len(starts)), at[0]))
     low, high = _reach(dims)

@@ -1,7 +1,7 @@
 """The operations of a function: `llvm.tensor.*`, and ordinary LLVM instructions on flattened vectors.
 
-`fadd <E x T>`, comparisons, casts, `select`, `llvm.fma` and the like act element by element. Where their vectors are
-results of tensor operations, or too large for registers, they are planned, fused and written like tensor operations:
+`fadd <E x T>`, comparisons, casts, `select`, `llvm.fma` and the like act element by element. Where their operands are
+results of tensor operations, or too large for registers, they are fused and lowered like tensor operations:
 
     %s = fadd <4096 x float> %m, %b        TensorOp(elementwise, tensors (%m, %b), result <4096 x float>)
 """
@@ -35,7 +35,7 @@ _VALUE_CASTS: Final = CAST_OPCODES - {"bitcast", "ptrtoint", "ptrtoaddr", "intto
 
 
 def _never(*_arguments: Any) -> NoReturn:
-    msg = "elementwise instructions are no row of the table"
+    msg = "ordinary instructions have no row in the table of intrinsics"
     raise AssertionError(msg)
 
 
@@ -47,7 +47,7 @@ _SHUFFLE_ROW: Final = Intrinsic(SHUFFLE, (), "vector", "Elements of vectors.", _
 
 
 def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
-    """The tensors of a function, the ordinary instructions on them among the operations."""
+    """The tensors of a function, with the ordinary instructions on them as operations."""
     found = _ElementwiseSearch(function, tensors).run()
     if not found:
         return tensors
@@ -57,7 +57,7 @@ def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTe
 
 
 def intrinsic_of(instruction: Instruction) -> str | None:
-    """`llvm.fma` of a call of `llvm.fma.v4f32`; None if it calls anything else."""
+    """The elementwise intrinsic that is called, as `llvm.fma` for `llvm.fma.v4f32`; None for any other instruction."""
     operation = ElementwiseOp.of(instruction) if instruction.opcode == "call" else None
     return operation.callee if operation is not None and operation.callee in ELEMENTWISE_INTRINSICS else None
 
@@ -77,24 +77,24 @@ def is_elementwise(instruction: Instruction) -> bool:
 
 
 def call_operands(instruction: Instruction) -> list[Value]:
-    """The operands of an instruction, the arguments of a call."""
+    """The operands of an instruction; of a call, its arguments."""
     return instruction.args if instruction.is_call else instruction.operands
 
 
 def _fits(type_: Type, count: int) -> bool:
-    """A scalar, or a vector of as many numbers."""
+    """Whether a type is a scalar, or a vector of `count` elements."""
     if not isinstance(type_, VectorType):
         return True
     return type_.count == count and not type_.scalable and is_element_type(type_.element)
 
 
 def is_element_type(type_: Type) -> bool:
-    """Whether elements of a type can be a tensor's."""
+    """Whether a tensor can have elements of a type."""
     return type_ in ELEMENT_TYPES
 
 
 class _ElementwiseSearch:
-    """Finds the instructions that work on tensors: forward from tensor operations, and all large ones."""
+    """Finds the ordinary instructions on tensors: users of tensor operations, and those on large vectors."""
 
     def __init__(self, function: Function, tensors: FunctionTensors) -> None:
         self.function = function
@@ -122,7 +122,7 @@ class _ElementwiseSearch:
         return found
 
     def _carries(self, instruction: Instruction) -> bool:
-        """Whether an instruction gives a tensor's vector another name."""
+        """Whether the result of an instruction is an alias of a tensor's vector."""
         if instruction.opcode not in _RENAMES or not isinstance(instruction.type, VectorType):
             return False
         if instruction.opcode == "phi" and not exceeds_register_elements(instruction.type):
@@ -160,7 +160,7 @@ class _ElementwiseSearch:
         return TensorOp(instruction, _ORDINARY_ROW, tuple(tensors), (), (), self._type(instruction))
 
     def _type(self, instruction: Instruction) -> TensorType:
-        """The type that all users of the result see, if it is one, else the flattened vector."""
+        """The tensor type of the result if all its users agree on one, else the flattened vector."""
         vector = instruction.type
         assert isinstance(vector, VectorType)
         tokens = [self._token(use) for use in self.uses.get(str(instruction.result), [])]
@@ -186,7 +186,7 @@ def exceeds_register_elements(type_: Type) -> bool:
 
 
 def is_large_shuffle(instruction: Instruction) -> bool:
-    """Whether an instruction takes elements of vectors too large to be SSA values, or makes one."""
+    """Whether an instruction shuffles vectors that are too large to be SSA values, or gives one."""
     taken = instruction.args if instruction.is_call else instruction.operands[:2]
     return is_shuffle(instruction) and any(
         exceeds_register_elements(value.type) for value in (instruction.value, *taken)
@@ -194,11 +194,11 @@ def is_large_shuffle(instruction: Instruction) -> bool:
 
 
 def splat_value(value: Value, known: dict[str, Instruction]) -> Value | None:
-    """The scalar that every element of a vector is; None if they may differ. Undefined elements may be zeros.
+    """The scalar that is splat to a vector; None if elements may differ. Undefined elements count as zeros.
 
     Args:
         value: The vector.
-        known: The instruction behind each name.
+        known: The instruction that defines each name.
     """
     type_ = value.type
     assert isinstance(type_, VectorType)
@@ -213,7 +213,7 @@ def splat_value(value: Value, known: dict[str, Instruction]) -> Value | None:
 
 
 def only_element(value: Value, known: dict[str, Instruction]) -> Value | None:
-    """The scalar that a vector of one element holds, where it is at hand."""
+    """The scalar in a vector of one element, if it is an SSA value or a constant."""
     definition = known.get(value.name) if isinstance(value, Local) else None
     if definition is not None and definition.opcode == "insertelement":
         return definition.operands[1]
@@ -253,7 +253,7 @@ STAGE: Final = "to-2d"
 
 
 def operation_title(op: TensorOp) -> str:
-    """What remarks call an operation: its intrinsic, or an ordinary instruction's opcode or `llvm.*` function."""
+    """The name of an operation in remarks: its intrinsic, or an ordinary instruction's opcode or `llvm.*` function."""
     if op.intrinsic.name != ORDINARY:
         return op.intrinsic.name
     operation = ElementwiseOp.of(op.instruction)

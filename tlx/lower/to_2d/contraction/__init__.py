@@ -1,1 +1,1 @@
-"""Contractions: everything that multiplies and adds, blocked into 2-D products."""
+"""Contractions: every operation that multiplies and adds, blocked into 2-D products."""

@@ -1,4 +1,4 @@
-"""A blocking: which dimensions of a contraction become the matrices of 2-D products, and which become loops."""
+"""Blockings: which dimensions of a contraction become the matrices of 2-D products, and which become loops."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Final
 from tlx.ir.types import bytes_of
 from tlx.lower.memory.views import StridedDim, load_layout
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
-from tlx.lower.to_2d.contraction.vnni_packing import VnniRows
+from tlx.lower.to_2d.contraction.vnni import VnniRows
 from tlx.lower.to_2d.loops import CollapsedDims
-from tlx.lower.to_2d.memory.copies import NEAR_BYTES
 
 MOST_CHAINED: Final = 64
-"""Products of a sum up to which they are one tree."""
+"""Largest number of products that are summed in one tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +22,15 @@ class Blocking:
 
     Attributes:
         contraction: The contraction or its transpose.
-        copied: Which operands are copied: LHS, RHS.
+        copied: The operands that are copied: LHS, RHS.
         batch, outer_m, outer_n: Loops around the blocks of the result.
-        outer_k: Loops around the products that make one block.
+        outer_k: Loops around the products that are summed in a block.
         m, n, k: The dimensions of the products.
         quasi_affine: The loop over the quasi-affine dimension, if the contraction has one.
-        groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
-        padded_columns: Columns of a row of that copy, padded to whole tiles.
-        tile_columns: Columns of a tile, if that copy is stored tile by tile.
-        k_in_memory_order: Whether the copied right operand keeps K's dimensions in their order in memory.
+        groups: How rows of a copied right operand are interleaved for a matrix unit; None: they are not.
+        padded_columns: Columns of a row of the interleaved copy, padded to whole tiles.
+        tile_columns: Columns of a tile if the interleaved copy is stored tile by tile, else 0.
+        k_in_memory_order: Whether the copied right operand keeps the order that K's dimensions have in memory.
     """
 
     contraction: Contraction
@@ -50,7 +49,7 @@ class Blocking:
     k_in_memory_order: bool = False
 
     def order(self, column: int) -> list[CollapsedDims]:
-        """An operand's dimensions in the order in which they are read, and copied."""
+        """An operand's dimensions in the order in which they are read and copied."""
         if column == LHS:
             runs = [*self.batch, *self.outer_m, *self.quasi_affine, *self.outer_k, self.m, self.k]
         else:
@@ -62,21 +61,20 @@ class Blocking:
 
     @property
     def loops(self) -> list[CollapsedDims]:
-        """The loops around blocks: those that move on in the larger operand are outside."""
+        """The loops around blocks: those that step through the larger operand are the outer ones."""
         larger = max((LHS, RHS), key=self.block_bytes)
         inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
         outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
         return [*self.batch, *outer, *inner]
 
-    @property
-    def sliced_operand(self) -> int | None:
-        """The operand that is copied slice by slice, so that the copy stays in the caches; None if neither is."""
+    def sliced_operand(self, near: int) -> int | None:
+        """The operand that is copied slice by slice, so that the copy stays in `near` bytes of cache, or None."""
         larger = max((LHS, RHS), key=self.block_bytes)
         moving = [run for run in (*self.batch, *self.outer_m, *self.outer_n) if run.strides[larger]]
         if larger not in self.copied or self.groups is not None or any(len(run.dims) > 1 for run in moving):
             return None
         size = self.block_bytes(larger)
-        return larger if size <= NEAR_BYTES < size * math.prod(run.extent for run in moving) else None
+        return larger if size <= near < size * math.prod(run.extent for run in moving) else None
 
     @property
     def is_transposed(self) -> bool:
@@ -85,12 +83,12 @@ class Blocking:
 
     @property
     def sums(self) -> int:
-        """Products that are added up in each block."""
+        """Number of products that are summed in each block."""
         return math.prod(run.extent for run in (*self.outer_k, *self.quasi_affine))
 
     @property
     def blocks(self) -> int:
-        """Blocks of the result."""
+        """Number of blocks of the result."""
         return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
 
     def is_reused(self, column: int) -> bool:
@@ -99,7 +97,7 @@ class Blocking:
         return any(run.extent > 1 and not run.strides[column] for run in loops)
 
     def block_bytes(self, column: int) -> int:
-        """Bytes of an operand that a block of the result needs."""
+        """Bytes of an operand that a block of the result reads."""
         memory = (self.contraction.lhs, self.contraction.rhs)[column]
         side = (self.m, self.n)[column]
         return self.sums * self.k.extent * side.extent * bytes_of(memory.element)

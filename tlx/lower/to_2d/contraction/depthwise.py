@@ -1,12 +1,12 @@
-"""Depthwise contractions: few products a sum, computed element by element, as in a depthwise convolution.
+"""Depthwise contractions: sums of few products, computed element by element, as in a depthwise convolution.
 
 Rewrite of a 3 x 3 kernel over 64 channels, a channel's result 54 x 54::
 
     for c                                     blocks of two dimensions of the result
       y[c] = w[c, 0, 0] * x[c, 0:54, 0:54] + w[c, 0, 1] * x[c, 0:54, 1:55] + ... + w[c, 2, 2] * x[c, 2:56, 2:56]
 
-The line in the loop is one 2-D tree: a broadcast element and a strided block for each product. There are no matrices in
-such a contraction: one filter sees one channel, so that a matrix product would have one row, or sums of one product.
+The line in the loop is one 2-D tree: a broadcast element and a strided block for each product. Such a contraction has
+no matrix products: one filter reads one channel, so that a product would have one row, or sums of one product.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from itertools import product
 from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import FLOAT, FloatType, Type, VectorType
+from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.to_2d.contraction.cost import CALL_CYCLES
+from tlx.lower.cost import ComputeUnit
 from tlx.lower.to_2d.contraction.problem import (
     LEAVES,
     LHS,
@@ -30,31 +30,24 @@ from tlx.lower.to_2d.contraction.problem import (
     ContractionEpilogue,
     EpilogueOperand,
     ModularStride,
-    rounds_sums,
+    sum_type,
 )
 from tlx.lower.to_2d.loops import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
 
 _MOST: Final = 27
-"""Products of a sum up to which they are written out."""
-_PRODUCT: Final = 2.5
-"""Cycles for a product of registers, its loads included; more where rows are columns in memory."""
-_TRANSPOSED: Final = 8
-_LOAD: Final = 1.2
-"""Of these, those of the load, which crosses a cache line."""
-_FACTOR: Final = 0.5
-"""Cycles to load a row's own factor."""
+"""Largest number of products of a sum, which are fully unrolled."""
 
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseBlocking:
-    """A choice.
+    """The blocks of a depthwise contraction.
 
     Attributes:
-        contraction: What to compute.
+        contraction: The contraction.
         rows, cols: The dimensions of the blocks.
         outer: Loops around the blocks.
-        places: For each product where it finds its factors: elements from the first one's in lhs and rhs.
+        places: Element offsets of the factors of each product in lhs and rhs.
     """
 
     contraction: Contraction
@@ -64,36 +57,36 @@ class DepthwiseBlocking:
     places: tuple[tuple[int, int], ...]
 
 
-def choose_depthwise(c: Contraction, lanes: int) -> tuple[DepthwiseBlocking, float] | None:
-    """The best choice, and an estimate of the cycles it takes; None where there are matrices, or sums are long."""
+def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocking, float] | None:
+    """The best blocking and its estimated cycles; None if there are matrix products, or sums are long."""
     count = math.prod(extent for extent, *_ in c.k) * (1 if c.quasi_affine is None else c.quasi_affine.extent)
     if count > _MOST or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
     runs = collapse_for_operands(walks, frozenset())
-    unit = CollapsedDims((LoopDim(1, (0,) * c.width),))
+    single = CollapsedDims((LoopDim(1, (0,) * c.width),))
     places, reduces = tuple(_places(c)), c.reduces
     best: tuple[DepthwiseBlocking, float] | None = None
-    for rows, cols in product([*runs, unit], repeat=2):
-        if (rows is cols and rows is not unit) or not _fits(rows, cols, reduces=reduces):
+    for rows, cols in product([*runs, single], repeat=2):
+        if (rows is cols and rows is not single) or not _fits(rows, cols, reduces=reduces):
             continue
         outer = tuple(run for run in runs if run is not rows and run is not cols)
         if reduces and not all(run.strides[OUT] for run in outer):
             continue
         choice = DepthwiseBlocking(c, rows, cols, outer, places)
-        cycles = depthwise_cycles(choice, lanes)
+        cycles = depthwise_cycles(choice, unit)
         if best is None or (cycles, rows.strides[RHS]) < (best[1], best[0].rows.strides[RHS]):
             best = choice, cycles
     return best
 
 
 def _has_matrices(c: Contraction) -> bool:
-    """Whether both operands have a dimension of the result to themselves."""
+    """Whether each operand has a dimension of the result that the other one does not have."""
     return all(any(extent > 1 for extent, _ in walks) for walks in (c.m, c.n))
 
 
 def _fits(rows: CollapsedDims, cols: CollapsedDims, *, reduces: bool) -> bool:
-    """Whether 2-D loads and stores can say a block of every operand; what is reduced, if anything, are columns."""
+    """Whether 2-D loads and stores can access a block of every operand, and reduced dimensions are columns."""
     if reduces and (cols.extent == 1 or (rows.extent > 1 and rows.strides[OUT] == 0)):
         return False
     if max((*rows.strides, *cols.strides)) >= INDEX_LIMIT:
@@ -107,12 +100,12 @@ def _fits(rows: CollapsedDims, cols: CollapsedDims, *, reduces: bool) -> bool:
 
 
 def _strides(rows: CollapsedDims, cols: CollapsedDims, columns: tuple[int, ...]) -> list[tuple[int, int]]:
-    """From row to row, and from column to column; a single row is any number of rows next to each other."""
+    """Strides of rows and columns in operands; a single row counts as contiguous rows."""
     return [(rows.strides[c] if rows.extent > 1 else 1, cols.strides[c]) for c in columns]
 
 
 def _places(c: Contraction) -> Iterator[tuple[int, int]]:
-    """Where each product finds its factors."""
+    """Element offsets of the factors of each product in lhs and rhs."""
     dims = [(extent, ModularStride.by(strides[LHS]), ModularStride.by(strides[RHS])) for extent, strides in c.k]
     if c.quasi_affine is not None:
         dims.append(c.quasi_affine)
@@ -121,18 +114,19 @@ def _places(c: Contraction) -> Iterator[tuple[int, int]]:
         yield sum(lhs.offset(i) for i, (_, lhs, _) in pairs), sum(rhs.offset(i) for i, (_, _, rhs) in pairs)
 
 
-def depthwise_cycles(choice: DepthwiseBlocking, lanes: int) -> float:
-    """About how many cycles a choice takes."""
-    vectors = choice.rows.extent * -(-choice.cols.extent // lanes)
-    turned = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = _PRODUCT + (_TRANSPOSED if turned else 0) - _LOAD * _shared(choice)
-    factors = choice.rows.extent * _FACTOR if choice.rows.strides[LHS] else 0
+def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
+    """The estimated cycles of a blocking."""
+    vectors = choice.rows.extent * -(-choice.cols.extent // unit.lanes)
+    product, transposed, load, factor = unit.costs.depthwise
+    is_transposed = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
+    each = product + (transposed if is_transposed else 0) - load * _shared(choice)
+    factors = choice.rows.extent * factor if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
-    return blocks * (CALL_CYCLES + (vectors * each + factors) * len(choice.places))
+    return blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
 
 
 def _shared(choice: DepthwiseBlocking) -> float:
-    """The share of a row's registers of the input that the row before it needs, too: tiles of rows load them once."""
+    """The share of a row's input registers that the row before it reads, too; tiles of rows load them once."""
     places = {rhs for _, rhs in choice.places}
     step = choice.rows.strides[RHS] if choice.rows.extent > 1 else 0
     return sum(place + step in places for place in places) / len(places) if step else 0.0
@@ -144,10 +138,10 @@ def emit_depthwise(
     """Write the loops and the tree.
 
     Args:
-        b: Where.
-        choice: What to write.
-        element: Type of the products' sum.
-        epilogue: What happens to it before it is stored.
+        b: The builder.
+        choice: The blocking.
+        element: Type of the sums.
+        epilogue: The epilogue of the sums.
     """
     c, width = choice.contraction, choice.contraction.width
     columns = [LHS, RHS, OUT, *range(LEAVES, width)]
@@ -175,9 +169,8 @@ class _Sum:
 
     @property
     def type(self) -> VectorType:
-        """What is added up; sums of half and bfloat are rounded once."""
-        count = self.choice.rows.extent * self.choice.cols.extent
-        return VectorType(count, FLOAT if rounds_sums(self.element) else self.element)
+        """Type of the partial sums, which are rounded once at the end."""
+        return VectorType(self.choice.rows.extent * self.choice.cols.extent, sum_type(self.element))
 
     def value(self) -> Value:
         """The sum as a row-major vector."""
@@ -194,7 +187,7 @@ class _Sum:
         return self.b.cast("fptrunc", total, VectorType(self.type.count, self.element))
 
     def _factor(self, column: int, pointer: Value) -> Value:
-        """One factor of each element of the block, extended."""
+        """One factor of each element of the block, extended to the type of the sums."""
         b, rows, cols = self.b, self.choice.rows, self.choice.cols
         element = (self.choice.contraction.lhs, self.choice.contraction.rhs)[column].element
         strides = rows.strides[column], cols.strides[column]

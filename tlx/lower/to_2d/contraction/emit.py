@@ -2,13 +2,13 @@
 
     for y                                        blocks of the result
       out[:, y, :] = w[0, 0] @ input[:, y, :]    the first product of a block, or the only one
-      for i, j other than 0, 0                   sums go on in memory, which stays in the caches
+      for i, j other than 0, 0                   sums are kept in memory, which stays in the caches
         out[:, y, :] += w[i, j] @ input[:, y + i, j:]
-      out[:, y, :] = relu(out[:, y, :])          the epilogue; a part of the product where that is the only one
+      out[:, y, :] = relu(out[:, y, :])          the epilogue; part of the product's tree if there is only one product
 
-Each line is one 2-D tree. The products of a block, if they are few, form one tree with the epilogue, each added to the
-sum of those before it, and stage 2 keeps the sums in registers. Otherwise sums go through memory: through a buffer of
-one block where the type of the result would round them (half, bfloat), or where the epilogue reads what they overwrite.
+Each line is one 2-D tree. If a block has few products, they form one tree with the epilogue, each added to the sum of
+those before it, and stage 2 keeps the sums in registers. Otherwise sums go through memory: through a buffer of one
+block if the type of the result would round them (half, bfloat), or if the epilogue reads the memory of the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FLOAT, I64, Type, VectorType
+from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import as_matrices
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
@@ -38,13 +38,14 @@ from tlx.lower.to_2d.contraction.problem import (
     ModularStride,
     OperandMemory,
     rounds_sums,
+    sum_type,
 )
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
-from tlx.lower.to_2d.contraction.vnni_operands import VNNI, VNNI_STRIPS
+from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
-from tlx.lower.to_2d.reduction import TypedPointer, reduce_axes
+from tlx.lower.to_2d.rules.reduction import TypedPointer, reduce_axes
 
 
 def emit_contraction(
@@ -59,11 +60,11 @@ def emit_contraction(
 
     Args:
         context: Target, temporaries and remarks.
-        b: Where.
-        op: The operation it is.
-        contraction: What to compute.
-        epilogue: What happens to the result before it is stored.
-        parts: What makes one operand slice by slice, if it is sliced; no operand is copied by slices then.
+        b: The builder.
+        op: The operation that is lowered.
+        contraction: The contraction.
+        epilogue: The epilogue of the product.
+        parts: The operand that is made slice by slice, if there is one; then no other one is copied by slices.
     """
     if epilogue is not None and epilogue.reduced is not None:
         _emit_reduced(context, b, op, contraction, epilogue, epilogue.reduced)
@@ -85,21 +86,21 @@ def _emit_reduced(
     epilogue: ContractionEpilogue,
     reduced: EpilogueReduction,
 ) -> None:
-    """A contraction whose result is reduced: in the epilogue, from a temporary, or partly in each."""
-    way = best_strategy(context.target, contraction, epilogue.element)
-    inside = replace(epilogue, emit=reduced.emit if way.contraction.reduces else epilogue.emit, reduced=None)
-    if way.is_whole:
+    """Write a contraction whose result is reduced: in the epilogue, from a temporary, or partly in each."""
+    strategy = best_strategy(context.target, contraction, epilogue.element)
+    inside = replace(epilogue, emit=reduced.emit if strategy.contraction.reduces else epilogue.emit, reduced=None)
+    if strategy.is_whole:
         emit_contraction(context, b, op, contraction, inside)
         return
     out = contraction.out
-    way.remark(context, reduced.op, out.element)
-    partial = OperandMemory(context.allocate(out.element, way.count, "partial").pointer, out.element)
-    emit_contraction(context, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
+    strategy.remark(context, reduced.op, out.element)
+    partial = OperandMemory(context.allocate(out.element, strategy.count, "partial").pointer, out.element)
+    emit_contraction(context, b, op, replace(strategy.contraction, out=partial), replace(inside, may_use_target=True))
     reduce_axes(
         context,
         b,
         reduced.op,
-        way.axes,
+        strategy.axes,
         TypedPointer(partial.pointer, partial.element),
         TypedPointer(out.pointer, out.element),
     )
@@ -114,7 +115,7 @@ def _emit_blocks(
     element: Type,
     parts: SlicedOperand | None,
 ) -> None:
-    """A contraction as 2-D products."""
+    """Write a contraction as 2-D products."""
     packing = OperandCopies(context, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
@@ -126,7 +127,7 @@ def _emit_blocks(
 
 @dataclass(frozen=True)
 class _Sums:
-    """Where a block's sums are kept: in the result, or in a buffer of one block."""
+    """The memory of a block's partial sums: the result, or a buffer of one block."""
 
     pointer: Value
     type: TensorType
@@ -134,9 +135,9 @@ class _Sums:
     is_result: bool
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _BlockEmitter:
-    """Writes the loops of one contraction, whose operands are ready."""
+    """Writes the loops of one contraction, whose operands have been copied."""
 
     context: EmitContext
     b: TensorBuilder
@@ -146,25 +147,13 @@ class _BlockEmitter:
     element: Type
     epilogue: ContractionEpilogue | None
 
-    @property
-    def _blocks(self) -> BlockProduct:
-        return BlockProduct(self.b, self.c, self.nest)
-
-    @property
-    def rows(self) -> int:
-        return self.nest.m[0]
-
-    @property
-    def cols(self) -> int:
-        return self.nest.n[0]
-
-    @property
-    def count(self) -> int:
-        """Products of a block."""
-        return math.prod(extent for extent, _, _ in self.nest.sums)
+    def __post_init__(self) -> None:
+        self.blocks = BlockProduct(self.b, self.c, self.nest)
+        self.rows, self.cols = self.nest.m.extent, self.nest.n.extent
+        self.count = math.prod(extent for extent, _, _ in self.nest.sums)  # products of a block
 
     def emit(self) -> None:
-        """The loops, and the trees in them."""
+        """Write the loops and the trees in them."""
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
         around, loops = (
@@ -179,7 +168,7 @@ class _BlockEmitter:
                 self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
     def _with_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
-        """Make the part of an operand that is made by parts; the offsets from there on."""
+        """Write the slice of the sliced operand; gives the offsets from there on."""
         parts = self.parts
         if parts is None:
             return starts
@@ -187,26 +176,25 @@ class _BlockEmitter:
         return [zero(I64) if column == parts.column else start for column, start in zip(columns, starts, strict=True)]
 
     def _keeps_result(self) -> bool:
-        """Whether sums may be kept where the result goes."""
+        """Whether partial sums may be kept in the result's memory."""
         free = self.epilogue is None or self.epilogue.may_use_target
         return free and not self.c.reduces and self.c.out.element == self.element and not rounds_sums(self.element)
 
     def _buffer(self) -> Value:
-        element = FLOAT if rounds_sums(self.element) else self.element
-        return self.context.allocate(element, self.rows * self.cols, "sums").pointer
+        return self.context.allocate(sum_type(self.element), self.rows * self.cols, "sums").pointer
 
     def _block(self, offsets: dict[int, Value], buffer: Value | None) -> None:
-        """One block of the result: its products and its epilogue."""
+        """Write one block of the result: its products and its epilogue."""
         lhs, rhs, out = (
             self.b.gep(memory.element, memory.pointer, offsets[column], f"{name}.ptr")
             for column, name, memory in zip(
                 (LHS, RHS, OUT), ("lhs", "rhs", "out"), (self.c.lhs, self.c.rhs, self.c.out), strict=True
             )
         )
-        acc = None if self.c.acc is None else self._blocks.accumulator(self.c.acc, offsets, out)
+        acc = None if self.c.acc is None else self.blocks.accumulator(self.c.acc, offsets, out)
         if self.count == 1:
             type_ = TensorType.dense(self.element, (self.rows, self.cols))
-            vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
+            vector = self.blocks.product(self.c.kind, acc, lhs, rhs, type_)
             self._store(vector, offsets, out, "product" if acc is None else "sum")
             return
         if self.count <= MOST_CHAINED:
@@ -224,14 +212,14 @@ class _BlockEmitter:
     def _chain(self, acc: Local | None, lhs: Value, rhs: Value) -> Value:
         """The products of a block as one tree, each added to the sum of those before it."""
         b = self.b
-        type_ = TensorType.dense(FLOAT if rounds_sums(self.element) else self.element, (self.rows, self.cols))
-        vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
+        type_ = TensorType.dense(sum_type(self.element), (self.rows, self.cols))
+        vector = self.blocks.product(self.c.kind, acc, lhs, rhs, type_)
         kind = "smma" if self.c.kind == "matmul" else self.c.kind
         for index in range(1, self.count):
             places = self._places(index)
             there = b.gep(self.c.lhs.element, lhs, places[LHS], "lhs.ptr")
             other = b.gep(self.c.rhs.element, rhs, places[RHS], "rhs.ptr")
-            vector = self._blocks.product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
+            vector = self.blocks.product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
         return vector
 
     def _places(self, index: int) -> tuple[int, int]:
@@ -246,13 +234,12 @@ class _BlockEmitter:
         if buffer is None:
             pitch = _pitch(self.nest.m, self.nest.n)
             return _Sums(out, TensorType.dense(self.element, (self.rows, self.cols)), pitch, True)
-        element = FLOAT if rounds_sums(self.element) else self.element
-        return _Sums(buffer, TensorType.dense(element, (self.rows, self.cols)), self.cols, False)
+        return _Sums(buffer, TensorType.dense(sum_type(self.element), (self.rows, self.cols)), self.cols, False)
 
     def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
-        """The products of a block, added up in memory."""
+        """Write the products of a block, summed in memory."""
         b = self.b
-        first = self._blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
+        first = self.blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
         store_block(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
         kind = "smma" if self.c.kind == "matmul" else self.c.kind
         with b.loop(1, self.count, name="k") as loop:
@@ -260,7 +247,7 @@ class _BlockEmitter:
             lhs = b.gep(self.c.lhs.element, lhs, offsets[LHS], "lhs.ptr")
             rhs = b.gep(self.c.rhs.element, rhs, offsets[RHS], "rhs.ptr")
             acc = b.tensor_load(sums.pointer, sums.type, (0, sums.pitch), "acc")
-            vector = self._blocks.product(kind, acc, lhs, rhs, sums.type)
+            vector = self.blocks.product(kind, acc, lhs, rhs, sums.type)
             store_block(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
 
     def _offsets(self, index: Value) -> tuple[Value, Value]:
@@ -278,22 +265,22 @@ class _BlockEmitter:
     # Trees -----------------------------------------------------------------------------------------------------
 
     def _store(self, vector: Value, offsets: dict[int, Value], out: Value, name: str) -> None:
-        """The block of the result, after the epilogue."""
+        """Apply the epilogue to a block and store it."""
         if self.epilogue is not None:
             vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
         if self.nest.n[1][OUT] > 1 and self.cols > 1:
-            self._store_turned(vector, out, name)
+            self._store_columns(vector, out, name)
             return
         cols = 1 if self.c.reduces else self.cols
         token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, cols)), name)
         self.b.tensor_store(out, token, (0, _pitch(self.nest.m, LoopDim(cols, self.nest.n.strides))))
 
-    def _store_turned(self, vector: Value, out: Value, name: str) -> None:
-        """The block of the result, column by column."""
+    def _store_columns(self, vector: Value, out: Value, name: str) -> None:
+        """Store a block column by column."""
         type_ = TensorType.dense(self.c.out.element, (self.rows, self.cols))
-        turned = type_.transposed((1, 0))
-        columns = self.b.transpose(self.b.typeinfo(vector, type_, name), (1, 0), turned)
-        self.b.tensor_store(out, self.b.typeinfo(columns, turned, name), (0, self.nest.n[1][OUT]))
+        transposed = type_.transposed((1, 0))
+        columns = self.b.transpose(self.b.typeinfo(vector, type_, name), (1, 0), transposed)
+        self.b.tensor_store(out, self.b.typeinfo(columns, transposed, name), (0, self.nest.n[1][OUT]))
 
     def _leaves(self, offsets: dict[int, Value]) -> list[EpilogueOperand]:
         m, n = self.nest.m[1], self.nest.n[1]
@@ -306,7 +293,7 @@ def _pitch(m: LoopDim, n: LoopDim) -> int:
 
 
 def _offset(b: TensorBuilder, index: Value, steps: ModularStride) -> Value:
-    """`ModularStride.offset` of a run-time index."""
+    """`ModularStride.offset` of an index at run time."""
     if steps.period == 1:
         return b.mul(index, steps.step * steps.stride)
     period = ConstInt(index.type, steps.period)
@@ -320,9 +307,9 @@ class BlockProduct:
     """Emits products of blocks.
 
     Attributes:
-        b: Where.
-        c: The contraction, whose operands are ready.
-        nest: Its dimensions: those of a block, and those that are loops.
+        b: The builder.
+        c: The contraction, whose operands have been copied.
+        nest: The dimensions of a block, and the loops around it.
     """
 
     b: TensorBuilder
@@ -330,13 +317,13 @@ class BlockProduct:
     nest: ContractionLoops
 
     def accumulator(self, memory: OperandMemory, offsets: dict[int, Value], out: Value) -> Local:
-        """The sums that a block's products are added to; the result's, from `out` on, where that is where they are."""
+        """Load a block of the accumulator; it is read from `out` if it is the result itself."""
         same = memory.pointer == self.c.out.pointer
         pointer = out if same else self.b.gep(memory.element, memory.pointer, offsets[ACC], "acc.ptr")
         return self._load(OperandMemory(pointer, memory.element), ACC, self.nest.m, self.nest.n, "acc")
 
     def product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
-        """The product of the blocks of lhs and rhs from two addresses on, added to `acc`."""
+        """The product of the blocks of lhs and rhs at two addresses, added to `acc`."""
         m, k = self.nest.m, self.nest.k
         first = self._load(OperandMemory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
         second = self._rhs(self.c.rhs._replace(pointer=rhs))
@@ -346,7 +333,7 @@ class BlockProduct:
         return self.b.mma(kind, acc, first, second, type_)
 
     def _rhs(self, memory: OperandMemory) -> Local:
-        """The right operand; interleaved rows are permuted back by what reads them."""
+        """Load a block of the right operand; interleaved rows are permuted back."""
         (depth, steps), (cols, _) = self.nest.k, self.nest.n
         if memory.vnni_group == 1:
             return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
@@ -361,7 +348,7 @@ class BlockProduct:
         return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
 
     def _strips(self, memory: OperandMemory, depth: int, cols: int) -> Local:
-        """The right operand in strips of interleaved rows; columns behind the last one are padding."""
+        """Load a right operand stored in strips of interleaved rows; columns behind the last one are padding."""
         room, element = memory.readable_columns, memory.element
         shape = (room // memory.tile_columns, depth // memory.vnni_group, memory.tile_columns, memory.vnni_group)
         packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")

@@ -6,10 +6,10 @@ x of 2 x 3 windows in 5 rows, copied          loops     step in the input     st
     0, 0   12 elements next to each other     y, x      5, 1                  1
     0, 1   12 elements
 
-An operand that does not fit into the caches is copied slice by slice, each slice over the one before:
+An operand that does not fit into the caches is copied slice by slice, each into the same buffer:
 
 for slice                          4 times
-  buffer = slice of the operand    copied, or brought to another order
+  buffer = slice of the operand    copied, in the order in which blocks read it
   for y                            the blocks of the result that read it
     out[:, slice, y, :] = w @ buffer[y, :]
 """
@@ -29,7 +29,7 @@ from tlx.ir.values import Value
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.problem import LHS, RHS, ModularStride, OperandMemory, QuasiAffineDim
-from tlx.lower.to_2d.contraction.vnni_packing import VnniCopy, VnniRows
+from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import CollapsedDims, LoopDim
 from tlx.lower.to_2d.memory.copies import copy
@@ -39,11 +39,11 @@ _OPERANDS: Final = ("lhs", "rhs")
 
 @dataclass(frozen=True)
 class ContractionLoops:
-    """The loops of a contraction, with the strides that its operands have in the end.
+    """The loops of a contraction, with the strides of its operands or of their copies.
 
     Attributes:
-        loops: Around the blocks of the result.
-        sums: Around the products of a block.
+        loops: The loops around the blocks of the result.
+        sums: The loops around the products of a block.
         m, n, k: The dimensions of a product.
     """
 
@@ -55,27 +55,27 @@ class ContractionLoops:
 
 
 class OperandCopies:
-    """Copies operands, dense in the order in which they are read."""
+    """Copies operands, which become dense in the order in which they are read."""
 
     def __init__(self, context: EmitContext, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
         self.context, self.op = context, op
         self.b = b
         self.blocking = blocking
         self.strides: dict[tuple[int, CollapsedDims], int] = {}
-        alone = context.threads == "none"  # threads that work on different parts have no copy in common
-        self._column = blocking.sliced_operand if alone else None
+        alone = context.threads == "none"  # threads cannot share the buffer of a slice
+        self._column = blocking.sliced_operand(context.target.blocks.near) if alone else None
         self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
         self._write: Callable[[Value], None] | None = None
 
     @property
     def sliced(self) -> SlicedOperand | None:
-        """The operand that is copied slice by slice, if there is one; known once both operands are placed."""
+        """The operand that is copied slice by slice, if there is one; known once `operand` was called for both."""
         if self._column is None or self._write is None:
             return None
         return SlicedOperand(self._column, [self._walk(run) for run in self._runs], self._write)
 
     def operand(self, column: int) -> OperandMemory:
-        """Where an operand is read: in a copy, if that was chosen, which may be made by `sliced`."""
+        """The memory that an operand is read from: its own, or a copy, which `sliced` may fill."""
         memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
         if column not in self.blocking.copied:
             return memory
@@ -100,7 +100,7 @@ class OperandCopies:
         copy(self.b, strided_view(start, source.dims), target)
 
     def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
-        """The right operand with its rows interleaved; steps along rows and columns are in groups."""
+        """The right operand with interleaved rows; strides of rows and columns count groups."""
         *outer, rows, columns = runs
         room = self.blocking.padded_columns
         self.strides[RHS, columns], self.strides[RHS, rows] = 1, room
@@ -108,7 +108,9 @@ class OperandCopies:
         size = math.prod(run.extent for run in outer) * rows.extent * room
         reason = f"the matrix unit reads its rows in groups of {groups.width}"
         place = self.context.allocate_copy(self.op, memory.element, size, _OPERANDS[RHS], reason)
-        loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
+        loops = [
+            walk for run in outer for walk in with_dense_strides([d.of(RHS) for d in run.dims], self.strides[RHS, run])
+        ]
         dims = tuple(dim.of(RHS) for dim in columns.dims)
         strip = self.blocking.tile_columns
         copied = VnniCopy(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
@@ -121,7 +123,7 @@ class OperandCopies:
             stride *= run.extent
 
     def nest(self) -> ContractionLoops:
-        """The loops, once the operands are copied."""
+        """The loops of the contraction, once `operand` was called for both operands."""
         blocking = self.blocking
         loops = [self._walk(run) for run in blocking.loops if run not in self._runs]
         sums = [*self._quasi_affine(), *map(self._sum, blocking.outer_k)]
@@ -136,7 +138,7 @@ class OperandCopies:
         return QuasiAffineDim(extent, *(ModularStride.by(strides[column]) for column in (LHS, RHS)))
 
     def _quasi_affine(self) -> list[QuasiAffineDim]:
-        """The quasi-affine dimension; it has plain strides in a copy."""
+        """The quasi-affine dimension, whose strides are affine in a copy."""
         quasi_affine = self.blocking.contraction.quasi_affine
         if quasi_affine is None:
             return []
@@ -151,28 +153,19 @@ class OperandCopies:
         ]
 
 
-def _apart(run: CollapsedDims, stride: int) -> list[LoopDim]:
-    """The dimensions of a run: extent, stride in the right operand, and in a copy."""
-    walks = list[LoopDim]()
-    for extent, strides in reversed(run.dims):
-        walks.insert(0, LoopDim(extent, (strides[RHS], stride)))
-        stride *= extent
-    return walks
-
-
 def strided_view(memory: OperandMemory, dims: Sequence[StridedDim]) -> TensorView:
-    """A view of any dimensions, those of overlapping windows among them."""
+    """A view with any dimensions, including those of overlapping windows."""
     return TensorView.strided(Storage(memory.pointer), memory.element, dims or [StridedDim(1, 1)])
 
 
 @dataclass(frozen=True)
 class SlicedOperand:
-    """An operand that is made slice by slice.
+    """An operand that is copied slice by slice.
 
     Attributes:
         column: The operand: LHS or RHS.
-        loops: The loops over slices, with strides in the operands (of this one: in its source) and in the result.
-        write: Makes the slice at an element offset.
+        loops: The loops over slices, with strides in the operands (for this operand, in its source) and in the result.
+        write: Writes the slice at an element offset of the source.
     """
 
     column: int
@@ -180,6 +173,6 @@ class SlicedOperand:
     write: Callable[[Value], None]
 
     def swapped(self) -> SlicedOperand:
-        """Those of the transpose."""
+        """The operand of the contraction with swapped operands."""
         walks = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
         return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)

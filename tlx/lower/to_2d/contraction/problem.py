@@ -1,4 +1,4 @@
-"""Contractions: everything that multiplies and adds, as dimensions in four roles.
+"""Contractions: every operation that multiplies and adds, as dimensions in four roles.
 
     matmul        out[b, m, n] += lhs[b, m, k] * rhs[b, k, n]
     contract      several dimensions in each role
@@ -6,15 +6,14 @@
 
              lhs (w)   rhs (input)   out
     M   o    9*C       -             H*W      strides in elements; a convolution's input is an overlapping view of
-    N   n    -         C*H*W         O*H*W    its memory: y and i both walk through its rows
+    N   n    -         C*H*W         O*H*W    its memory: y and i both step along its rows
     N   y    -         W             W
     N   x    -         1             1
     K   c    9         H*W           -
     K   i    3         W             -
     K   j    1         1             -
 
-`choose_blocking` decides which dimensions become the matrices of 2-D products, `emit` writes them and the loops around
-them.
+`strategy` decides which dimensions become the matrices of 2-D products, `emit` writes these and the loops around them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Final, NamedTuple
 
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import BFLOAT, HALF, Type
+from tlx.ir.types import BFLOAT, FLOAT, HALF, Type
 from tlx.ir.values import Value
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import MMA_NAMES, PRODUCT_SIGNS
@@ -45,10 +44,10 @@ class EpilogueOperand:
     """The part of an epilogue's operand that belongs to a block of the product.
 
     Attributes:
-        offset: Elements from the operand's first to the part's.
-        row_stride: Elements from one row to the next, 0 where all are the same.
-        col_stride: As much for columns: 0 or 1.
-        start: Elements from the operand's first one to what `offset` counts from.
+        offset: Offset of the part's first element in elements, from `start` on.
+        row_stride: Elements from one row to the next, 0 where the operand is broadcast.
+        col_stride: The same for columns: 0 or 1.
+        start: Constant offset from the operand's first element.
     """
 
     offset: Value
@@ -61,11 +60,11 @@ EmitEpilogue = Callable[[TensorBuilder, Value, int, int, Sequence[EpilogueOperan
 
 
 class EpilogueReduction(NamedTuple):
-    """A reduction behind an epilogue.
+    """A reduction of an epilogue's result.
 
     Attributes:
         op: The operation.
-        emit: What the epilogue's `emit` is, and the reduction of each row of the block: one element for each is left.
+        emit: Emits the epilogue and the reduction of each row of the block to one element.
     """
 
     op: TensorOp
@@ -74,16 +73,16 @@ class EpilogueReduction(NamedTuple):
 
 @dataclass(frozen=True)
 class ContractionEpilogue:
-    """What happens to each block of a product before it is stored.
+    """The computation on each block of a product before it is stored.
 
     Attributes:
-        strides: For each further operand: elements per step of each logical dimension of the result, 0 where it is
-            broadcast; along the last one 0 or 1.
+        strides: For each further operand its strides along the result's logical dimensions, 0 where it is broadcast; 0
+            or 1 along the last one.
         element: Type of the product's elements as `emit` takes them.
-        emit: From the builder, the block as a row-major vector, its rows and columns and the operands' leaves to the
-            vector that is stored.
-        may_use_target: Whether sums may be kept where the result goes, because no leaf reads it.
-        reduced: What reduces the dimensions along which the result's stride is 0; `emit` leaves that out.
+        emit: Takes the builder, the block as a row-major vector, its rows and columns and the parts of the further
+            operands; gives the vector that is stored.
+        may_use_target: Whether partial sums may be kept in the result's memory, because no further operand reads it.
+        reduced: The reduction over the dimensions along which the result's stride is 0; `emit` does not include it.
     """
 
     strides: tuple[tuple[int, ...], ...]
@@ -93,18 +92,18 @@ class ContractionEpilogue:
     reduced: EpilogueReduction | None = None
 
     def preserves(self, element: Type) -> bool:
-        """Whether results of a type are as many and as wide as the product's elements."""
+        """Whether the result has the product's shape, and `element` as the product's element type."""
         return self.reduced is None and self.element == element
 
 
 class OperandMemory(NamedTuple):
-    """Where an operand lies.
+    """The memory of an operand.
 
     Attributes:
-        pointer: Its first element's address.
-        element: Its elements' type.
-        vnni_group: How many rows are interleaved.
-        readable_columns: Columns of a row that may be read, padding behind the last one included; 0: no padding.
+        pointer: Address of its first element.
+        element: Element type.
+        vnni_group: Number of rows that are interleaved; 1: none.
+        readable_columns: Columns of a row that may be read, including padding; 0: no padding.
         tile_columns: Columns of a tile where interleaved rows are stored tile by tile; 0: all columns are one tile.
     """
 
@@ -121,9 +120,9 @@ class OperandMemory(NamedTuple):
 
 
 class ModularStride(NamedTuple):
-    """A quasi-affine access: index i is `i*step % period` regions and `i*step // period` strides from the first.
+    """A quasi-affine access: the offset of index i is `i*step % period * region + i*step // period * stride`.
 
-    That is a strided access to an operand that has been split into regions of every `period`-th element.
+    This is a strided access to an operand that has been split into `period` regions of every `period`-th element.
     """
 
     step: int
@@ -133,17 +132,17 @@ class ModularStride(NamedTuple):
 
     @classmethod
     def by(cls, stride: int) -> ModularStride:
-        """An ordinary stride."""
+        """An affine access."""
         return cls(1, 1, 0, stride)
 
     def offset(self, index: int) -> int:
-        """Elements from the first to the one of an index."""
+        """The offset of an index in elements."""
         far, near = divmod(index * self.step, self.period)
         return near * self.region + far * self.stride
 
 
 class QuasiAffineDim(NamedTuple):
-    """A summed dimension with quasi-affine strides; it always becomes a loop."""
+    """A summed dimension with quasi-affine strides, which always becomes a loop."""
 
     extent: int
     lhs: ModularStride
@@ -155,17 +154,17 @@ class Contraction:
     """A contraction to write.
 
     Attributes:
-        kind: `matmul`, or umma, smma, usmma, summa, which say how narrow integers are extended.
+        kind: `matmul`, or umma, smma, usmma, summa, which define how narrow integers are extended.
         lhs, rhs: The operands.
-        out: The result, apart from the operands.
-        batch: Dimensions of all three: extent, and strides in lhs, rhs, out, acc and the epilogue's leaves.
+        out: The result, which does not overlap the operands.
+        batch: Dimensions of all three: extent, and strides in lhs, rhs, out, acc and the epilogue's operands.
         m: Dimensions of lhs and out.
         n: Dimensions of rhs and out.
-        k: Dimensions of lhs and rhs, which are added up.
-        acc: What the product is added to: the result's memory, element by element, or apart from it.
+        k: Dimensions of lhs and rhs, which are summed.
+        acc: The accumulator: the result's memory, element by element, or memory that does not overlap it.
         quasi_affine: One more summed dimension, with quasi-affine strides.
-        may_transpose: Whether blocks may be computed transposed and stored by columns: results are as wide as sums.
-        ignore_matrix_unit: Whether blocks are chosen for vectors even where there is a matrix unit.
+        may_transpose: Whether blocks may be computed transposed and stored by columns, as results are as wide as sums.
+        ignore_matrix_unit: Whether blocks are chosen for vector registers even if there is a matrix unit.
     """
 
     kind: str
@@ -183,7 +182,7 @@ class Contraction:
 
     @property
     def width(self) -> int:
-        """Number of strides of each dimension."""
+        """Number of strides of each dimension, one for each operand."""
         return len(next(iter((*self.batch, *self.m, *self.n, *self.k)))[1])
 
     @property
@@ -192,7 +191,7 @@ class Contraction:
         return any(is_reduced(walk) for walk in (*self.batch, *self.m, *self.n))
 
     def swapped(self) -> Contraction:
-        """The transpose of the result as the product of the transposes."""
+        """The same contraction with its operands swapped, for the transpose of the result."""
         kind = self.kind
         if kind in MMA:
             lhs, rhs = PRODUCT_SIGNS[kind]
@@ -219,12 +218,12 @@ def _swapped(walk: LoopDim) -> LoopDim:
 
 @dataclass(frozen=True)
 class ContractionResult:
-    """Where a contraction's result goes, and the strides of its dimensions there.
+    """The destination of a contraction, which gives dimensions their strides in the result.
 
     Attributes:
         target: The result.
-        acc: What the product is added to; None counts as the target.
-        epilogue: What happens before it is stored.
+        acc: The accumulator; None stands for the target.
+        epilogue: The epilogue of the product.
     """
 
     target: TensorView
@@ -237,7 +236,7 @@ class ContractionResult:
         return self.target.element if self.epilogue is None else self.epilogue.element
 
     def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> LoopDim:
-        """A dimension of the result, in steps of `times` positions."""
+        """A dimension of the result, with a step of `times` positions."""
         out = self.target.dims[dimension].stride
         acc = out if self.acc is None else self.acc.dims[dimension].stride
         leaves = [] if self.epilogue is None else [strides[dimension] for strides in self.epilogue.strides]
@@ -250,5 +249,10 @@ class ContractionResult:
 
 
 def rounds_sums(element: Type) -> bool:
-    """Whether a type is too narrow to keep sums in, because it would round them at each step."""
+    """Whether a type is too narrow for partial sums, because it would round them at each step."""
     return element in (HALF, BFLOAT)
+
+
+def sum_type(element: Type) -> Type:
+    """The type of partial sums of a result type."""
+    return FLOAT if rounds_sums(element) else element

@@ -1,44 +1,70 @@
-"""The strategy of a contraction: as 2-D products or element by element, and where what reduces its result does so.
+"""The strategy of a contraction: its blocking, and where its result is reduced if a reduction follows.
 
-A convolution, 1 x 64 x 54 x 54, of which each channel's sum is wanted: the strategies, of which the cheapest is taken
+A blocking: all candidates are estimated, the one with the fewest cycles is taken. A candidate has one dimension of each
+of M, N and K for the 2-D products, either operand copied or not, and computes the result or its transpose. What matters
+most is which blocks a 2-D load can read (one of two strides is 1), and that products are large.
 
-    blocks reduced along      they leave        then reduced
-    y and x                   64                             only where y and x are one dimension in the input
+convolution of 64 x 56 x 56 with 64 x 64 x 3 x 3         loops   y                      (N)
+                                                         sums    i, j                   (K)
+                                                         2-D     o x c times c x x      (M, K, N)
+                                                         copied  w, so that c is dense
+
+A reduced result: the sums of the channels of a convolution, 1 x 64 x 54 x 54, have these strategies, of which the
+cheapest is taken:
+
+    reduced in each block     temporary         reduced from the temporary
+    y and x                   none                           only if y and x are one dimension in the input
     x                         64 x 54           y
     y                         64 x 54           x
     nothing                   64 x 54 x 54      y and x
 
-What is reduced are the columns of a block: all of such a dimension at once. If what blocks leave is not the result, it
-is a temporary, in the order of the contraction's dimensions.
+A block reduces its columns, which are then a whole dimension. The temporary has the contraction's dimensions in order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
 from typing import Final
 
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.ir.types import PTR, Type, bits_of, bytes_of
+from tlx.ir.values import Keyword
+from tlx.lower.context import MOST_INTERLEAVED_SUMS
+from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.choose_blocking import choose_blocking
-from tlx.lower.to_2d.contraction.cost import CALL_CYCLES, FOLDED_CYCLES, ComputeUnit
+from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_loaded_as
+from tlx.lower.to_2d.contraction.cost import blocking_cycles
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
-from tlx.lower.to_2d.contraction.problem import ACC, LHS, OUT, Contraction, is_reduced, rounds_sums
-from tlx.lower.to_2d.contraction.vnni_operands import has_dense_vnni_rows, with_vnni_rows, without_vnni_rows
+from tlx.lower.to_2d.contraction.problem import (
+    ACC,
+    LEAVES,
+    LHS,
+    OUT,
+    RHS,
+    Contraction,
+    OperandMemory,
+    is_reduced,
+    rounds_sums,
+)
+from tlx.lower.to_2d.contraction.vnni import (
+    VnniRows,
+    are_whole_registers,
+    has_dense_vnni_rows,
+    ragged_columns,
+    with_vnni_rows,
+    without_vnni_rows,
+)
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import LoopDim
-from tlx.lower.to_2d.memory.copies import NEAR_BYTES
-from tlx.lower.to_2d.reduction import WindowAxis
+from tlx.lower.to_2d.loops import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands
+from tlx.lower.to_2d.rules.reduction import WindowAxis
 from tlx.target.target import Target
 
 _WORSE: Final = 1.2
-"""What an estimate is multiplied by where blocks reduce nothing: not all that memory costs is in it."""
-_REDUCED: Final = 3.0
-_REDUCED_FAR: Final = 6.0
-"""Cycles to reduce a vector from a temporary, in the caches and outside."""
+"""Factor on the estimate if blocks reduce nothing: it does not include all of the cost of memory."""
 
 
 def best_blocking(
@@ -52,7 +78,7 @@ def best_blocking(
         element: Type of the sums.
 
     Raises:
-        ValueError: There is none, because the columns of a block cannot hold all that is reduced.
+        ValueError: There is none, because a block cannot have all reduced elements in its columns.
     """
     found = _blockings(target, contraction, element)
     if not found:
@@ -78,7 +104,7 @@ class ContractionStrategy:
 
     Attributes:
         contraction: The contraction, which writes the result or a temporary.
-        axes: How the temporary is reduced to the result; empty if there is no temporary.
+        axes: The axes of the reduction of the temporary to the result; empty if there is no temporary.
     """
 
     contraction: Contraction
@@ -86,23 +112,23 @@ class ContractionStrategy:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the blocks leave the result."""
+        """Whether blocks write the result, without a temporary."""
         return not self.axes
 
     @property
     def count(self) -> int:
-        """Elements of the temporary."""
+        """Number of elements of the temporary."""
         return math.prod(axis.reach for axis in self.axes)
 
     def remark(self, context: EmitContext, op: TensorOp, element: Type) -> None:
-        """Say that there is a temporary, and why.
+        """Add a remark on the temporary.
 
         Args:
             context: Target, temporaries and remarks.
             op: The reduction.
-            element: Type of its elements.
+            element: Element type of the temporary.
         """
-        reason = "its blocks hold a part of what is reduced" if self.contraction.reduces else "that takes less time"
+        reason = "a block reduces only a part of it" if self.contraction.reduces else "that takes less time"
         size = size_text(self.count * bytes_of(element))
         message = f"temporary of {size} between the product and {op.intrinsic.name}, because {reason}"
         context.remark_missed(message, op.instruction.span)
@@ -112,7 +138,7 @@ class ContractionStrategy:
 
 
 def _strategies(c: Contraction) -> Iterator[ContractionStrategy]:
-    """All strategies: everything reduced in blocks first, nothing last."""
+    """All strategies, from the one that reduces everything in blocks to the one that reduces nothing there."""
     reduced = [index for index, walk in enumerate(_result_dims(c)) if is_reduced(walk)]
     yield ContractionStrategy(c)
     if len(reduced) > 1:
@@ -126,7 +152,7 @@ def _result_dims(c: Contraction) -> list[LoopDim]:
 
 
 def _through_temporary(c: Contraction, inside: int | None) -> ContractionStrategy:
-    """The strategy that reduces one dimension, or none, in blocks and the others from a dense temporary."""
+    """The strategy that reduces at most one dimension in blocks, and the others from a dense temporary."""
     walks, axes = _result_dims(c), list[WindowAxis]()
     stride = 1
     for index, (extent, strides) in reversed(list(enumerate(walks))):
@@ -144,7 +170,7 @@ def _through_temporary(c: Contraction, inside: int | None) -> ContractionStrateg
 
 
 def _with_out(strides: tuple[int, ...], step: int, *, alone: bool) -> tuple[int, ...]:
-    """The strides of a dimension with another one in the result, and in an accumulator that does not exist."""
+    """The strides of a dimension with another stride in the result, and in the accumulator if there is none."""
     acc = step if alone else strides[ACC]
     return (*strides[LHS:OUT], step, acc, *strides[ACC + 1 :])
 
@@ -155,7 +181,7 @@ def _with_out(strides: tuple[int, ...], step: int, *, alone: bool) -> tuple[int,
 def _blockings(
     target: Target, contraction: Contraction, element: Type
 ) -> list[tuple[Blocking | DepthwiseBlocking, float]]:
-    """The candidates; if one reads interleaved rows in place, it is the only one."""
+    """The best blocking of each kind; if one reads interleaved rows in place, it is the only one."""
     unit = compute_unit(target, contraction, element)
     grouped = with_vnni_rows(contraction, target) if contraction.rhs.vnni_group == 1 else contraction
     blocks = None if grouped is None else choose_blocking(grouped, unit, narrow=rounds_sums(element))
@@ -165,19 +191,20 @@ def _blockings(
         return []
     contraction = without_vnni_rows(contraction)
     blocks = choose_blocking(contraction, unit, narrow=rounds_sums(element))
-    taps = choose_depthwise(contraction, unit.lanes)
+    taps = choose_depthwise(contraction, unit)
     return [choice for choice in (blocks, taps) if choice is not None]
 
 
-def _strategy_cycles(target: Target, way: ContractionStrategy, element: Type) -> float:
-    """The estimated cycles of a strategy; infinite where it has no blocking."""
-    cycles = min((cycles for _, cycles in _blockings(target, way.contraction, element)), default=math.inf)
-    if way.is_whole:
+def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Type) -> float:
+    """The estimated cycles of a strategy; infinite if it has no blocking."""
+    cycles = min((cycles for _, cycles in _blockings(target, strategy.contraction, element)), default=math.inf)
+    if strategy.is_whole:
         return cycles
-    each = _REDUCED if way.count * bytes_of(element) <= NEAR_BYTES else _REDUCED_FAR
-    results = math.prod(axis.extent for axis in way.axes)
-    cycles += CALL_CYCLES + way.count / _lanes(target, element) * each + results * FOLDED_CYCLES
-    return cycles if way.contraction.reduces else cycles * _WORSE
+    costs = target.blocks
+    each = costs.reduced[strategy.count * bytes_of(element) > costs.near]
+    results = math.prod(axis.extent for axis in strategy.axes)
+    cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.fold
+    return cycles if strategy.contraction.reduces else cycles * _WORSE
 
 
 def compute_unit(target: Target, contraction: Contraction, element: Type) -> ComputeUnit:
@@ -187,5 +214,210 @@ def compute_unit(target: Target, contraction: Contraction, element: Type) -> Com
 
 
 def _lanes(target: Target, element: Type) -> int:
-    """Sums that a vector register holds."""
+    """Number of sums that a vector register holds."""
     return target.vector_bytes * 8 // max(32, bits_of(element))
+
+
+_ROWS: Final = 16
+"""The rows of a slice of the left operand are a multiple of this."""
+_WORD: Final = 4
+_NO_ADDRESS: Final = Keyword(PTR, "null")
+
+
+def choose_blocking(
+    contraction: Contraction, unit: ComputeUnit, *, narrow: bool = False
+) -> tuple[Blocking, float] | None:
+    """The best blocking and its estimated cycles; None if no block can have all reduced elements in its columns.
+
+    Args:
+        contraction: The contraction.
+        unit: The unit that multiplies.
+        narrow: Whether the result is too narrow for partial sums.
+    """
+    shape = _without_addresses(contraction)
+    best = _best_blocking(shape, unit, narrow)
+    if best is None:
+        return None
+    found, cost = best
+    oriented = contraction if found.contraction == shape else contraction.swapped()
+    return replace(found, contraction=oriented), cost
+
+
+def _without_addresses(c: Contraction) -> Contraction:
+    """The contraction without the addresses of its operands, on which the choice does not depend."""
+    lhs, rhs, out = (memory._replace(pointer=_NO_ADDRESS) for memory in (c.lhs, c.rhs, c.out))
+    return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and OperandMemory(_NO_ADDRESS, c.acc.element))
+
+
+@lru_cache(maxsize=1024)
+def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) -> tuple[Blocking, float] | None:
+    """The best candidate, cached: programs repeat the same contractions."""
+    best: tuple[float, Blocking] | None = None
+    orientations = filter(_has_reduced_columns, (contraction, contraction.swapped()))
+    for oriented, packed in product(orientations, _packings()):
+        for blocking in _choices(oriented, packed, unit):
+            if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
+                continue
+            if blocking.is_transposed and (narrow or unit.rows or blocking.sums > MOST_CHAINED):
+                continue
+            cost = blocking_cycles(blocking, unit)
+            if best is None or cost < best[0]:
+                best = cost, blocking
+    return None if best is None else (best[1], best[0])
+
+
+def _has_reduced_columns(c: Contraction) -> bool:
+    """Whether all reduced dimensions are those of the right operand, which can be columns of blocks."""
+    return not any(map(is_reduced, (*c.batch, *c.m)))
+
+
+def _keeps_groups(blocking: Blocking) -> bool:
+    """Whether an operand with interleaved rows, if there is one, is read in place: whole, as the right operand."""
+    c, n, k = blocking.contraction, blocking.n, blocking.k
+    if c.lhs.vnni_group == c.rhs.vnni_group == 1:
+        return True
+    (_, rows), same_k = c.k[-1], len(k.dims) == 1
+    return c.lhs.vnni_group == 1 and RHS not in blocking.copied and n.dims == c.n[-1:] and same_k and k.strides == rows
+
+
+def _packings() -> Iterator[frozenset[int]]:
+    yield from map(frozenset[int], ((), (LHS,), (RHS,), (LHS, RHS)))
+
+
+def _quasi_affine_run(c: Contraction) -> tuple[CollapsedDims, ...]:
+    """The quasi-affine dimension with its strides in the operands."""
+    if c.quasi_affine is None:
+        return ()
+    strides = [steps.step * steps.stride for steps in (c.quasi_affine.lhs, c.quasi_affine.rhs)]
+    return (CollapsedDims((LoopDim(c.quasi_affine.extent, (*strides, *[0] * (c.width - 2))),)),)
+
+
+# Choices -------------------------------------------------------------------------------------------------------------
+
+
+def _choices(c: Contraction, packed: frozenset[int], unit: ComputeUnit) -> Iterator[Blocking]:
+    """The blockings for which 2-D loads and stores exist, with some operands copied."""
+    if not _can_pack(c, packed):
+        return
+    single, quasi_affine, reduces = CollapsedDims((LoopDim(1, (0,) * c.width),)), _quasi_affine_run(c), c.reduces
+    first = next((column for column in (LHS, RHS) if column not in packed), LHS)
+    batch, all_m, all_n = (collapse_for_operands(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
+    grouped = c.k[-1:] if c.rhs.vnni_group > 1 else ()  # its strides count groups
+    all_k = [
+        *collapse_for_operands(_sorted(c.k[: len(c.k) - len(grouped)], first), packed),
+        *(CollapsedDims((walk,)) for walk in grouped),
+    ]
+    for m, k in product([*all_m, single], all_k or [single]):
+        if LHS not in packed and block_loaded_as(LHS, m, k) is None:
+            continue
+        for n in [*all_n, single]:
+            if (RHS in packed or block_loaded_as(RHS, k, n)) and _can_store(c, m, n, reduces=reduces):
+                outer_m, outer_n, outer_k = (
+                    tuple(run for run in runs if run is not inner)
+                    for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
+                )
+                if reduces and not all(run.strides[OUT] for run in outer_n):
+                    continue
+                whole = Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, quasi_affine)
+                for choice in (whole, *_split(whole, unit), *_in_tiles(whole, unit)):
+                    yield choice
+                    yield from _interleaved(choice, unit)
+                    yield from _in_memory_order(choice, unit)
+
+
+def _interleaved(choice: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
+    """The blocking with the right operand copied with interleaved rows for a matrix unit, if that is possible."""
+    c, m, n, k = choice.contraction, choice.m, choice.n, choice.k
+    wanted = unit.width > 1 and RHS in choice.copied and c.kind == "matmul" and not c.reduces
+    if not wanted or m.extent == 1 or n.extent == 1 or k.extent % unit.k_step or not k.strides[RHS]:
+        return
+    groups = VnniRows.of([dim.of(RHS) for dim in k.dims], unit.width)
+    if groups is not None:
+        columns = [dim.of(RHS) for dim in n.dims]
+        tile_columns = unit.lanes if are_whole_registers(ragged_columns(columns, unit.lanes), unit.lanes) else 0
+        yield replace(
+            choice, groups=groups, padded_columns=-(-n.extent // unit.lanes) * unit.lanes, tile_columns=tile_columns
+        )
+
+
+def _in_memory_order(choice: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
+    """The blocking with a right operand whose copy keeps K's dimensions in memory order, as one dimension.
+
+    The products of a sum are then interleaved, position by position along one of K's dimensions, and read the copy
+    sequentially: filters of 64 x (256 x 3 x 3) are copied as a matrix of 64 x 2304, which fills tiles of 16 x 16.
+    """
+    c = choice.contraction
+    wide = bytes_of(c.rhs.element) >= _WORD  # narrow elements are packed again for dot products
+    if choice.copied != frozenset({RHS}) or not choice.outer_k or choice.n.extent == 1:
+        return
+    if unit.rows or not wide or c.quasi_affine is not None or c.reduces:
+        return
+    runs = [CollapsedDims((walk,)) for walk in _sorted(c.k, RHS)]
+    if [walk for run in (*choice.outer_k, choice.k) for walk in run.dims] == [run.dims[0] for run in runs]:
+        return  # any copy has this order
+    k = min(runs, key=lambda run: run.strides[LHS])
+    others = [run for run in runs if run is not k]
+    sums = math.prod(run.extent for run in others)
+    if sums <= MOST_INTERLEAVED_SUMS and block_loaded_as(LHS, choice.m, k) is not None:
+        yield replace(choice, k=k, outer_k=tuple(others), k_in_memory_order=True)
+
+
+def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
+    """The blocking with the larger operand cut into slices that stay in the caches while the other one is streamed.
+
+    7 rows of 7 x 4608 times 4608 x 512 float        8 slices of 4608 x 64 times 7 rows each
+    """
+    if whole.contraction.reduces or whole.sums > MOST_CHAINED:
+        return
+    for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, _ROWS)):
+        size = whole.block_bytes(column)
+        if size <= unit.costs.near or len(run.dims) > 1 or not whole.is_reused(column):
+            continue
+        sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
+        near = [s for s in sizes if size * s // run.extent <= unit.costs.near]
+        if near:
+            extent, strides = run.extent, run.strides
+            part = CollapsedDims((LoopDim(near[-1], strides),))
+            parts = CollapsedDims((LoopDim(extent // near[-1], tuple(stride * near[-1] for stride in strides)),))
+            if column == RHS:
+                yield replace(whole, outer_n=(*whole.outer_n, parts), n=part)
+            else:
+                yield replace(whole, outer_m=(*whole.outer_m, parts), m=part)
+
+
+def _in_tiles(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
+    """The blocking whose copied left operand has the rows of a matrix unit's tiles contiguous in memory.
+
+    9 sums of 128 channels, 64 bytes of bfloat a row      36 sums of 32
+
+    A single product is not split: stage 2 packs its rows, or reads them in place.
+    """
+    k, step = whole.k, unit.k_step
+    many = k.extent // step
+    fits = unit.rows and whole.sums > 1 and len(k.dims) == 1 and k.extent % step == 0 and many > 1
+    if fits and LHS in whole.copied and whole.sums * many <= MOST_CHAINED:
+        parts = CollapsedDims((LoopDim(many, tuple(stride * step for stride in k.strides)),))
+        yield replace(whole, outer_k=(*whole.outer_k, parts), k=CollapsedDims((LoopDim(step, k.strides),)))
+
+
+def _can_pack(c: Contraction, packed: frozenset[int]) -> bool:
+    """Whether the copied operands have affine strides."""
+    quasi_affine = c.quasi_affine
+    return quasi_affine is None or all((quasi_affine.lhs, quasi_affine.rhs)[column].period == 1 for column in packed)
+
+
+def _sorted(walks: Sequence[LoopDim], column: int) -> list[LoopDim]:
+    """Dimensions from the largest stride in an operand to the smallest."""
+    return sorted((w for w in walks if w[0] > 1), key=lambda w: w[1][column], reverse=True)
+
+
+def _can_store(c: Contraction, m: CollapsedDims, n: CollapsedDims, *, reduces: bool) -> bool:
+    """Whether result, accumulator and the epilogue's operands are row-major in a block, and columns are reduced."""
+    if max((*m.strides[OUT:], *n.strides[OUT:])) >= INDEX_LIMIT:
+        return False
+    if n.extent == 1:
+        return True
+    if c.may_transpose and m.strides[OUT] == 1 and not reduces:
+        return all(r <= 1 or d == 1 for d, r in zip(m.strides[LEAVES:], n.strides[LEAVES:], strict=True))
+    is_dense = n.strides[OUT] == (0 if reduces else 1) and (c.acc is None or n.strides[ACC] == 1)
+    return is_dense and all(stride <= 1 for stride in n.strides[LEAVES:])

@@ -1,52 +1,70 @@
 """Convolutions of undilated inputs: contractions on overlapping views of the input, or of a copy of it.
 
-`rules.convolution` shows before and after, `convolution.layouts` the layouts of copies. A copy that does not fit into
-the caches is made some rows at a time:
+`rules.products` shows before and after, `convolution.problem` the layouts of copies. A copy that does not fit into
+the caches is made some rows at a time (`InputRowBlocks`):
 
-    x of 58 rows, 3 x 3 windows 2 apart, 28 rows of the result       part    rows of the result    rows of x
-                                                                     0       0 to 6                0 to 14
-                                                                     1       7 to 13               14 to 28
+    x of 58 rows, 3 x 3 windows with stride 2, 28 rows of the result       part    rows of the result    rows of x
+                                                                           0       0 to 6                0 to 14
+                                                                           1       7 to 13               14 to 28
 Rows at the border of two parts are copied for both parts.
+
+Convolutions of half or bfloat may have their operands converted to float first (`WideOperands`). Each 2-D product packs
+registers of the right operand for dot products, or converts them if there are none; with overlapping windows and few
+filters, that takes longer than the products::
+
+    1 filter of 15 x 15, a row of 242 results       225 rows of 16 registers are packed, each for one product
+    the input as float                              converted once, read in place
+
+Sums are then float until they are rounded to the narrow type at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FLOAT, Type, bytes_of
+from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
 from tlx.ir.values import Value
-from tlx.lower.memory.views import StridedDim, TensorView
+from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.cost import blocking_cycles, narrow_packing_cycles
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.operand_copies import SlicedOperand, strided_view
-from tlx.lower.to_2d.contraction.problem import LHS, RHS, OperandMemory
+from tlx.lower.to_2d.contraction.problem import (
+    LHS,
+    RHS,
+    ContractionEpilogue,
+    ContractionResult,
+    EpilogueOperand,
+    OperandMemory,
+    rounds_sums,
+)
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
-from tlx.lower.to_2d.convolution.layouts import InputLayout, input_layouts
-from tlx.lower.to_2d.convolution.operand_conversion import ReorderedCopy, WideOperands, cycles_of_narrow_operands
-from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import LoopDim
-from tlx.lower.to_2d.memory.copies import NEAR_BYTES
+from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles
+from tlx.target.hardware import BlockCosts
 from tlx.target.target import Target
 
 _FILLED: Final = 2
-"""Blocks fill one of so many parts of a tile along K, or less, where vectors are considered beside a matrix unit."""
+"""Vectors are considered beside a matrix unit if blocks fill at most this fraction of a tile along K: 1 / 2."""
 _CLEARLY: Final = 0.7
-"""Share of an estimate that another one must stay below where both count roughly what it takes to pack operands."""
+"""Share of an estimate that another one must stay below, as both are rough on the cost of packing operands."""
 
 
 def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> None:
-    """Write a convolution, what happens to its sums included.
+    """Write a convolution with its epilogue.
 
     Args:
         context: Target, temporaries and remarks.
-        b: Where.
-        op: The operation it is.
-        problem: What to compute.
+        b: The builder.
+        op: The operation that is lowered.
+        problem: The convolution.
     """
     image, cycles = best_layout(context.target, problem, problem.result.element)
     if _is_faster_by_vectors(context.target, problem, image):
@@ -54,13 +72,13 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         return
     ordered = _depthwise_kernel_copy(context.target, problem, cycles)
     if ordered is not None:
-        w = ordered.emit(context, b, op, "w", "its channels lie apart")
+        w = ordered.emit(context, b, op, "w", "its channels are not contiguous")
         emit_convolution(context, b, op, replace(problem, w=w))
         return
     wide = WideOperands.of(context.target, problem)
     if wide is not None:
         estimated = wide.estimated
-        converted = wide.cycles + best_layout(context.target, estimated, FLOAT)[1]
+        converted = wide.cycles(context.target.blocks) + best_layout(context.target, estimated, FLOAT)[1]
         if converted < _CLEARLY * cycles_of_narrow_operands(context.target, problem, image):
             emit_convolution(context, b, op, wide.emit(context, b, op))
             return
@@ -84,10 +102,10 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
 
 
 def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: InputLayout | None) -> bool:
-    """Whether blocks chosen for vectors beat those chosen for a matrix unit, whose tiles they would hardly fill.
+    """Whether blocks chosen for vectors are faster than those chosen for a matrix unit whose tiles they hardly fill.
 
     Blocks with few positions along K leave tiles almost empty, and vectors prefer other blocks: 14 pixels of
-    3 x 3 x 3 x 16 bytes by 16 filters are 27 sums of 16 for tiles, but 9 of 48 for vectors, filters as columns.
+    3 x 3 x 3 x 16 bytes by 16 filters are 27 sums of 16 for tiles, but 9 of 48 for vectors, with filters as columns.
     """
     element, first = problem.result.element, problem.contraction
     contraction = first if image is None else image.contraction(OperandMemory.of(problem.x))
@@ -105,40 +123,40 @@ def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: Inpu
 
 
 def _depthwise_kernel_copy(target: Target, problem: DenseConvolution, cycles: float) -> ReorderedCopy | None:
-    """The copy of a kernel of groups that has channels next to each other, where that takes fewer than so many cycles.
+    """The copy of a grouped kernel with contiguous channels, if that takes less than `cycles`; None otherwise.
 
-    Products of one filter and one channel read a row of it where the input has channels next to each other, too.
+    Products of one filter and one channel read a row of it if the input has contiguous channels, too.
     """
     ordered = ReorderedCopy.of(problem.w, problem.tap_order) if problem.has_groups else None
     if ordered is None:
         return None
     copied = replace(problem, w=ordered.view(OperandMemory.of(problem.w)))
-    return ordered if ordered.cycles + best_layout(target, copied, problem.result.element)[1] < cycles else None
+    return (
+        ordered
+        if ordered.cycles(target.blocks) + best_layout(target, copied, problem.result.element)[1] < cycles
+        else None
+    )
 
 
 def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tuple[InputLayout | None, float]:
-    """The copy of the input with the fewest estimated cycles, its making included; None: read in place."""
+    """The copy of the input with the fewest estimated cycles, including making it; None: read the input in place."""
     memory, contraction = OperandMemory.of(problem.x), problem.contraction
     best, least = None, least_contraction_cycles(target, contraction, element)
     for image in input_layouts(problem, compute_unit(target, contraction, element)):
         cycles = least_contraction_cycles(target, image.contraction(memory), element)
-        cycles += image.cycles()
+        cycles += image.cycles(target.blocks)
         if cycles < least:
             best, least = image, cycles
     return best, least
 
 
-_BLOCK_BYTES: Final = NEAR_BYTES // 2
-"""Bytes of a part: filters are in the caches, too."""
-
-
 @dataclass(frozen=True)
 class InputRowBlocks:
-    """A copy of the rows that some rows of the result need.
+    """A copy of the input rows that some rows of the result need.
 
     Attributes:
         image: The copy of the first part.
-        walk: From part to part: how many, and elements in the operands, the input for the copy, and the result.
+        walk: The loop over parts, with strides in the operands (for the copy, in the input) and in the result.
     """
 
     image: InputLayout
@@ -146,7 +164,7 @@ class InputRowBlocks:
 
     @classmethod
     def of(cls, context: EmitContext, image: InputLayout, element: Type) -> InputRowBlocks | None:
-        """The parts of a copy; None where it is made at once.
+        """The parts of a copy; None if it is made all at once.
 
         Args:
             context: Target, temporaries and remarks.
@@ -155,23 +173,24 @@ class InputRowBlocks:
         """
         problem = image.problem
         first, reduced = problem.channels, problem.contraction.reduces
-        alone = context.threads == "none"  # threads that work on different parts have no copy in common
-        if not alone or reduced or len(problem.windows.strides) < 2 or _layout_bytes(image) <= NEAR_BYTES:
+        costs = context.target.blocks
+        alone = context.threads == "none"  # threads cannot share the buffer of a part
+        if not alone or reduced or len(problem.windows.strides) < 2 or _layout_bytes(image) <= costs.copied_input[0]:
             return None
         rows = problem.result.target.dims[first].extent
         for count in (count for count in range(2, rows + 1) if rows % count == 0):
             part = _first_rows(image, rows // count)
-            if _layout_bytes(part) <= _BLOCK_BYTES:
+            if _layout_bytes(part) <= costs.copied_input[1]:
                 break
         else:
             return None
-        if count * part.cycles() >= image.cycles() or not _reads_in_place(context.target, part, element):
+        if count * part.cycles(costs) >= image.cycles(costs) or not _reads_in_place(context.target, part, element):
             return None
         extent, strides = problem.contraction.n[1 if first else 0]
         return cls(part, LoopDim(count, tuple(stride * (extent // count) for stride in strides)))
 
     def parts(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
-        """What makes the copy's parts, all in the same place."""
+        """The copy as a sliced operand, whose parts share one buffer."""
         problem = self.image.problem
 
         def write(offset: Value) -> None:
@@ -187,7 +206,7 @@ def _layout_bytes(image: InputLayout) -> int:
 
 
 def _first_rows(image: InputLayout, count: int) -> InputLayout:
-    """The copy of what the first rows of the result need."""
+    """The copy of the input rows that the first rows of the result need."""
     problem = image.problem
     first, windows, result = problem.channels, problem.windows, problem.result
     reach = 1 + (problem.w.dims[first].extent - 1) * windows.kernel_steps[0]
@@ -202,10 +221,145 @@ def _restricted(view: TensorView, dimension: int, extent: int) -> TensorView:
 
 
 def _reads_in_place(target: Target, part: InputLayout, element: Type) -> bool:
-    """Whether products read a part where it lies, and filters are not copied by parts of their own."""
+    """Whether products read a part in place, and filters are not copied slice by slice."""
     memory = OperandMemory.of(part.problem.x)
     contraction = part.contraction(memory)
     choice, _ = best_blocking(target, contraction, element)
-    if not isinstance(choice, Blocking) or choice.sliced_operand is not None:
+    if not isinstance(choice, Blocking) or choice.sliced_operand(target.blocks.near) is not None:
         return False
     return (LHS if choice.contraction.lhs == contraction.rhs else RHS) not in choice.copied
+
+
+class ReorderedCopy(NamedTuple):
+    """A copy of a whole operand, with dimensions in another order or with wider elements.
+
+    Attributes:
+        source: The operand.
+        order: Its dimensions in the copy, outermost first.
+        element: Type of the copy's elements.
+    """
+
+    source: TensorView
+    order: tuple[int, ...]
+    element: Type
+
+    @classmethod
+    def of(cls, source: TensorView, order: Sequence[int]) -> ReorderedCopy | None:
+        """A copy in an order; None if the operand has that order already."""
+        copied = cls(source, tuple(order), source.element)
+        return (
+            None
+            if without_unit_dims(copied.view(OperandMemory.of(source)).dims) == without_unit_dims(source.dims)
+            else copied
+        )
+
+    @classmethod
+    def widened(cls, source: TensorView, element: Type) -> ReorderedCopy:
+        """A copy with wider elements, with its dimensions in memory order."""
+        dims = source.dims
+        return cls(source, tuple(sorted(range(len(dims)), key=lambda d: dims[d].stride, reverse=True)), element)
+
+    @property
+    def type(self) -> TensorType:
+        """The copy's type."""
+        return TensorType.dense(self.element, [self.source.dims[d].extent for d in self.order])
+
+    def view(self, memory: OperandMemory) -> TensorView:
+        """The copy with its dimensions in the operand's order."""
+        strides = dict(zip(self.order, self.type.strides(), strict=True))
+        dims = [StridedDim(dim.extent, strides[d]) for d, dim in enumerate(self.source.dims)]
+        return strided_view(memory._replace(element=self.element), dims)
+
+    def cycles(self, costs: BlockCosts) -> float:
+        """The estimated cycles of the copy."""
+        return copy_cycles([self.source.dims[d] for d in self.order], self.element, costs)
+
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> TensorView:
+        """Write the copy.
+
+        Args:
+            context: Target, temporaries and remarks.
+            b: The builder.
+            op: The operation that reads the operand.
+            name: The operand's name.
+            reason: Why it is copied.
+        """
+        place = context.allocate_copy(op, self.element, self.type.count, name, reason)
+        target = self.view(OperandMemory(place.pointer, self.element))
+        write = copy if self.element == self.source.element else convert
+        write(b, self.source.row_major, target)
+        return target
+
+
+@dataclass(frozen=True)
+class WideOperands:
+    """Copies of a convolution's operands as float.
+
+    Attributes:
+        problem: The convolution.
+        x, w: The copies.
+    """
+
+    problem: DenseConvolution
+    x: ReorderedCopy
+    w: ReorderedCopy
+
+    @classmethod
+    def of(cls, target: Target, problem: DenseConvolution) -> WideOperands | None:
+        """The copies that may pay off; None if there is nothing to convert, or loads convert."""
+        elements = problem.x.element, problem.w.element
+        if not all(map(rounds_sums, elements)) or (HALF in elements and target.converts_half):
+            return None
+        if problem.contraction.reduces:
+            return None
+        return cls(problem, ReorderedCopy.widened(problem.x, FLOAT), ReorderedCopy.widened(problem.w, FLOAT))
+
+    def cycles(self, costs: BlockCosts) -> float:
+        """The estimated cycles of the copies, and of reading wider elements."""
+        return costs.converted * (self.x.cycles(costs) + self.w.cycles(costs))
+
+    @property
+    def estimated(self) -> DenseConvolution:
+        """The convolution of the copies, for estimates."""
+        x, w = (copied.view(OperandMemory.of(copied.source)) for copied in (self.x, self.w))
+        return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
+
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> DenseConvolution:
+        """Write the copies; gives the convolution of them."""
+        reason = "it would be converted for each product"
+        x, w = (copied.emit(context, b, op, name, reason) for copied, name in ((self.x, "x"), (self.w, "w")))
+        return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
+
+
+def cycles_of_narrow_operands(
+    target: Target, problem: DenseConvolution, image: InputLayout | None, *, by_vectors: bool = False
+) -> float:
+    """The estimated cycles of a convolution with narrow operands, including packing them.
+
+    Args:
+        target: The machine to choose for.
+        problem: The convolution.
+        image: The copy of its input.
+        by_vectors: Whether vectors multiply the blocks, even blocks chosen for a matrix unit.
+    """
+    contraction = problem.contraction if image is None else image.contraction(OperandMemory.of(problem.x))
+    element, made = problem.result.element, 0.0 if image is None else image.cycles(target.blocks)
+    choice, cycles = best_blocking(target, contraction, element)
+    if not isinstance(choice, Blocking):
+        return made + cycles
+    unit = compute_unit(target, replace(contraction, ignore_matrix_unit=True) if by_vectors else contraction, element)
+    return made + blocking_cycles(choice, unit) * unit.dot_share + narrow_packing_cycles(choice, unit)
+
+
+def _rounding_result(result: ContractionResult) -> ContractionResult:
+    """A result with sums in float, which are rounded before the epilogue if they were narrower."""
+    element, inner = result.element, result.epilogue
+    if not rounds_sums(element):
+        return result
+
+    def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
+        rounded = b.cast("fptrunc", vector, VectorType(rows * cols, element))
+        return rounded if inner is None else inner.emit(b, rounded, rows, cols, leaves)
+
+    strides, alone = ((), True) if inner is None else (inner.strides, inner.may_use_target)
+    return replace(result, epilogue=ContractionEpilogue(strides, FLOAT, emit, alone))

@@ -1,35 +1,60 @@
-"""Convolutions as contractions, and those whose input's rows are split into regions.
+"""Convolutions as contractions on overlapping views of the input, and the layouts that the input may be copied to.
 
-x       0 1 2 3 4 5 6          the kernel moves on by 2          0 2 4 6 | 1 3 5
+A copy of the input may be faster to read than the input itself. There are three layouts:
+
+- `_SplitRegions`, for strides along rows: rows are split into as many regions as the stride, so that neighbours in the
+  result read neighbours in a region:
+
+    x       0 1 2 3 4 5 6          stride 2          0 2 4 6 | 1 3 5
+
+- `_ChannelsLast`, for few channels where a unit takes many positions along K at a time, and for any number of channels
+  on vectors: channels are innermost, and a row of the window is one dimension together with its channels. Vectors then
+  have filters as columns, where rows of pixels do not fill registers.
+- `_Interleaved`, for a matrix unit that reads the right operand in groups along K (VNNI): each group of channels is
+  interleaved once, not once for each row of the result and each position in the kernel.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 from tlx.intrinsics.convolution import Windows
-from tlx.lower.memory.views import TensorView
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import Type, bytes_of
+from tlx.lower.context import MOST_INTERLEAVED_SUMS
+from tlx.lower.cost import ComputeUnit
+from tlx.lower.memory.views import StridedDim, TensorView
+from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import (
+    LHS,
+    OUT,
     Contraction,
     ContractionResult,
     ModularStride,
     OperandMemory,
     QuasiAffineDim,
 )
+from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
 from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.memory.copies import copy, copy_cycles
+from tlx.target.hardware import BlockCosts
 
 
 @dataclass(frozen=True)
 class DenseConvolution:
-    """A convolution of an input without holes.
+    """A convolution of an undilated input.
 
     Attributes:
         x: The input.
         w: The kernel.
-        windows: Where it lies.
-        result: Where the result goes, and what happens to it before.
-        ignore_matrix_unit: Whether it is computed by vectors, where there is a matrix unit, too.
+        windows: Strides and dilation of the kernel.
+        result: The destination, with the epilogue.
+        ignore_matrix_unit: Whether vectors compute it even if there is a matrix unit.
     """
 
     x: TensorView
@@ -40,27 +65,27 @@ class DenseConvolution:
 
     @property
     def channels(self) -> int:
-        """Dimensions before the spatial ones: N and C, or none."""
+        """Number of dimensions before the spatial ones: two, N and C, or none."""
         return len(self.x.dims) - len(self.windows.strides)
 
     @property
     def has_groups(self) -> bool:
-        """Whether a filter sees only some of the channels."""
+        """Whether a filter reads only some of the channels."""
         return self.x.dims[1].extent != self.w.dims[1].extent
 
     @property
     def tap_order(self) -> list[int]:
-        """The kernel's dimensions, tap by tap: spatial ones, filters, channels."""
+        """The kernel's dimensions with the spatial ones first: spatial ones, filters, channels."""
         return [*range(self.channels, len(self.w.dims)), *range(self.channels)]
 
     @property
     def taps(self) -> int:
-        """Positions in the kernel."""
+        """Number of positions in the kernel."""
         return math.prod(dim.extent for dim in self.w.dims[self.channels :])
 
     @property
     def regions(self) -> StridedRegions:
-        """What the input's rows may be split into."""
+        """The regions that the input's rows may be split into."""
         return StridedRegions(self)
 
     @property
@@ -78,10 +103,16 @@ class DenseConvolution:
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
         memories = OperandMemory.of(self.w), OperandMemory.of(self.x), OperandMemory.of(result.target)
-        may_turn = result.epilogue is None or result.epilogue.preserves(result.target.element)
+        may_transpose = result.epilogue is None or result.epilogue.preserves(result.target.element)
         if not first:
             return Contraction(
-                "matmul", *memories, (), (), tuple(positions), tuple(taps), ignore_matrix_unit=self.ignore_matrix_unit
+                "matmul",
+                *memories,
+                (),
+                (),
+                tuple(positions),
+                tuple(taps),
+                ignore_matrix_unit=self.ignore_matrix_unit,
             )
         inner = w[1].extent
         groups = x[1].extent // inner
@@ -92,40 +123,47 @@ class DenseConvolution:
         m = (result.free(1, filters, lhs=w[0].stride),)
         n, k = (images, *positions), (channels, *taps)
         return Contraction(
-            "matmul", *memories, (batch,), m, n, k, may_transpose=may_turn, ignore_matrix_unit=self.ignore_matrix_unit
+            "matmul",
+            *memories,
+            (batch,),
+            m,
+            n,
+            k,
+            may_transpose=may_transpose,
+            ignore_matrix_unit=self.ignore_matrix_unit,
         )
 
 
 @dataclass(frozen=True)
 class StridedRegions:
-    """The elements of each row by turns, `period` regions of them: neighbours in the result read neighbours in one."""
+    """The elements of each row, dealt to `period` regions: neighbours in the result read neighbours in one of them."""
 
     problem: DenseConvolution
 
     @property
     def period(self) -> int:
-        """How far the kernel moves on along a row."""
+        """The stride of the kernel along a row."""
         return self.problem.windows.strides[-1]
 
     @property
     def starts(self) -> list[tuple[int, int]]:
-        """For each position in the kernel's row the region it reads, and from where on."""
+        """For each position in the kernel's row the region that it reads, and its first element there."""
         step = self.problem.windows.kernel_steps[-1]
         places = (divmod(i * step, self.period) for i in range(self.problem.w.dims[-1].extent))
         return [(region, start) for start, region in places]
 
     @property
     def count(self) -> int:
-        """Regions, up to the last one that is read."""
+        """Number of regions, up to the last one that is read."""
         return 1 + max(region for region, _ in self.starts)
 
     @property
     def furthest(self) -> int:
-        """Where in a region the last position in the kernel's row begins to read."""
+        """The last first element in a region that a position in the kernel's row reads."""
         return max(start for _, start in self.starts)
 
     def contraction(self, x: TensorView, region: int) -> Contraction:
-        """The contraction that reads regions `region` elements apart, of which `x` is the first."""
+        """The contraction that reads regions that are `region` elements apart, the first of which is `x`."""
         problem = self.problem
         windows = replace(problem.windows, strides=(*problem.windows.strides[:-1], 1))
         dense = replace(problem, x=x, windows=windows).contraction
@@ -138,3 +176,271 @@ class StridedRegions:
         return replace(
             dense, k=dense.k[:-1], quasi_affine=QuasiAffineDim(taps.extent, ModularStride.by(taps.stride), steps)
         )
+
+
+_WORD: Final = 4
+
+
+@dataclass(frozen=True)
+class InputLayout(ABC):
+    """A copy of the input of a convolution.
+
+    Attributes:
+        problem: The convolution.
+        name: Stem of the buffer's name.
+    """
+
+    problem: DenseConvolution
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """Why the copy is made."""
+
+    @property
+    @abstractmethod
+    def extents(self) -> list[int]:
+        """The copy's extents, outermost first."""
+
+    @property
+    def slack_elements(self) -> int:
+        """Number of elements behind the copy that may be read; their values do not matter."""
+        return 0
+
+    @abstractmethod
+    def contraction(self, memory: OperandMemory) -> Contraction:
+        """The contraction that reads the copy."""
+
+    @abstractmethod
+    def write(self, b: TensorBuilder, target: TensorView) -> None:
+        """Write the copy."""
+
+    @property
+    @abstractmethod
+    def dims(self) -> list[tuple[int, int]]:
+        """The copy's extents, each with its stride in the input."""
+
+    def cycles(self, costs: BlockCosts) -> float:
+        """The estimated cycles to make the copy."""
+        return copy_cycles(self.dims, self.problem.x.element, costs)
+
+
+def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:
+    """The copies that may pay off.
+
+    Args:
+        problem: The convolution.
+        unit: The unit that multiplies.
+    """
+    last = len(problem.x.dims) - 1
+    positions = problem.result.target.dims[last].extent
+    if problem.windows.strides[-1] > 1 and positions > 1:
+        yield _SplitRegions(problem)
+    if not problem.channels or problem.has_groups or problem.taps == 1:
+        return
+    whole = problem.w.dims[1].extent % unit.k_step == 0  # steps along K of channels alone
+    if not whole or not unit.rows:
+        yield _ChannelsLast(problem, _gap(problem, unit))
+    elif unit.width > 1 and positions > 1 and not problem.contraction.reduces:
+        yield _Interleaved(problem, unit.width, unit.lanes)
+
+
+def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
+    """Elements of padding between the channels of neighbours that would otherwise share few sets of the first cache.
+
+    Only interleaved sums need it: other products have the channels of neighbours in one sum.
+    """
+    size = bytes_of(problem.x.element)
+    interleaved = unit.rows == 0 and size >= _WORD and problem.taps <= MOST_INTERLEAVED_SUMS
+    crowded = problem.w.dims[1].extent * size % unit.costs.crowded_pixels == 0
+    return unit.caches.line // size if interleaved and crowded else 0
+
+
+@dataclass(frozen=True)
+class _Interleaved(InputLayout):
+    """A copy with interleaved channels for a matrix unit: for each element of a row a group of channels.
+
+        x[0, 0] x[1, 0] x[0, 1] x[1, 1] ...        pairs of bfloat: all windows read this copy in place
+
+    Rows are split into regions if the stride is more than 1, and padded so that whole tiles can be read.
+    """
+
+    width: int
+    lanes: int
+    name: ClassVar[str] = "groups"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        reason = "the matrix unit reads channels in groups"
+        return f"{reason} and {_SplitRegions(self.problem).reason}" if self._is_split else reason
+
+    @property
+    def _is_split(self) -> bool:
+        return self.problem.regions.period > 1
+
+    @property
+    def _room(self) -> int:
+        """Columns of the result, padded to whole tiles."""
+        return -(-self.problem.result.target.dims[-1].extent // self.lanes) * self.lanes
+
+    @property
+    def extents(self) -> list[int]:
+        """Images, outer spatial dimensions, regions, groups of channels, columns, channels of a group."""
+        images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
+        columns = self._room + self.problem.regions.furthest - self.slack_elements // self.width
+        return [images, *outer, self.problem.regions.count, channels // self.width, columns, self.width]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """The copy's extents, each with its stride in the input; columns include padding."""
+        images, channels, *outer, row = self.problem.x.dims
+        around = [dim.stride for dim in (images, *outer)]
+        within = [row.stride, channels.stride * self.width, row.stride * self.problem.regions.period, channels.stride]
+        return list(zip(self.extents, [*around, *within], strict=True))
+
+    @property
+    def slack_elements(self) -> int:
+        """Number of elements that tiles read behind the last row, if rows are only as long as whole tiles.
+
+        Rows then begin at cache lines, and so do the tiles of the first position in the kernel.
+        """
+        furthest = self.problem.regions.furthest
+        fits = self.problem.result.target.dims[-1].extent + furthest <= self._room
+        return furthest * self.width if fits else 0
+
+    def contraction(self, memory: OperandMemory) -> Contraction:
+        """The contraction that reads the copy; strides of columns and channels count groups."""
+        strides = TensorType.dense(memory.element, self.extents).strides()
+        images, *outer, region, groups, columns, _ = map(StridedDim, self.extents, strides)
+        channels = StridedDim(groups.extent * self.width, groups.stride)
+        view = strided_view(memory, [images, channels, *outer, columns])
+        found = self.problem.regions.contraction(view, region.stride)
+        (channel, *taps), (*others, along) = found.k, found.n
+        rows = LoopDim(channel.extent, (channel.strides[LHS], groups.stride // self.width, *channel.strides[OUT:]))
+        along = LoopDim(along.extent, (along.strides[LHS], 1, *along.strides[OUT:]))
+        grouped = memory._replace(vnni_group=self.width, readable_columns=self._room)
+        return replace(found, rhs=grouped, n=(*others, along), k=(*taps, rows))
+
+    def cycles(self, costs: BlockCosts) -> float:
+        """The estimated cycles to make the copy, whose padding is not written."""
+        images, channels, *outer, row = self.problem.x.dims
+        rows = channels.extent * self.problem.regions.count * math.prod(dim.extent for dim in (images, *outer))
+        columns = StridedDim(-(-row.extent // self.problem.regions.period), row.stride * self.problem.regions.period)
+        return self._groups.cycles(rows, [columns], self.lanes, costs)
+
+    @property
+    def _groups(self) -> VnniRows:
+        channels = self.problem.x.dims[1]
+        groups = VnniRows.of([StridedDim(channels.extent, channels.stride)], self.width)
+        assert groups is not None
+        return groups
+
+    def write(self, b: TensorBuilder, target: TensorView) -> None:
+        """Write the copy, region by region: channels are interleaved rows, with the region's elements as columns."""
+        images, *outer, region, _, columns, _ = target.dims
+        first, _, *inner, row = self.problem.x.dims
+        pairs = zip((first, *inner), (images, *outer), strict=True)
+        around = [LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs]
+        period = self.problem.regions.period
+        for number in range(region.extent):
+            source = OperandMemory(
+                b.gep(target.element, self.problem.x.storage.pointer, number * row.stride), target.element
+            )
+            there = b.gep(target.element, target.storage.pointer, number * region.stride)
+            read = min(columns.extent, -(-(row.extent - number) // period))
+            part = StridedDim(read, row.stride * period)
+            VnniCopy(b, source, self._groups, tuple(around), (part,), columns.extent).write(there)
+
+
+@dataclass(frozen=True)
+class _ChannelsLast(InputLayout):
+    """A copy with channels innermost.
+
+    Neighbours along a row are contiguous, too, so that the channels of a window's row are one dimension.
+
+        x[0, 0] x[1, 0] x[2, 0] x[0, 1] x[1, 1] x[2, 1] ...        7 x 7, 3 channels: 7 sums of 21 products
+    """
+
+    gap: int
+    name: ClassVar[str] = "last"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return "its channels are summed together with those of their neighbours"
+
+    @property
+    def extents(self) -> list[int]:
+        """Images, rows, columns, channels with padding."""
+        images, channels, *spatial = (dim.extent for dim in self.problem.x.dims)
+        return [images, *spatial, channels + self.gap]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """The copy's extents, each with its stride in the input."""
+        images, channels, *spatial = self.problem.x.dims
+        return [(dim.extent, dim.stride) for dim in (images, *spatial, channels)]
+
+    def _dims(self, element: Type) -> list[StridedDim]:
+        """The copy's dimensions in the input's order."""
+        images, *spatial, _ = map(StridedDim, self.extents, TensorType.dense(element, self.extents).strides())
+        return [images, StridedDim(self.problem.x.dims[1].extent, 1), *spatial]
+
+    def contraction(self, memory: OperandMemory) -> Contraction:
+        """The contraction that reads the copy."""
+        return replace(self.problem, x=strided_view(memory, self._dims(memory.element))).contraction
+
+    def write(self, b: TensorBuilder, target: TensorView) -> None:
+        """Write the copy."""
+        copy(b, self.problem.x.row_major, strided_view(OperandMemory.of(target), self._dims(target.element)))
+
+
+@dataclass(frozen=True)
+class _SplitRegions(InputLayout):
+    """A copy whose rows are split into regions."""
+
+    name: ClassVar[str] = "split"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return f"its rows are read in steps of {self.problem.regions.period}"
+
+    @property
+    def _columns(self) -> int:
+        """Largest number of elements of a region's row that are read."""
+        return self.problem.result.target.dims[-1].extent + self.problem.regions.furthest
+
+    @property
+    def extents(self) -> list[int]:
+        """The number of regions, and the extents of one."""
+        return [self.problem.regions.count, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """The copy's extents, each with its stride in the input."""
+        *others, last = (dim.stride for dim in self.problem.x.dims)
+        return list(zip(self.extents, (last, *others, last * self.problem.regions.period), strict=True))
+
+    def contraction(self, memory: OperandMemory) -> Contraction:
+        """The contraction that reads the regions."""
+        region, *strides = TensorType.dense(memory.element, self.extents).strides()
+        dims = [StridedDim(dim.extent, stride) for dim, stride in zip(self.problem.x.dims, strides, strict=True)]
+        return self.problem.regions.contraction(strided_view(memory, dims), region)
+
+    def write(self, b: TensorBuilder, target: TensorView) -> None:
+        """Write the copy, region by region."""
+        x, period = self.problem.x, self.problem.regions.period
+        for region in sorted({region for region, _ in self.problem.regions.starts}):
+            columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
+            start = b.gep(x.element, x.storage.pointer, region * x.dims[-1].stride)
+            source = [*x.dims[:-1], StridedDim(columns, x.dims[-1].stride * period)]
+            there = b.gep(x.element, target.storage.pointer, region * target.dims[0].stride)
+            dims = [*target.dims[1:-1], StridedDim(columns, target.dims[-1].stride)]
+            copy(
+                b,
+                strided_view(OperandMemory(start, x.element), source),
+                strided_view(OperandMemory(there, x.element), dims),
+            )

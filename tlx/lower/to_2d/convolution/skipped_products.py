@@ -1,12 +1,12 @@
-"""What the products of weights by holes add to the sums of a phase: 0, or NaN where a weight is infinite or NaN.
+"""The products of weights and holes of a dilated input, which phases skip: 0, or NaN if a weight is infinite or NaN.
 
-Phases leave these products out. Per filter, 4 taps, of which phase 0 takes 0 and 2, phase 1 takes 1 and 3::
+For a filter of 4 taps, of which phase 0 takes 0 and 2, and phase 1 takes 1 and 3::
 
     found[o, j]  = -1 where the sum over c of 0 * w[o, c, j] is NaN, else 0          w[0, 3, 1] is infinite: 0 -1 0 0
     count[p, o]  = skipped[p, j] * found[o, j], summed over j                        skipped: 0 1 0 1 / 1 0 1 0
     holes[p, o]  = the square root of count[p, o]: 0, or NaN where it is negative    filter 0: NaN in phase 0, 0 in 1
 
-Both sums are products of matrices; what is made of each is the epilogue.
+Both sums are matrix products with an epilogue.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ROOT = ElementwiseOp("call", callee="llvm.sqrt")
 
 @dataclass(frozen=True)
 class SkippedProducts:
-    """What holes add to the sums: phases x filters, in memory.
+    """The sums of skipped products: a matrix of phases x filters in memory.
 
     Attributes:
-        memory: Where.
-        filters: The last dimension.
+        memory: Its memory.
+        filters: The number of filters.
     """
 
     memory: OperandMemory
@@ -55,15 +55,15 @@ class SkippedProducts:
         element: Type,
         skipped: Sequence[Sequence[bool]],
     ) -> SkippedProducts:
-        """Compute it.
+        """Write the sums.
 
         Args:
             context: Target, temporaries and remarks.
-            b: Where.
+            b: The builder.
             op: The convolution.
-            w: The kernel: filters x channels x taps, of one filter and channel where it is a matrix.
+            w: The kernel: filters x channels x taps.
             element: Type of the sums.
-            skipped: For each phase and each tap, row-major, whether the phase leaves it out.
+            skipped: For each phase and each tap, row-major, whether the phase skips it.
         """
         filters, channels, *taps = w.dims
         count = math.prod(tap.extent for tap in taps)
@@ -104,12 +104,12 @@ class SkippedProducts:
         return cls(memory, filters.extent)
 
     def with_skipped(self, phase: int, epilogue: ContractionEpilogue | None, rank: int) -> ContractionEpilogue:
-        """An epilogue that adds what holes add to a phase's sums before another one.
+        """An epilogue that adds the skipped products of a phase before another epilogue.
 
         Args:
             phase: The phase.
-            epilogue: What follows.
-            rank: Dimensions of the result: (N, O, spatial...), or two of one filter.
+            epilogue: The other epilogue.
+            rank: Rank of the result: (N, O, spatial...), or the spatial dimensions alone.
         """
         strides = tuple(int(d == 1 and self.filters > 1) for d in range(rank))
         start = phase * self.filters
@@ -135,11 +135,11 @@ def _nan_mask(b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Se
 
 @dataclass(frozen=True)
 class _SquareRoot:
-    """The square root as another type."""
+    """The square root, converted to another type."""
 
     element: Type
 
     def emit(self, b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:
-        """The roots of a block."""
+        """Emit the roots of a block."""
         root = _ROOT.emit(b, vector.type, [vector], "root")
         return b.cast("fpext" if self.element == DOUBLE else "fptrunc", root, VectorType(rows * cols, self.element))

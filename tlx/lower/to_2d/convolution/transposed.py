@@ -1,14 +1,14 @@
-"""Transposed convolutions: inputs with holes, as convolutions of the input without them (phases, or sub-pixels).
+"""Transposed convolutions: a dilated input, computed as convolutions of the undilated input (phases, or sub-pixels).
 
-Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` where that is an element and no hole.
-Four taps, one hole between neighbours, stride and step 1::
+Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` over those j for which the index is
+whole, that is, no hole. Four taps, one hole between neighbours, stride and step 1::
 
     x with holes    0   .   1   .   2   .   3
     y[0]            0       2                     taps       phase 0    y[2q]     = w[0] * x[q]     + w[2] * x[q + 1]
     y[1]                1       3                            phase 1    y[2q + 1] = w[1] * x[q + 1] + w[3] * x[q + 2]
     y[2]                    0       2
 
-Phases whose neighbours in the result would lie next to each other are written to rows of their own, and interleaved::
+If neighbours in a row of the result belong to different phases, each phase is written to a buffer, then interleaved::
 
     phase 0    y[0] y[2] y[4] ...
     phase 1    y[1] y[3] y[5] ...    ->    y[0] y[1] y[2] y[3] y[4] y[5] ...
@@ -31,7 +31,6 @@ from tlx.ir.types import FloatType, bytes_of
 from tlx.ir.values import Value, const_float, const_int
 from tlx.lower.memory.views import StridedDim, TensorView
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
-from tlx.lower.to_2d.contraction.cost import CALL_CYCLES
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import (
@@ -41,8 +40,7 @@ from tlx.lower.to_2d.contraction.problem import (
     EpilogueOperand,
     OperandMemory,
 )
-from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
-from tlx.lower.to_2d.convolution.operand_conversion import ReorderedCopy
+from tlx.lower.to_2d.convolution.dense import ReorderedCopy, best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.skipped_products import SkippedProducts
 from tlx.lower.to_2d.emission import EmitContext
@@ -50,18 +48,16 @@ from tlx.lower.to_2d.memory.copies import copy, restrided_view
 from tlx.target.target import Target
 
 _MOST: Final = 64
-"""Phases at most: each is code of its own."""
-_INTERLEAVED: Final = 1.0
-"""Cycles to interleave an element of the result: .6 to 1 (Zen 5, 2 to 8 phases, float, bfloat and bytes)."""
+"""Largest number of phases, each of which is code of its own."""
 
 
 class AxisPhase(NamedTuple):
     """A phase along one dimension.
 
     Attributes:
-        first, positions: Its first position in the result, and how many it has.
-        tap, taps: The first position in the kernel that meets elements, and how many do.
-        start: The element of the input that the first tap meets at the first position.
+        first, positions: Its first position in the result, and the number of its positions.
+        tap, taps: The first position in the kernel that reads elements, and the number of those that do.
+        start: The element of the input that the first tap reads at the first position.
     """
 
     first: int
@@ -72,7 +68,7 @@ class AxisPhase(NamedTuple):
 
 
 Phase = tuple[AxisPhase, ...]
-"""One along each dimension."""
+"""A phase along each spatial dimension."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +76,11 @@ class PhasedAxis:
     """The phases along one dimension.
 
     Attributes:
-        period: Positions of the result from one of a phase to the next.
-        stride: Elements of the input between these.
-        tap_period: Positions in the kernel from one that meets elements to the next.
-        tap_step: Elements of the input between these.
-        phases: From the first position on.
+        period: Distance of a phase's positions in the result.
+        stride: Distance of the elements of the input that they read.
+        tap_period: Distance of the positions in the kernel that read elements.
+        tap_step: Distance of the elements of the input that they read.
+        phases: The phases, by their first position.
     """
 
     period: int
@@ -95,7 +91,7 @@ class PhasedAxis:
 
     @classmethod
     def of(cls, positions: int, kernel: int, stride: int, input_step: int, kernel_step: int) -> PhasedAxis:
-        """The phases of `positions` results of a kernel of so many positions; the steps are those of `Windows`."""
+        """The phases of `positions` results of a kernel of extent `kernel`; the steps are those of `Windows`."""
         period = input_step // math.gcd(stride, input_step)
         tap_period = input_step // math.gcd(kernel_step, input_step)
         phases: list[AxisPhase] = []
@@ -110,13 +106,13 @@ class PhasedAxis:
 
 @dataclass(frozen=True)
 class TransposedConvolution:
-    """A convolution of an input with holes.
+    """A convolution of a dilated input.
 
     Attributes:
-        x: The input, without holes.
+        x: The undilated input.
         w: The kernel.
-        windows: Where it lies in the input with holes.
-        result: Where the result goes.
+        windows: Strides of the kernel in the dilated input, and dilations.
+        result: The destination, with the epilogue.
     """
 
     x: TensorView
@@ -126,7 +122,7 @@ class TransposedConvolution:
 
     @property
     def channels(self) -> int:
-        """Dimensions before the spatial ones: N and C, or none."""
+        """Number of dimensions before the spatial ones: two, N and C, or none."""
         return len(self.x.dims) - len(self.windows.strides)
 
     @cached_property
@@ -139,22 +135,22 @@ class TransposedConvolution:
 
     @property
     def phases(self) -> list[Phase]:
-        """All of them."""
+        """All phases."""
         return list(product(*(axis.phases for axis in self.axes)))
 
     @property
     def periods(self) -> list[int]:
-        """Positions from one of a phase to the next, along each dimension of the result."""
+        """Distance of a phase's positions along each dimension of the result."""
         return [1] * self.channels + [axis.period for axis in self.axes]
 
     @property
     def interleaved(self) -> int | None:
-        """The dimension along which phases take turns in rows of the result, if there is one."""
+        """The dimension along which phases are interleaved within rows of the result; None if there is none."""
         dims = zip(self.result.target.dims, self.periods, strict=True)
         return next((d for d, (dim, period) in enumerate(dims) if period > 1 and dim.stride == 1 < dim.extent), None)
 
     def input_of(self, phase: Phase) -> _StridedBox:
-        """The elements that a phase meets."""
+        """The elements of the input that a phase reads."""
         along = [
             (p.start, (p.positions - 1) * axis.stride + (p.taps - 1) * axis.tap_step + 1, 1)
             for p, axis in zip(phase, self.axes, strict=True)
@@ -162,24 +158,24 @@ class TransposedConvolution:
         return _box(self.x.dims, along)
 
     def taps_of(self, phase: Phase) -> _StridedBox:
-        """The part of the kernel that meets them."""
+        """The part of the kernel that a phase uses."""
         return _box(self.w.dims, [(p.tap, p.taps, axis.tap_period) for p, axis in zip(phase, self.axes, strict=True)])
 
     def target_of(self, phase: Phase) -> _StridedBox:
-        """Where a phase goes in the result."""
+        """The part of the result that a phase gives."""
         along = [(p.first, p.positions, axis.period) for p, axis in zip(phase, self.axes, strict=True)]
         return _box(self.result.target.dims, along)
 
     @property
     def phase_windows(self) -> Windows:
-        """Where the taps of a phase lie in its input."""
+        """Strides and dilation of a phase's taps in its input."""
         return Windows(
             tuple(axis.stride for axis in self.axes), (1,) * len(self.axes), tuple(axis.tap_step for axis in self.axes)
         )
 
     @property
     def skipped_taps(self) -> list[list[bool]]:
-        """For each phase and each tap, row-major, whether the phase leaves it out."""
+        """For each phase and each tap, row-major, whether the phase skips it."""
         extents = [dim.extent for dim in self.w.dims[self.channels :]]
         return [
             [
@@ -194,14 +190,14 @@ class TransposedConvolution:
 
 
 class _StridedBox(NamedTuple):
-    """Some elements of a view: how far behind its first one they begin, and their dimensions."""
+    """A strided part of a view: the offset of its first element, and its dimensions."""
 
     offset: int
     dims: list[StridedDim]
 
 
 def _box(dims: Sequence[StridedDim], along: Sequence[tuple[int, int, int]]) -> _StridedBox:
-    """Along the last dimensions a part each: its start, its extent, and positions from one to the next."""
+    """The part of a view with a start, an extent and a step along each of its last dimensions."""
     first = len(dims) - len(along)
     offset = sum(start * dim.stride for (start, _, _), dim in zip(along, dims[first:], strict=True))
     inner = [StridedDim(extent, dim.stride * step) for (_, extent, step), dim in zip(along, dims[first:], strict=True)]
@@ -216,12 +212,12 @@ def _placed(b: TensorBuilder, view: TensorView, box: _StridedBox) -> TensorView:
 
 
 class PhaseCopies(NamedTuple):
-    """How phases are computed.
+    """The copies of operands that phases read.
 
     Attributes:
-        x: The copy of the input that all of them read, if there is one: channels innermost.
-        w: The copy of the kernel, tap by tap, unless it lies so: copies of some taps read all of its lines each time.
-        cycles: About how many cycles all takes.
+        x: The copy of the input with channels innermost, if there is one.
+        w: The copy of the kernel with taps outermost, unless it has that order: phases would read all of its lines.
+        cycles: The estimated cycles of all phases, including the copies.
     """
 
     x: ReorderedCopy | None
@@ -230,12 +226,13 @@ class PhaseCopies(NamedTuple):
 
 
 def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies | None:
-    """The copies with which phases are fastest; None where there are too many phases."""
+    """The copies with which phases are fastest; None if there are too many phases."""
     if len(dilated.phases) > _MOST:
         return None
+    costs = target.blocks
     full = [phase for phase in dilated.phases if all(p.taps for p in phase)]
     count = math.prod(dim.extent for dim in dilated.result.target.dims)
-    around = CALL_CYCLES * len(dilated.phases) + (0 if dilated.interleaved is None else count * _INTERLEAVED)
+    around = costs.call * len(dilated.phases) + (0 if dilated.interleaved is None else count * costs.phase)
     if not full:
         return PhaseCopies(None, None, around)
     works = [math.prod(p.positions * p.taps for p in phase) for phase in full]
@@ -248,14 +245,16 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
     for x in dict.fromkeys((None, ReorderedCopy.of(dilated.x, innermost))):
         problem = _estimated(dilated, largest, x, w)
         cycles = best_layout(target, problem, problem.result.element)[1] * sum(works) / max(works)
-        found.append(PhaseCopies(x, w, around + cycles + sum(copied.cycles for copied in (x, w) if copied is not None)))
+        found.append(
+            PhaseCopies(x, w, around + cycles + sum(copied.cycles(costs) for copied in (x, w) if copied is not None))
+        )
     return min(found, key=lambda choice: choice.cycles)
 
 
 def _estimated(
     dilated: TransposedConvolution, phase: Phase, x: ReorderedCopy | None, w: ReorderedCopy | None
 ) -> DenseConvolution:
-    """A phase whose operands and result lie anywhere; what follows its sums does not matter."""
+    """A phase for estimates: without the addresses of operands and result, and without the epilogue."""
     copied = replace(
         dilated,
         x=dilated.x if x is None else x.view(OperandMemory.of(dilated.x)),
@@ -275,11 +274,11 @@ def _estimated(
 
 @dataclass(frozen=True)
 class InterleavedPhases:
-    """Memory for the phases that take turns in some rows of the result, phase after phase.
+    """A buffer for the phases that are interleaved within rows of the result, phase after phase.
 
     Attributes:
         dilated: The convolution.
-        along: The dimension along which they take turns.
+        along: The dimension along which they are interleaved.
     """
 
     dilated: TransposedConvolution
@@ -287,17 +286,17 @@ class InterleavedPhases:
 
     @classmethod
     def of(cls, dilated: TransposedConvolution) -> InterleavedPhases | None:
-        """The rows of a convolution; None where phases are written to the result."""
+        """The buffer of a convolution; None if phases are written to the result."""
         along = dilated.interleaved
         return None if along is None else cls(dilated, along)
 
     @property
     def axis(self) -> PhasedAxis:
-        """The dimension's phases."""
+        """The phases along the dimension."""
         return self.dilated.axes[self.along - self.dilated.channels]
 
     def dims(self, phase: Phase) -> list[StridedDim]:
-        """The dimensions of a phase: in the result's order, that along which phases take turns last."""
+        """The dimensions of a phase in the buffer, where the interleaved dimension is the innermost one."""
         extents = [dim.extent for dim in self.dilated.target_of(phase).dims]
         room = [*extents]
         room[self.along] = self.axis.phases[0].positions
@@ -307,14 +306,14 @@ class InterleavedPhases:
         return [StridedDim(extent, strides[order.index(d)]) for d, extent in enumerate(extents)]
 
     def size(self, phase: Phase) -> int:
-        """Elements of a phase, and behind its rows so many that all phases are alike."""
+        """Number of elements of a phase, with its rows padded to those of the longest phase."""
         return math.prod(
             self.axis.phases[0].positions if d == self.along else dim.extent
             for d, dim in enumerate(self.dilated.target_of(phase).dims)
         )
 
     def write(self, b: TensorBuilder, phase: Phase, source: TensorView) -> None:
-        """Interleave the phases that lie behind each other, of which `phase` is the first."""
+        """Interleave phases in the result that are contiguous in the buffer; `phase` is the first of them."""
         target, whole = self.dilated.result.target, self.dilated.target_of(phase)
         here, there = self.dims(phase), whole.dims
         full, rest = divmod(target.dims[self.along].extent, self.axis.period)
@@ -347,22 +346,22 @@ def emit_phases(
 
     Args:
         context: Target, temporaries and remarks.
-        b: Where.
+        b: The builder.
         op: The operation.
-        dilated: What to compute.
-        choice: How.
+        dilated: The convolution.
+        choice: The copies that phases read.
     """
-    message = f"input with holes: {len(dilated.phases)} phases of the result, each from the input without them"
+    message = f"dilated input: {len(dilated.phases)} phases of the result, each a convolution of the undilated input"
     context.remarks.add("applied", STAGE, message, op.instruction.span)
     result, along = dilated.result, dilated.interleaved
     holes = _skipped_products(context, b, op, dilated)
     if choice.x is not None:
         dilated = replace(
-            dilated, x=choice.x.emit(context, b, op, "x", "phases of the result read it channel by channel")
+            dilated, x=choice.x.emit(context, b, op, "x", "phases of the result read it with channels innermost")
         )
     if choice.w is not None:
         dilated = replace(
-            dilated, w=choice.w.emit(context, b, op, "w", "phases of the result take some of its positions")
+            dilated, w=choice.w.emit(context, b, op, "w", "each phase of the result reads some of its positions")
         )
     if along is None or result.epilogue is None or not any(strides[along] for strides in result.epilogue.strides):
         _PhaseEmitter(context, b, op, dilated, holes).emit()
@@ -376,7 +375,7 @@ def emit_phases(
 def _skipped_products(
     context: EmitContext, b: TensorBuilder, op: TensorOp, dilated: TransposedConvolution
 ) -> SkippedProducts | None:
-    """What holes add to the sums, where that may be anything but zero."""
+    """The products of weights and holes, unless all of them are zero."""
     element = dilated.result.element
     if not isinstance(element, FloatType) or {"nnan", "fast"} & set(op.instruction.flags):
         return None
@@ -397,25 +396,25 @@ class _PhaseEmitter:
     holes: SkippedProducts | None
 
     def emit(self) -> None:
-        """All phases."""
+        """Write all phases."""
         rows, result = InterleavedPhases.of(self.dilated), self.dilated.result
         if rows is None:
             for phase in self.dilated.phases:
                 self._phase(phase, _placed(self.b, result.target, self.dilated.target_of(phase)))
             return
-        turns = rows.along - self.dilated.channels
-        firsts = [phase for phase in self.dilated.phases if phase[turns].first == 0]
+        axis = rows.along - self.dilated.channels
+        firsts = [phase for phase in self.dilated.phases if phase[axis].first == 0]
         count = max(map(rows.size, firsts)) * len(rows.axis.phases)
         place = self.context.allocate(result.target.element, count, "phases")
         buffer = TensorView.of(place, TensorType.dense(result.target.element, (count,)))
         for first in firsts:
             for number, inner in enumerate(rows.axis.phases):
-                phase = (*first[:turns], inner, *first[turns + 1 :])
+                phase = (*first[:axis], inner, *first[axis + 1 :])
                 self._phase(phase, restrided_view(self.b, buffer, rows.dims(phase), number * rows.size(first)))
             rows.write(self.b, first, buffer)
 
     def _phase(self, phase: Phase, target: TensorView) -> None:
-        """One phase, written to `target`."""
+        """Write one phase to `target`."""
         epilogue = _phase_epilogue(self.dilated, phase)
         if self.holes is not None:
             epilogue = self.holes.with_skipped(self.dilated.phases.index(phase), epilogue, len(target.dims))
@@ -429,7 +428,7 @@ class _PhaseEmitter:
 
 
 def _phase_epilogue(dilated: TransposedConvolution, phase: Phase) -> ContractionEpilogue | None:
-    """What follows the sums of a phase: operands are read where the phase is in the result."""
+    """The epilogue of a phase, whose operands are read at the phase's positions in the result."""
     epilogue = dilated.result.epilogue
     if epilogue is None:
         return None
@@ -452,7 +451,7 @@ def _phase_epilogue(dilated: TransposedConvolution, phase: Phase) -> Contraction
 def _emit_elements(
     context: EmitContext, b: TensorBuilder, op: TensorOp, sums: TensorView | None, result: ContractionResult
 ) -> None:
-    """Write sums, or zeros, through what follows them: a contraction of one product a sum, by a factor."""
+    """Apply the epilogue to sums in memory, or to zeros: a contraction with a factor of 1, or 0."""
     element = result.element
     number = int(sums is not None)
     factor = context.allocate(element, 1, "factor")

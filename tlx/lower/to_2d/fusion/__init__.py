@@ -1,1 +1,1 @@
-"""Fusion: operations that are computed together, as another view, or where their result is stored."""
+"""Fusion: operations that are computed together, or where their result is stored."""

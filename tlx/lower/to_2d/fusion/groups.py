@@ -1,26 +1,29 @@
-"""Fusion groups: which operations are computed in one loop nest, so that nothing between them goes through memory.
+"""Fusion groups: operations computed in one loop nest, so that no intermediate result goes through memory.
 
     %m = matmul(%a, %b)         fused into %r
     %s = fadd %m, %bias         fused into %r
-    %r = fmul %s, %s            root: written to its place
-    store %r                    (or sunk here)
+    %r = fmul %s, %s            root: written to its buffer
+    store %r                    (or sunk to this store)
 
 A root is an operation whose result needs memory. Operations that only the root uses, position by position, are fused
 into it: ordinary instructions, unary intrinsics such as `llvm.tensor.exp`, and one product. All of them run where the
-root runs. A reduction of whole rows can be a root, too, and so can a reduction of any whole dimensions of a product:
+root runs. A reduction of whole rows can be a root, too, and so can a reduction of whole dimensions of a product:
 
 reduce.add of 8 x 64 x 28 x 28, window 1 x 1 x 28 x 28        dimensions 2 and 3: whole rows
 reduce.max of 8 x 64 x 28 x 28, window 1 x 64 x 1 x 1         dimension 1
 reduce.add of 512 x 784, window 1 x 784, of the product above dimensions 2 and 3 of the product
+
+`OperandViews` gives the operands of operations as views of memory: of buffers, or of symbolic storage as long as there
+are no buffers yet. `Schedule` says which operations run, and where.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
@@ -28,25 +31,34 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
-from tlx.lower.memory.aliases import MemoryLocation
-from tlx.lower.memory.views import TensorView, tensor_bytes
+from tlx.lower.memory.aliases import MemoryLocation, Position
+from tlx.lower.memory.views import Storage, TensorView, tensor_bytes
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.to_2d.analysis.facts import Facts
-from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, POINTWISE, PRODUCTS, SHUFFLE, only_element, splat_value
+from tlx.lower.to_2d.analysis.tensor_operations import (
+    INSERT,
+    MMA,
+    ORDINARY,
+    POINTWISE,
+    PRODUCTS,
+    SHUFFLE,
+    only_element,
+    splat_value,
+)
 
 LeafKey = tuple[str, TensorType]
 
 
 @dataclass(eq=False)
 class FusionGroups:
-    """What is fused into what.
+    """The fusion groups of a function.
 
     Attributes:
-        facts: What is known about the function.
+        facts: The function's analyses.
         roots: The root of each fused operation, by the id of its instruction.
-        reductions: Reductions that something is fused into, by the id of their instruction.
-        products: The product that is fused into a root, by the id of the root's instruction.
-        fused: What is fused into a root, the last operation first, by the id of the root's instruction.
+        reductions: Reductions that are roots of a group, by the id of their instruction.
+        products: The product fused into a root, by the id of the root's instruction.
+        fused: The operations fused into a root, the last one first, by the id of the root's instruction.
     """
 
     facts: Facts
@@ -58,7 +70,7 @@ class FusionGroups:
 
     @classmethod
     def of(cls, facts: Facts) -> FusionGroups:
-        """Fuse all that can be; reductions that only go with a product stay by themselves if there is none."""
+        """Fuse what can be fused; a reduction that is only worth fusing with a product is left alone without one."""
         groups = cls(facts)
         groups._fuse()
         while standalone := groups._without_product():
@@ -67,7 +79,7 @@ class FusionGroups:
         return groups
 
     def _fuse(self) -> None:
-        """Fuse, last operations first, so that a consumer's root is known before its operands are looked at."""
+        """Fuse from the last operation to the first, so that a consumer's root is known before its operands'."""
         for op in reversed(self.facts.tensors.ops):
             root = self._root_for(op)
             if root is None:
@@ -80,7 +92,7 @@ class FusionGroups:
                 self.products[id(root.instruction)] = op
 
     def _without_product(self) -> set[int]:
-        """Reductions of something fused that are not of rows, and of no product."""
+        """Roots that reduce something else than rows, and have no product in their group."""
         alone = self.reductions - self.products.keys()
         return {
             id(op.instruction)
@@ -89,15 +101,15 @@ class FusionGroups:
         }
 
     def is_fused(self, op: TensorOp) -> bool:
-        """Whether an operation is computed within another's loop nest."""
+        """Whether an operation is computed in the loop nest of another one."""
         return id(op.instruction) in self.roots
 
     def root_of(self, op: TensorOp) -> TensorOp:
-        """The operation whose loop nest computes an operation; itself where it is a root."""
+        """The root of an operation's group; the operation itself if it is not fused."""
         return self.roots.get(id(op.instruction), op)
 
     def is_group(self, op: TensorOp) -> bool:
-        """Whether an operation is computed pointwise, as a reduction is whose operand is."""
+        """Whether an operation is computed by an expression tree: pointwise ones, and reductions of a fused operand."""
         return op.intrinsic.name in POINTWISE or id(op.instruction) in self.reductions
 
     def product_of(self, root: TensorOp) -> TensorOp | None:
@@ -105,7 +117,7 @@ class FusionGroups:
         return self.products.get(id(root.instruction))
 
     def inner(self, tensor: Tensor) -> TensorOp | None:
-        """The fused operation whose result an operand is; None where the operand is read from memory."""
+        """The fused operation that gives an operand; None if the operand is read from memory."""
         if tensor.kind != "value":
             return None
         root = self.facts.vectors.root(tensor.source)
@@ -115,7 +127,7 @@ class FusionGroups:
         return op if self.is_fused(op) else None
 
     def scalar(self, tensor: Tensor) -> Value | None:
-        """The scalar that every element of an operand is, where a group needs no memory for it."""
+        """The scalar that is splat to an operand, so that a group reads no memory for it; None if there is none."""
         if tensor.kind != "value":
             return None
         root = self.facts.vectors.root(tensor.source)
@@ -126,11 +138,11 @@ class FusionGroups:
         return splat_value(root, self.facts.vectors.definitions)
 
     def is_scalar(self, op: TensorOp, tensor: Tensor) -> bool:
-        """Whether an operation reads an operand as a scalar, so that the operand needs no memory."""
+        """Whether an operation reads an operand as a scalar, which needs no memory."""
         return op.intrinsic.name in POINTWISE | {SHUFFLE} and self.scalar(tensor) is not None
 
     def _repeated(self, op: TensorOp) -> Value | None:
-        """The scalar that an operation repeats everywhere."""
+        """The scalar that an operation broadcasts to its whole result; None if there is none."""
         assert op.result is not None
         if op.intrinsic.name != "broadcast" or op.result.is_padded:
             return None
@@ -144,7 +156,7 @@ class FusionGroups:
         return only_element(root, self.facts.vectors.definitions) if is_single else None
 
     def leaves(self, op: TensorOp) -> list[Tensor]:
-        """What a group reads from memory position by position; the operands of its product are not among them."""
+        """The operands that a group reads from memory position by position, without those of its product."""
         found: dict[LeafKey, Tensor] = {}
         seen: set[int] = set()
         pending = [op]
@@ -162,13 +174,13 @@ class FusionGroups:
         return list(found.values())
 
     def key(self, tensor: Tensor) -> LeafKey:
-        """What two operands that are the same memory, read as the same type, have in common."""
+        """A key that is equal for operands that read the same memory as the same type."""
         if tensor.kind != "value":
             return str(tensor.definition.result), tensor.type
         return str(self.facts.vectors.root(tensor.source)), tensor.type
 
     def members(self, root: TensorOp) -> list[TensorOp]:
-        """The operations of a group in the order they are computed, the root last."""
+        """The operations of a group in the order in which they are computed, the root last."""
         return [*reversed(self.fused.get(id(root.instruction), [])), root]
 
     # Whether an operation can be fused -------------------------------------------------------------------------
@@ -187,7 +199,7 @@ class FusionGroups:
         return root if self._may_join(op, root) else None
 
     def _consumers(self, op: TensorOp) -> list[TensorOp]:
-        """The pointwise operations that use a result; none if anything else does."""
+        """The pointwise operations that use a result; none if it has any other use."""
         found: list[TensorOp] = []
         names = [str(op.instruction.result)]
         for name in names:
@@ -204,7 +216,7 @@ class FusionGroups:
         return found
 
     def _operations(self, user: Instruction) -> list[TensorOp]:
-        """The pointwise operations behind one use of a flattened vector: itself, or those of its token."""
+        """The pointwise operations of one use of a flattened vector: the user itself, or the users of its token."""
         own = self.facts.tensors.op_of(user)
         if own is not None:
             return [own] if own.intrinsic.name == ORDINARY else []
@@ -215,11 +227,11 @@ class FusionGroups:
         return found if len(found) == len(users) else []
 
     def _takes(self, op: TensorOp) -> bool:
-        """Whether something may be fused into a reduction."""
+        """Whether operands may be fused into a reduction."""
         return reduced_dims(op) is not None and id(op.instruction) not in self._standalone
 
     def _may_join(self, op: TensorOp, root: TensorOp) -> bool:
-        """Same block, same positions with data, one product."""
+        """Whether a group stays in one block, with the same data positions, and has at most one product."""
         reduces = is_reduction(root)
         frame = root.tensors[0].type if reduces else root.result
         assert op.result is not None
@@ -251,9 +263,9 @@ def is_reduction(op: TensorOp) -> bool:
 
 
 def reduced_dims(op: TensorOp) -> tuple[int, ...] | None:
-    """The dimensions that a reduction reduces to one element; None if it reduces smaller or overlapping windows.
+    """The dimensions that a reduction reduces to extent 1; None if any window is smaller than its dimension.
 
-    The operand is row-major, without padding, and of a type in which partial results may be kept.
+    None, too, unless the operand is row-major, without padding, and of a type that can hold partial results.
     """
     if not is_reduction(op):
         return None
@@ -267,7 +279,7 @@ def reduced_dims(op: TensorOp) -> tuple[int, ...] | None:
 
 
 def is_row_reduction(op: TensorOp) -> bool:
-    """Whether an operation reduces whole rows: all elements of the last dimensions, which are next to each other."""
+    """Whether an operation reduces whole rows: all elements of the last dimensions, which are contiguous."""
     dims = reduced_dims(op)
     return dims is not None and all(
         d in dims for d in range(dims[0], len(op.dims[0])) if op.tensors[0].type.extents[d] > 1
@@ -275,7 +287,7 @@ def is_row_reduction(op: TensorOp) -> bool:
 
 
 def reduced_in(op: TensorOp, extents: Sequence[int]) -> tuple[int, ...] | None:
-    """The dimensions of a row-major product of some extents that a reduction of its elements reduces."""
+    """The dimensions of a row-major product that are reduced, where the reduction may see it in another shape."""
     type_, dims = op.tensors[0].type, reduced_dims(op)
     if dims is None or type_.shape == tuple(extents):
         return dims
@@ -287,12 +299,12 @@ def reduced_in(op: TensorOp, extents: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def row_dim(op: TensorOp) -> int:
-    """The first dimension of a row; the dimensions before it count rows."""
+    """The first dimension of a row; the dimensions before it are those of rows."""
     return next(d for d, window in enumerate(op.dims[0]) if window > 1)
 
 
 def row_length(op: TensorOp) -> int:
-    """Elements of a row, which are reduced to one."""
+    """The number of elements of a row, which are reduced to one."""
     return math.prod(op.dims[0])
 
 
@@ -304,9 +316,9 @@ class StoreSink:
         op: The operation.
         store: The store of its result.
         target: Where it writes.
-        writes_padding: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
-        possible_overlaps: Operands that may overlap the target, as far as can be told before the program runs.
-        in_place: Whether an operand may be what is written over.
+        writes_padding: Whether padding is written, too, as zeros: the store is of the whole flattened vector.
+        possible_overlaps: Operands that may overlap the target, which is checked at run time.
+        in_place: Whether an operand may be overwritten by the result.
     """
 
     op: TensorOp
@@ -318,7 +330,7 @@ class StoreSink:
 
     @property
     def range(self) -> MemoryLocation:
-        """The bytes that are written."""
+        """The bytes that the operation writes."""
         assert self.op.result is not None
         written = tensor_bytes(self.op.result) if self.writes_padding else self.target.reach
         return MemoryLocation(self.target.storage.pointer, written)
@@ -329,25 +341,133 @@ class StoreSinks:
     """The operations of a function that are sunk to stores.
 
     Attributes:
-        sinks: The operations.
-        explained: Ids of the instructions of those for which a remark says why they are not sunk.
+        by_store: The operation that runs in place of a store, by the id of the store.
+        by_op: The same, by the id of the operation's instruction.
+        explained: Ids of the instructions that are not sunk, for which a remark has said why.
     """
 
-    sinks: Sequence[StoreSink]
+    by_store: Mapping[int, StoreSink]
+    by_op: Mapping[int, StoreSink]
     explained: AbstractSet[int]
 
-    @cached_property
-    def _by_store(self) -> dict[int, StoreSink]:
-        return {id(sink.store): sink for sink in self.sinks}
 
-    @cached_property
-    def _by_op(self) -> dict[int, StoreSink]:
-        return {id(sink.op.instruction): sink for sink in self.sinks}
+class StorageMap(Protocol):
+    """The memory of vectors and loaded tensors."""
 
-    def at_store(self, store: Instruction) -> StoreSink | None:
-        """The operation that runs in place of a store."""
-        return self._by_store.get(id(store))
+    def of_vector(self, root: Value) -> Storage:
+        """The memory of a flattened vector that is not loaded."""
+        ...
 
-    def of_op(self, op: TensorOp) -> StoreSink | None:
-        """Where an operation runs, if it is sunk."""
-        return self._by_op.get(id(op.instruction))
+    def of_load(self, load: Instruction, pointer: Value) -> Storage:
+        """The memory that a load reads, or a copy of it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicStorage:
+    """Storage before buffers exist: a vector stands for its own memory, a load reads the user's memory.
+
+    Attributes:
+        vectors: The storage of each vector, in order of first use.
+        loads: The storage of each load, by the load's id.
+    """
+
+    vectors: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
+    loads: dict[int, Storage] = field(default_factory=dict[int, Storage])
+
+    def of_vector(self, root: Value) -> Storage:
+        """Symbolic memory of a vector."""
+        return self.vectors.setdefault(root, Storage(root))
+
+    def of_load(self, load: Instruction, pointer: Value) -> Storage:
+        """The user's memory, with its content at the load."""
+        return self.loads.setdefault(id(load), Storage(pointer, load))
+
+
+@dataclass(frozen=True, eq=False)
+class OperandViews:
+    """The views that operations read.
+
+    Attributes:
+        facts: The function's analyses.
+        groups: The fusion groups.
+        views: Names of the results that are only another view of their operand.
+        storage: The memory of vectors and loaded tensors.
+    """
+
+    facts: Facts
+    groups: FusionGroups
+    views: AbstractSet[str]
+    storage: StorageMap
+
+    def view(self, tensor: Tensor) -> TensorView:
+        """The memory of a token's tensor."""
+        if tensor.kind == "load":
+            storage = self.storage.of_load(tensor.definition, tensor.source)
+            return TensorView.of(storage, tensor.type, None if storage.is_private else tensor.pitches)
+        if tensor.kind == "pointer":
+            return TensorView.of(self.storage.of_load(tensor.definition, tensor.source), tensor.type)
+        root = self.facts.vectors.root(tensor.source)
+        if isinstance(root, Local) and root.name in self.views:
+            return self._operand_as(self.facts.op_of(root), tensor.type)
+        return TensorView.of(self.storage_of(root), tensor.type)
+
+    def _operand_as(self, op: TensorOp, seen: TensorType) -> TensorView:
+        """The operand's memory, seen as the result of a transpose, a broadcast or a permutation."""
+        source, result = op.tensors[0], op.result
+        assert result is not None
+        if op.intrinsic.name == "broadcast":
+            return self.view(source).broadcast(result, op.dims[1])
+        if op.intrinsic.name == "reshape.permute":
+            return replace(TensorView.of(self.view(source).storage, result), vnni_group=source.type.shape[-1])
+        type_ = seen if seen.shape == result.shape else result
+        return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
+
+    def storage_of(self, root: Value) -> Storage:
+        """The memory of a flattened vector: a buffer, a constant, or the memory that a load reads."""
+        if isinstance(root, Local) and self.facts.vectors.kind(root) == "load":
+            load = self.facts.vectors.definitions[root.name]
+            return self.storage.of_load(load, load.operands[0])
+        return self.storage.of_vector(root)
+
+    def operands(self, op: TensorOp) -> list[TensorView | None]:
+        """The memory of each operand; None for zeros and scalars, which need none."""
+        fills = op.pointer is not None or op.intrinsic.name in MMA | {INSERT}
+        return [
+            None
+            if (fills and index == 0 and self.facts.is_zero(tensor)) or self.groups.is_scalar(op, tensor)
+            else self.view(tensor)
+            for index, tensor in enumerate(op.tensors)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Which operations run, and where.
+
+    Attributes:
+        operands: What operations read, in symbolic storage.
+        live: Names of the results, of operations and loop-carried tensors, that are needed in memory.
+        sinks: The operations that run where their result is stored.
+    """
+
+    operands: OperandViews
+    live: AbstractSet[str]
+    sinks: StoreSinks
+
+    @property
+    def facts(self) -> Facts:
+        """The function's analyses."""
+        return self.operands.facts
+
+    def has_buffer(self, op: TensorOp) -> bool:
+        """Whether an operation writes its result to a buffer: it is live, not a view, and not sunk to a store."""
+        name = str(op.instruction.result)
+        is_sunk = id(op.instruction) in self.sinks.by_op
+        return name in self.live and name not in self.operands.views and not is_sunk
+
+    def position_of(self, op: TensorOp) -> Position:
+        """Where an operation runs."""
+        op = self.operands.groups.root_of(op)
+        sink = self.sinks.by_op.get(id(op.instruction))
+        return self.facts.positions[id(op.instruction if sink is None else sink.store)]

@@ -1,4 +1,4 @@
-"""Store sinking: operations that run where their result is stored and write there, so that no temporary is needed.
+"""Store sinking: an operation runs where its result is stored and writes there, so that no temporary is needed.
 
 Rewrite::
 
@@ -6,15 +6,10 @@ Rewrite::
     ...                                                       ->     ...
     store <E x T> %m, ptr %c                                         the product, written to %c
 
-The store must be the only use, in the same block; the operands must be unchanged there, and must not overlap the
-destination. An accumulator may be the destination itself. Where an overlap is possible, it is checked at run time::
+The store must be the only use, in the same block; operands must not change before the store, and must not overlap the
+destination. An accumulator may be the destination itself. Possible overlaps are checked at run time.
 
-    %overlap = ...                                          ; of the operands' and the destination's bytes
-    %to = select i1 %overlap, ptr %apart.buf, ptr %c
-    ... the product, written to %to
-    br i1 %overlap, label %overlaps, label %apart           ; overlaps: copy %apart.buf to %c
-
-The overlap check of a product `%c = %a @ %b` where `%c` may overlap `%a`::
+Rewrite of a product `%c = %a @ %b` where `%c` may overlap `%a`::
 
     %from = ptrtoint ptr %a to i64                    %to = ptrtoint ptr %c to i64
     %overlap = and i1 (%from < %to + size of C), (%to < %from + size of A)
@@ -24,7 +19,7 @@ The overlap check of a product `%c = %a @ %b` where `%c` may overlap `%a`::
   overlaps:
     ... %apart.buf copied to %c
 
-Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products: one that writes to the buffer, one in place::
+Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products, one into the buffer and one in place::
 
     br i1 %overlap, label %overlaps, label %in.place
 """
@@ -44,28 +39,27 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.transform.rewrite import split_block
 from tlx.ir.types import I64, PointerType, Type, bytes_of
 from tlx.ir.values import Value
-from tlx.lower.memory.aliases import MemoryLocation, Position, quoted_instruction
+from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView, reshaped_strides, storage_type, tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
-from tlx.lower.to_2d.analysis.operands import OperandViews
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS, STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.fusion.groups import StoreSink, StoreSinks
+from tlx.lower.to_2d.fusion.groups import OperandViews, StoreSink, StoreSinks
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
 
 
 def find_sinks(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> StoreSinks:
-    """The operations that can run where their result is stored; a remark says why others cannot.
+    """The operations that can run where their result is stored; remarks explain why others cannot.
 
     Args:
         operands: What operations read.
-        live: Names of the results that something needs in memory.
-        remarks: Where to say why the result of an operation gets a buffer.
+        live: Names of the results that are needed in memory.
+        remarks: Where remarks go.
     """
-    sinks, explained = list[StoreSink](), set[int]()
+    by_store, by_op, explained = dict[int, StoreSink](), dict[int, StoreSink](), set[int]()
     stored = live - operands.views
     for op in operands.facts.tensors.ops:
         name = str(op.instruction.result)
@@ -74,22 +68,22 @@ def find_sinks(operands: OperandViews, live: AbstractSet[str], remarks: Remarks)
             continue
         found = _checked(operands, sink)
         if isinstance(found, StoreSink):
-            sinks.append(found)
+            by_store[id(found.store)] = by_op[id(op.instruction)] = found
         else:
             explained.add(id(op.instruction))
             remark_temporary(remarks, op, found)
-    return StoreSinks(sinks, explained)
+    return StoreSinks(by_store, by_op, explained)
 
 
 def remark_temporary(remarks: Remarks, op: TensorOp, reason: str) -> None:
-    """Say why the result of an operation gets a buffer."""
+    """Add a remark that says why the result of an operation needs a temporary."""
     assert op.result is not None
     message = f"temporary of {size_text(tensor_bytes(op.result))} for {operation_title(op)}, because {reason}"
     remarks.add("missed", STAGE, message, op.instruction.span)
 
 
 def _checked(operands: OperandViews, sink: StoreSink) -> StoreSink | str:
-    """A sink with all that has to be checked at run time, or why there is none."""
+    """A sink with the overlaps that have to be checked at run time, or the reason why it is impossible."""
     facts = operands.facts
     reads = operand_reads(operands, sink.op)
     in_place = _read_in_place(facts, sink.op, reads)
@@ -100,7 +94,7 @@ def _checked(operands: OperandViews, sink: StoreSink) -> StoreSink | str:
     if not overlaps:
         return sink
     if not _is_default(sink.target.storage.pointer.type):
-        return "only pointers of the default address space are compared when the program runs"
+        return "an overlap can be checked at run time only for pointers of the default address space"
     overwritten = any(read.may_be_overwritten_by(sink.target) for read in reads)
     return replace(sink, possible_overlaps=overlaps, in_place=overwritten)
 
@@ -130,10 +124,7 @@ def _only_store(operands: OperandViews, op: TensorOp) -> StoreSink | None:
 
 
 def _behind_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, transpose: TensorOp) -> StoreSink | None:
-    """The store of a product's transpose, if only that is stored: the product is written in the other order.
-
-    memory of the transpose   0 1 2 3        of the product   order[0] order[1] order[2] order[3]
-    """
+    """The store of a product's transpose, if that is the only use: the product is written with permuted strides."""
     type_, result = op.result, transpose.result
     is_product = op.intrinsic.name in PRODUCTS or operands.groups.product_of(op) is not None
     if (
@@ -159,7 +150,7 @@ def _behind_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, transp
 def _sunk_view(
     result: TensorType, seen: TensorType, place: Storage, pitches: Sequence[int] | None
 ) -> TensorView | None:
-    """A result where it is stored as a tensor of another type: the same positions in memory order."""
+    """The memory that a result is stored to as a tensor of another type, as a view of the result's shape."""
     if (seen.shape, seen.padding) == (result.shape, result.padding):
         return TensorView.of(place, result, pitches)
     if seen.is_padded or result.is_padded:
@@ -175,7 +166,7 @@ def _same_block(facts: Facts, first: Instruction, second: Instruction) -> bool:
 
 
 def _obstacle(facts: Facts, sink: StoreSink, read: Sequence[OperandRead]) -> str | None:
-    """Why an operation cannot run where its result is stored, or cannot write there; None if nothing is known."""
+    """Why an operation cannot run where its result is stored, or cannot write there; None if it can."""
     here, there = facts.positions[id(sink.op.instruction)], facts.positions[id(sink.store)]
     for reading in read:
         writer = facts.aliases.clobbering_instruction(MemoryLocation.of(reading.view), here, there)
@@ -191,45 +182,39 @@ def _is_default(pointer: Type) -> bool:
 
 
 def _possible_overlaps(facts: Facts, sink: StoreSink, read: Sequence[OperandRead]) -> tuple[TensorView, ...]:
-    """The operands that may overlap what is written."""
+    """The operands that may overlap the destination."""
     views = [reading.view for reading in read if not _may_stay(sink, reading)]
-    doubtful = [v for v in views if not facts.aliases.disjoint(MemoryLocation.of(v), sink.range)]
-    return tuple({MemoryLocation.of(v): v for v in doubtful}.values())
+    overlapping = [v for v in views if not facts.aliases.disjoint(MemoryLocation.of(v), sink.range)]
+    return tuple({MemoryLocation.of(v): v for v in overlapping}.values())
 
 
 def _read_in_place(facts: Facts, op: TensorOp, readings: Sequence[OperandRead]) -> list[OperandRead]:
-    """The readings of memory of the user's that is not copied when it is loaded."""
+    """The reads of user memory that needs no snapshot when it is loaded."""
     here = facts.positions[id(op.instruction)]
-    own = [reading for reading in readings if reading.view.storage.load is not None]
-    return [
-        r
-        for r in own
-        if facts.aliases.clobbering_instruction(MemoryLocation.of(r.view), _load_position(facts, r.view.storage), here)
-        is None
-    ]
-
-
-def _load_position(facts: Facts, storage: Storage) -> Position:
-    assert storage.load is not None
-    return facts.positions[id(storage.load)]
+    found: list[OperandRead] = []
+    for read in readings:
+        load, location = read.view.storage.load, MemoryLocation.of(read.view)
+        if load is not None and facts.aliases.clobbering_instruction(location, facts.positions[id(load)], here) is None:
+            found.append(read)
+    return found
 
 
 def _may_stay(sink: StoreSink, reading: OperandRead) -> bool:
-    """Whether an operand may be what is written over, element by element."""
+    """Whether the result may overwrite an operand, element by element."""
     return not sink.writes_padding and reading.may_be_overwritten_by(sink.target)
 
 
 def write_with_overlap_check(
     context: EmitContext, b: TensorBuilder, sink: StoreSink, emit: Callable[[TensorView], None]
 ) -> None:
-    """Write a sunk operation to its target, or, while that overlaps an operand, to a buffer that is copied there.
+    """Write a sunk operation to its target, through a temporary if the target overlaps an operand at run time.
 
     Args:
         context: Temporaries and remarks.
-        b: Where.
+        b: The builder.
         sink: The operation and its target.
-        emit: Writes the operation to a view. It is called twice where the result may be written over an operand that
-            is read where it goes: only the one that writes there may rely on it.
+        emit: Writes the operation to a view. It is called twice if the result may overwrite an operand in place, once
+            with a temporary and once with the target.
     """
     if not sink.possible_overlaps:
         emit(sink.target)
@@ -263,7 +248,7 @@ def write_with_overlap_check(
 def _remark(remarks: Remarks, sink: StoreSink, size: int) -> None:
     operands = " and ".join(str(view.storage.pointer) for view in sink.possible_overlaps)
     message = (
-        f"{sink.target.storage.pointer} may alias {operands}: checked when the program runs; "
+        f"{sink.target.storage.pointer} may alias {operands}: checked at run time; "
         f"a temporary of {size_text(size)} is used if they overlap"
     )
     remarks.add("applied", STAGE, message, sink.store.span)
@@ -287,7 +272,7 @@ def _bounds(b: TensorBuilder, bytes_: MemoryLocation) -> tuple[Value, Value]:
 
 @contextmanager
 def _emit_if(b: TensorBuilder, condition: Value) -> Generator[Callable[[], None]]:
-    """What is built within runs if a condition holds; behind a call of what it gives, if the condition does not."""
+    """Emit a branch: code within runs if a condition holds, code after a call of the result if it does not."""
     head = b.block
     tail = split_block(b.function, head, b.index, "apart")
     body = b.new_block("overlaps", head)

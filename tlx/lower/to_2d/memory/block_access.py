@@ -33,7 +33,7 @@ from tlx.lower.memory.views import storage_type
 def load_block(
     b: TensorBuilder, pointer: Value, element: Type, rows: int, cols: int, row_stride: int, col_stride: int
 ) -> Local:
-    """The row-major vector of a block in memory; a stride of 0 repeats, that of a single row or column is free.
+    """The row-major vector of a block in memory; a stride of 0 repeats, that of a single row or column does not matter.
 
     Args:
         b: Where.

@@ -27,17 +27,17 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.lifetimes import LiveInterval, add_interval, intervals_overlap, live_range
 from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.to_2d.analysis.facts import FlatVectors
 from tlx.lower.to_2d.analysis.reads import Reads, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT
-from tlx.lower.to_2d.analysis.values import FlatVectors
-from tlx.lower.to_2d.fusion.schedule import Schedule
+from tlx.lower.to_2d.fusion.groups import Schedule
 from tlx.lower.to_2d.memory.phi_elimination import live_phis
 
 _PHI: Final = -1
 
 
 def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
-    """Phis, what they take, and vectors with one element replaced, that share a buffer with another value: with which.
+    """Maps phis, their incoming values, and vectors with a replaced element to the value whose buffer they share.
 
     Args:
         schedule: Which operations run, and where.
@@ -63,7 +63,7 @@ def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
 
 
 def _candidate_pairs(schedule: Schedule) -> list[tuple[Local, Local]]:
-    """Values that would otherwise be copied one into the other, those that are copied most often first."""
+    """Pairs of values that would otherwise be copied, those that are copied most often first."""
     found: list[tuple[str, Local, Local]] = []
     for block in schedule.facts.function.blocks:
         for phi in live_phis(schedule.facts.vectors, schedule.live, block):
@@ -82,7 +82,7 @@ def _candidate_pairs(schedule: Schedule) -> list[tuple[Local, Local]]:
 
 
 def _candidate_of(schedule: Schedule, value: Value, user: Instruction) -> Local | None:
-    """The vector behind a value if it has a buffer that others may share."""
+    """The vector that a value renames, if it has a buffer that others may share."""
     root = schedule.facts.vectors.root(value)
     if not isinstance(root, Local) or root.name not in schedule.live or root.type != user.type:
         return None
@@ -113,7 +113,7 @@ class _Class:
     readers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def fits(self, other: _Class) -> bool:
-        """Whether one buffer does for both."""
+        """Whether both may share a buffer."""
         small, large = sorted((self, other), key=lambda class_: len(class_.ranges))
         if any(intervals_overlap(large.ranges.get(name, ()), ranges) for name, ranges in small.ranges.items()):
             return False
@@ -157,7 +157,7 @@ def _definition(schedule: Schedule, value: Local) -> tuple[str, int]:
 
 
 def _not_overwritten(schedule: Schedule, value: Local, owners: dict[Storage, str]) -> Iterator[str]:
-    """What an operation reads and may not write over: all that it does not read element by element."""
+    """What an operation reads and may not overwrite: all that it does not read element by element."""
     if schedule.facts.vectors.kind(value) == "phi":
         return
     op = schedule.facts.op_of(value)

@@ -64,13 +64,14 @@ from tlx.lower.to_2d.loops import (
     without_dims,
 )
 from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
+from tlx.target.hardware import BlockCosts
 
 _Places = tuple[Value, Value]
 
 _SECOND: Final = 2
 _REVERSED: Final = (-1, 1)
 _LEAST_STRIDE2: Final = 4
-"""Elements of a row that are picked from lines at least."""
+"""Least elements of a row that are gathered from cache lines."""
 
 
 def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
@@ -166,7 +167,7 @@ def convert(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
 
 
 def is_stride2_copy(walk: LoopDim) -> bool:
-    """Whether a dimension of a copy is every second element of its source: the second stage picks them by registers."""
+    """Whether a dimension of a copy has stride 2 in its source: stage 2 deinterleaves it in registers."""
     extent, (source, target) = walk
     return target == 1 and source == _SECOND and extent >= _LEAST_STRIDE2
 
@@ -226,7 +227,7 @@ def fill(b: TensorBuilder, scalar: Value, target: TensorView) -> None:
 
 
 def to_storage_type(b: TensorBuilder, value: Value) -> Value:
-    """A number, or a vector, as it lies in memory: truth values are bytes."""
+    """A scalar or a vector as it is stored: an i1 is a byte."""
     if isinstance(value.type, VectorType):
         return b.cast("zext", value, VectorType(value.type.count, I8)) if value.type.element == I1 else value
     if value.type != I1:
@@ -307,35 +308,19 @@ def _addresses(b: TensorBuilder, places: _Places, element: Type, offsets: Sequen
     return b.gep(element, places[0], offsets[0], "from"), b.gep(element, places[1], offsets[1], "to")
 
 
-NEAR_BYTES: Final = 1 << 20
-"""What stays in the caches."""
-FAR_BYTE_CYCLES: Final = 0.25
-"""Cycles to read a byte from outside of the near caches."""
-LINE_BYTES: Final = 64
 _REGISTER: Final = 64
 _SIDE: Final = 16
-_START: Final = 6
-_ROW: Final = 2.5
-_TILE: Final = 128
-TRANSPOSED_CYCLES: Final = _TILE / _SIDE**2
-"""Cycles to turn an element of whole tiles."""
-_NARROW_TILE: Final = 200
-_ELEMENT: Final = 1.5
-_DEINTERLEAVED: Final = 8
-_STRIDE2_START: Final = 3
-_STRIDE2_REGISTER: Final = 4
-_STRIDE2_BYTE: Final = 0.15
-_WRITTEN_BYTE: Final = 0.05
 _WIDE: Final = 4
 
 
-def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: bool = False) -> float:
+def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCosts, *, permutes: bool = False) -> float:
     """Cycles of a copy.
 
     Args:
         dims: Extent of each dimension, and elements from a position to the next in the source; the copy is dense, the
             last one innermost.
         element: Type of the elements.
+        costs: The machine's figures.
         permutes: Whether one instruction permutes them in a register.
     """
     walks: list[LoopDim] = []
@@ -344,17 +329,18 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: boo
         walks.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
-    far = 0 if size <= NEAR_BYTES else size * FAR_BYTE_CYCLES
+    far = 0 if size <= costs.near else size * costs.far_byte
     found = ordered_by_stride(walks)
     second = next((walk[0] for walk in found if is_stride2_copy(walk)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
         lines = math.ceil(second * bytes_of(element) / _REGISTER)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
-        moved = read * _STRIDE2_BYTE + (size * _WRITTEN_BYTE if size > NEAR_BYTES else 0)
-        return moved + count / second * (_STRIDE2_START + lines * _STRIDE2_REGISTER)
+        start, register, read_byte, written_byte = costs.stride2
+        moved = read * read_byte + (size * written_byte if size > costs.near else 0)
+        return moved + count / second * (start + lines * register)
     if permutes and any(_is_deinterleaved(walk, found) for walk in found):
-        return far + size / _REGISTER * _DEINTERLEAVED
-    return far + _near_cycles(found, count, bytes_of(element))
+        return far + size / _REGISTER * costs.deinterleaved
+    return far + _near_cycles(found, count, bytes_of(element), costs)
 
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
@@ -363,14 +349,15 @@ def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
     return here == 1 and any(is_deinterleaved(apart, extent) for extent, (there, pitch) in walks if there == 1 < pitch)
 
 
-def _near_cycles(walks: Sequence[LoopDim], count: int, size: int) -> float:
+def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
     """Cycles of a copy of `count` elements of so many bytes in the caches."""
     row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
     if row is not None:
-        return count / row * (_START + math.ceil(row * size / _REGISTER) * _ROW)
+        start, register = costs.copied_row
+        return count / row * (start + math.ceil(row * size / _REGISTER) * register)
     source = next((extent for extent, strides in walks if strides[0] == 1), None)
     target = next((extent for extent, strides in walks if strides[1] == 1), None)
     if source is None or target is None:
-        return count * _ELEMENT
+        return count * costs.copied_element
     tiles = math.ceil(source / _SIDE) * math.ceil(target / _SIDE)
-    return count / (source * target) * tiles * (_TILE if size >= _WIDE else _NARROW_TILE)
+    return count / (source * target) * tiles * costs.transposed_tile[size < _WIDE]

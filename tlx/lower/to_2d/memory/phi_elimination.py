@@ -37,9 +37,8 @@ from tlx.ir.types import LABEL, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value, is_undefined
 from tlx.lower.memory.aliases import Position
 from tlx.lower.memory.views import Storage
-from tlx.lower.to_2d.analysis.facts import Facts
-from tlx.lower.to_2d.analysis.operands import OperandViews
-from tlx.lower.to_2d.analysis.values import FlatVectors
+from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
+from tlx.lower.to_2d.fusion.groups import OperandViews
 from tlx.lower.to_2d.memory.copies import copy_bytes, to_storage_type
 
 _SPLITTABLE = frozenset({"br", "switch"})
@@ -51,7 +50,7 @@ def memory_phis(vectors: FlatVectors, block: Block) -> list[Instruction]:
 
 
 def live_phis(vectors: FlatVectors, live: AbstractSet[str], block: Block) -> list[Instruction]:
-    """Those of them that something needs."""
+    """Those of them that are live."""
     return [i for i in memory_phis(vectors, block) if i.result in live]
 
 
@@ -121,7 +120,7 @@ def emit_edge_copies(
 
 
 def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Value]]]:
-    """What each of some phis takes from each predecessor."""
+    """The incoming value of each phi from each predecessor."""
     found: dict[str, dict[str, tuple[Instruction, Value]]] = {}
     for phi in phis:
         for value, name in phi.incoming:
@@ -130,7 +129,7 @@ def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Valu
 
 
 def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
-    """The copies of one edge, on which phis take values."""
+    """The copies of one edge to a block with phis."""
     found: list[_Copy] = []
     for phi, value in values:
         root = operands.facts.vectors.root(value)
@@ -158,7 +157,7 @@ def _source(operands: OperandViews, value: Value) -> Storage | None:
 def _emit_copies(
     operands: OperandViews, allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copies: list[_Copy]
 ) -> None:
-    """Copies that happen at once, in an order in which none overwrites what another still reads."""
+    """Parallel copies in an order in which none overwrites what another still reads."""
     readers = Counter(copy.source for copy in copies if copy.source is not None)
     onto = {copy.target: number for number, copy in enumerate(copies)}
     free = [number for number, copy in enumerate(copies) if not readers[copy.target]]
@@ -206,7 +205,7 @@ def _bytes(place: Storage) -> int:
 
 
 def _split_edge(b: TensorBuilder, predecessor: Block, block: Block) -> Block:
-    """A new block on the way from a block with other ways out."""
+    """A new block on a critical edge."""
     name = b.function.names.fresh(f"{block.name}.edge" if not block.name.isdecimal() else "edge")
     middle = Block(name, f"\n\n{name}:")
     TensorBuilder(b.module, b.function, middle).branch(block)
@@ -218,7 +217,7 @@ def _split_edge(b: TensorBuilder, predecessor: Block, block: Block) -> Block:
 
 
 def _redirect_phis(block: Block, split: dict[str, str]) -> None:
-    """Have the other phis of a block name those that edges come from now, by the blocks they came from before.
+    """Update the predecessors that the other phis of a block name, by the original ones.
 
     Several cases of a `switch` come on one edge now: one entry is left of theirs.
     """

@@ -1,4 +1,4 @@
-"""Placement: the memory of each vector, once all is decided."""
+"""Placement: the memory of each vector, by the decisions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rules: how the result of each tensor operation is written, one file for each family; `table` lists them."""
+"""Rules: the code for each tensor operation, one file for each family; `table` lists them."""

@@ -1,6 +1,6 @@
 """Data movement: `llvm.tensor.broadcast`, `concat`, `pad`, `reshape.*`, `transpose`, `tovector`.
 
-`llvm.tensor.broadcast`: fills, and copies of what repeats along some dimensions.
+`llvm.tensor.broadcast`: fills, and copies from operands with stride 0 along some dimensions.
 
 Rewrite of a bias as each of R rows::
 
@@ -20,7 +20,7 @@ and of the form with a scalar::
     %all = call <C x float> @llvm.tensor.broadcast(token %scalar, <2 x i32> <i32 1, i32 C>, <2 x i32> <i32 0, i32 1>)
     ...
 
-`llvm.tensor.concat`: one copy for each operand, into its part of the result.
+`llvm.tensor.concat`: a copy of each operand into its part of the result.
 
 Rewrite along the columns::
 
@@ -32,7 +32,7 @@ Rewrite along the columns::
     %rows.1 = call token @llvm.tensor.load(ptr %b.ptr, <3, 6>, <0, 1>, <0, 0>, <0, 6>)
     call void @llvm.tensor.store(ptr %to, token %rows.1, <0, 8>)
 
-`llvm.tensor.pad`: a copy into a part of the result, and the value around it.
+`llvm.tensor.pad`: a copy into a part of the result, and fills of the border.
 
 Rewrite of a row above and a column behind::
 
@@ -44,11 +44,11 @@ Rewrite of a row above and a column behind::
     store(%u.buf + 9, broadcast(typeinfo(%one)))         3 x 1
     store(%u.buf + 5, load %t)                           3 x 4
 
-Where elements are added between neighbours the whole result is filled first.
+If padding goes between neighbours, the whole result is filled first.
 
 `llvm.tensor.reshape.block` and `llvm.tensor.reshape.permute`: copies between views with split or joined dimensions.
 
-Rewrite of `reshape.block` of 5 columns into blocks of 4: full blocks, the remainder, and zeroes for what is added::
+Rewrite of `reshape.block` of 5 columns into blocks of 4: full blocks, the remainder, and zeroes in the last block::
 
     %u = call <24 x float> @llvm.tensor.reshape.block(token %t, <1 x i32> <i32 1>, <1 x i32> <i32 4>)   ; 3x5 -> 3x2x4
     ->
@@ -56,7 +56,7 @@ Rewrite of `reshape.block` of 5 columns into blocks of 4: full blocks, the remai
     store(%u.buf + 4, load %t + 4)                       3 x 1 x 1: column 4
     zeroes at %u.buf + 5                                 3 x 1 x 3
 
-Rewrite of `reshape.permute`, where the result is seen with the permuted extents::
+Rewrite of `reshape.permute`, with the result in the shape of the permuted operand::
 
     %b = call <256 x bfloat> @llvm.tensor.reshape.permute(token %t, <0, 2, 1>, <16, 16>)                ; t: 8 x 16 x 2
     ->
@@ -71,8 +71,55 @@ Rewrite of a transpose to <2, 0, 1> whose result is needed in memory::
     ->
     loops around 2-D copies, those that transpose among them (`memory.copies`)
 
-Where only tensor operations use the result, and see its dimensions as they are, there is no copy at all: they read the
-operand's memory with its strides in the new order.
+There is no copy if only tensor operations with the same dimensions use the result: they read the operand's memory with
+permuted strides.
+
+Elements of large vectors: `shufflevector` and `insertelement`.
+
+`shufflevector` becomes copies of a few strided blocks of elements, or a gather by a table.
+
+Rewrite of a rotation, and of a reversal::
+
+    %s = shufflevector <400 x float> %v, <400 x float> poison, <400 x i32> <i32 390, ..., i32 399, i32 0, ..., i32 389>
+    ->
+    call void @llvm.memcpy(ptr %s.buf, ptr (%v.buf + 390), ...)                 ; 10 elements
+    call void @llvm.memcpy(ptr (%s.buf + 10), ptr %v.buf, ...)                  ; 390
+
+    %s = call <400 x float> @llvm.vector.reverse.v400f32(<400 x float> %v)
+    ->
+    loop over i < 25
+      %r = load <16 x i32>, ptr (%v.buf + 384 - 16 * %i)
+      %x = shufflevector <16 x i32> %r, <16 x i32> undef, <16 x i32> <i32 15, ..., i32 0>
+      store <16 x i32> %x, ptr (%s.buf + 16 * %i)
+
+Rewrite of lanes in an irregular order::
+
+    @lanes = private unnamed_addr constant [400 x i32] [i32 271, i32 3, ...]
+    loop over i < 400
+      %lane = load i32, ptr (@lanes + %i)
+      %x = load float, ptr (%v.buf + %lane)
+      store float %x, ptr (%s.buf + %i)
+
+Undefined elements are written with any value, or not at all; nothing outside of the operands is read.
+
+`insertelement` becomes a copy of the vector and a store of the element. There is no copy if both vectors share a buffer
+(`memory.coalescing`), or the vector is undefined. Rewrite::
+
+    %w = insertelement <6400 x float> %v, float %x, i64 %i
+    ->
+    call void @llvm.memcpy(ptr %w.buf, ptr %v.buf, ...)
+    %in = icmp ult i64 %i, 6400                         ; the result is poison if not
+    %at = select i1 %in, i64 %i, i64 0
+    store float %x, ptr (%w.buf + %at)
+
+A `select` between a vector and the same vector with elements inserted becomes a `select` of these elements::
+
+    %w = insertelement <6400 x float> %v, float %x, i64 %i
+    %r = select i1 %c, <6400 x float> %w, <6400 x float> %v
+    ->
+    %e = extractelement <6400 x float> %v, i64 %i
+    %y = select i1 %c, float %x, float %e
+    %r = insertelement <6400 x float> %v, float %y, i64 %i
 """
 
 from __future__ import annotations
@@ -80,18 +127,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.tensors.model import TensorOp
-from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides
-from tlx.lower.to_2d.memory.copies import copy, fill, fill_zero, restrided_view, slice_view
-from tlx.lower.to_2d.rules.context import RuleContext
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.types import I32, I64, IntType, PointerType, bits_of, bytes_of
+from tlx.ir.values import ConstInt, Value, const_vector, is_undefined
+from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides, storage_type
+from tlx.lower.to_2d.analysis.shuffles import LaneTable, VectorShuffle, strided_blocks_of
+from tlx.lower.to_2d.emission import RuleContext
+from tlx.lower.to_2d.loops import LoopDim, loop_nest
+from tlx.lower.to_2d.memory.block_access import constant_array
+from tlx.lower.to_2d.memory.copies import copy, copy_block, fill, fill_zero, restrided_view, slice_view, to_storage_type
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the scalar, or the operand as often as it repeats, to `target`."""
+    """Write the scalar, or the repeated operand, to `target`."""
     if op.scalars:
         fill(b, op.scalars[0], target)
         return
@@ -112,13 +164,13 @@ def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
 
 @dataclass(frozen=True)
 class _Border:
-    """One dimension: which elements of the operand are kept, and where they go.
+    """One dimension of a padding: which elements of the operand are kept, and their positions in the result.
 
     Attributes:
         first: The first element of the operand that is kept.
-        count: How many are.
-        at: Where the first goes.
-        step: How far apart they go.
+        count: The number of elements that are kept.
+        at: Position of the first one in the result.
+        step: Distance of neighbours in the result.
         extent: Extent of the result.
     """
 
@@ -137,13 +189,13 @@ class _Border:
 
     @property
     def outside(self) -> list[tuple[int, int]]:
-        """What lies before and behind the elements."""
+        """The ranges before and behind the elements: first position and extent."""
         end = self.at + (self.count - 1) * self.step + 1
         return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
 
 
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the value, and what is kept of the operand, to `target`."""
+    """Write the value, and the elements of the operand that are kept, to `target`."""
     source = context.view(op.tensors[0])
     low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(source.dims)
     numbers = zip(source.dims, low, interior, target.dims, strict=True)
@@ -161,7 +213,7 @@ def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Tens
 
 
 def _border_slabs(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:
-    """What surrounds the elements, the outermost dimensions first, as boxes that do not overlap."""
+    """The border around the elements as boxes that do not overlap, outermost dimensions first."""
     return [
         [
             *((border.at, border.count) for border in borders[:dimension]),
@@ -174,21 +226,21 @@ def _border_slabs(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:
 
 
 def _spread(b: TensorBuilder, target: TensorView, borders: Sequence[_Border]) -> TensorView:
-    """Where the elements go."""
+    """The part of the result that the elements are copied to."""
     pairs = list(zip(borders, target.dims, strict=True))
     dims = [(border.count, dim.stride * border.step) for border, dim in pairs]
     return restrided_view(b, target, dims, sum(border.at * dim.stride for border, dim in pairs))
 
 
 Ranges = list[tuple[int, int]]
-"""First index and extent along each of some dimensions."""
+"""First index and extent along each dimension of a box."""
 
 
 # Blocks ----------------------------------------------------------------------------------------------------------
 
 
 def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand to `target`, whose last dimensions are the blocks, and zeroes where blocks are not full."""
+    """Write the operand to `target`, whose last dimensions are the blocks, and zeroes to the rest of partial blocks."""
     source = context.view(op.tensors[0])
     dims, sizes = op.dims
     places = [[k for k, d in enumerate(dims) if d == dimension] for dimension in range(len(source.dims))]
@@ -211,9 +263,9 @@ def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Te
 
 
 def index_boxes(low: int, high: int, radices: Sequence[int]) -> list[Ranges]:
-    """The numbers from `low` to below `high` as ranges of their digits, the first of which is not bounded.
+    """The numbers of [low, high) as boxes of their digits in a mixed radix; the first digit is unbounded.
 
-    2 to below 9 with radix (4,) is the digits (0, 2..3), (1, 0..3) and (2, 0).
+    [2, 9) with radix (4,) are the digits (0, 2..3), (1, 0..3) and (2, 0).
     """
     if low >= high:
         return []
@@ -233,12 +285,12 @@ def _within(digit: int, low: int, high: int, radices: Sequence[int]) -> list[Ran
 
 
 def _digits(dim: StridedDim, radices: Sequence[int]) -> list[tuple[int, int]]:
-    """A dimension seen as digits: how far apart neighbours along each are."""
+    """A dimension as digits, each with its stride."""
     return [(1, dim.stride * math.prod(radices[k:])) for k in range(len(radices) + 1)]
 
 
 def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """What belongs to the digits of each dimension in the order of the result: first digits, then blocks."""
+    """The digits of each dimension in the order of the result: the first digits, then the blocks."""
     blocks = {k: d for own, ks in zip(digits, places, strict=True) for k, d in zip(ks, own[1:], strict=True)}
     return [*(own[0] for own in digits), *(blocks[k] for k in sorted(blocks))]
 
@@ -247,7 +299,7 @@ def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequ
 
 
 def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand, its dimensions permuted, to `target`, seen in the same shape."""
+    """Write the operand with permuted dimensions to `target`, which may have another shape."""
     source = context.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
     seen = _seen_as(b, target, permuted)
@@ -265,7 +317,7 @@ def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
 
 
 def _seen_as(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorView | None:
-    """A view with the extents of another, if its memory allows."""
+    """A view with the extents of another one; None if its memory has no such strides."""
     extents = [dim.extent for dim in other.dims]
     strides = reshaped_strides([dim.extent for dim in view.dims], [dim.stride for dim in view.dims], extents)
     return None if strides is None else restrided_view(b, view, list(zip(extents, strides, strict=True)))
@@ -274,3 +326,87 @@ def _seen_as(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorVie
 def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, which has the same logical dimensions."""
     copy(b, context.view(op.tensors[0]), target)
+
+
+def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+    """Write the elements that a shuffle selects to `target`."""
+    shuffle = VectorShuffle.of(op.instruction)
+    scalars = [context.groups.scalar(tensor) for tensor in op.tensors]
+    for scalar, first, behind in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
+        if scalar is not None:
+            shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < behind)] = first
+    found = strided_blocks_of(shuffle)
+    if isinstance(found, LaneTable):
+        pointers = [_memory(context, b, t, scalar) for t, scalar in zip(op.tensors, scalars, strict=True)]
+        _gather(b, pointers, shuffle.bounds, found, target)
+        return
+    for block in found:
+        scalar = scalars[block.operand]
+        if scalar is not None:
+            fill(b, scalar, restrided_view(b, target, [(extent, to) for extent, (_, to) in block.dims], block.at))
+            continue
+        source = context.view(op.tensors[block.operand])
+        start = b.gep(source.element, source.storage.pointer, block.start, "part")
+        to = b.gep(target.element, target.storage.pointer, block.at, "part")
+        copy_block(b, start, to, target.element, block.dims)
+
+
+def _memory(context: RuleContext, b: TensorBuilder, tensor: Tensor, scalar: Value | None) -> Value:
+    """The address of an operand's elements; of a splat, the address of a copy of its scalar."""
+    if scalar is None:
+        return b.retype(_in_default_space(context, b, context.view(tensor)), storage_type(tensor.type.element))
+    value = to_storage_type(b, scalar)
+    pointer = b.retype(context.allocate(scalar.type, 1, "scalar").pointer, value.type)
+    b.store(value, pointer, bytes_of(value.type))
+    return pointer
+
+
+def _in_default_space(context: RuleContext, b: TensorBuilder, view: TensorView) -> Value:
+    """The address of an operand, copied if it is in another address space, as `select` takes pointers of one type."""
+    type_ = view.storage.pointer.type
+    if not isinstance(type_, PointerType) or not type_.addrspace:
+        return view.storage.pointer
+    near = replace(view, storage=context.allocate(view.element, view.shape[0], "near"))
+    copy(b, view, near)
+    return near.storage.pointer
+
+
+def _gather(
+    b: TensorBuilder, operands: Sequence[Value], bounds: Sequence[int], table: LaneTable, target: TensorView
+) -> None:
+    """Copy block after block from the lanes in the table."""
+    element, count = target.element, len(table.starts)
+    index = I32 if bounds[-1] < 1 << 31 else I64
+    constant = constant_array(b.module, const_vector([ConstInt(index, lane) for lane in table.starts.tolist()]))
+    with loop_nest(b, [LoopDim(count, (1, table.step))], 2, "lane") as (number, there):
+        lane: Value = b.load(index, b.gep(index, constant, number), bytes_of(index), "lane")
+        if index != I64:
+            lane = b.cast("zext", lane, I64)
+        source, place = operands[0], lane
+        for operand, first in zip(operands[1:], bounds[1:], strict=False):
+            behind = b.icmp("uge", lane, first)
+            source = b.select(behind, operand, source)
+            place = b.select(behind, b.sub(lane, first), place)
+        start = b.gep(element, source, place, "from")
+        copy_block(b, start, b.gep(element, target.storage.pointer, there, "to"), element, table.dims)
+
+
+def lower_insert(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+    """Write the operand to `target`, then the element at its position."""
+    (source,) = context.operands(op)
+    if source is not None and not source.aliases_exactly(target):
+        copy(b, source, target)
+    elif source is None and not is_undefined(context.memory.facts.vectors.root(op.tensors[0].source)):
+        fill_zero(b, target)
+    element, index = op.scalars
+    address = b.gep(target.element, target.storage.pointer, clamped_index(b, index, target.shape[0]), "position")
+    b.store(to_storage_type(b, element), address, bytes_of(target.element))
+
+
+def clamped_index(b: TensorBuilder, index: Value, count: int) -> Value:
+    """An unsigned index of a vector's element; 0 if it is out of bounds."""
+    if isinstance(index, ConstInt):
+        return ConstInt(I64, index.unsigned if index.unsigned < count else 0)
+    assert isinstance(index.type, IntType)
+    wide = b.cast("zext" if bits_of(index.type) < bits_of(I64) else "trunc", index, I64)
+    return b.select(b.icmp("ult", wide, count), wide, ConstInt(I64, 0), "position")

@@ -1,6 +1,6 @@
 """Pointwise groups: one loop nest around one 2-D tree, or the epilogue of a product.
 
-Rewrite of `relu(x + bias)`, the bias a row for every row, where the sum has no other use::
+Rewrite of `relu(x + bias)`, with the bias broadcast to all rows, and no other use of the sum::
 
     %s = fadd <600 x float> %x, %rows
     %t = call token @llvm.tensor.typeinfo(<600 x float> %s, <2, 3, 100>, ...)
@@ -15,33 +15,40 @@ Rewrite of `relu(x + bias)`, the bias a row for every row, where the sum has no 
     %r = call <600 x float> @llvm.tensor.relu(token %st)
     ... stored to %r.buf
 
-Dimensions that are equally spaced in every operand are merged. The dimension that is dense in the result becomes the
-row, its neighbour the second dimension of the tree, and the others become loops.
+Neighbouring dimensions are merged if every operand allows it. The dimension that is dense in the result becomes the
+row of the tree, its neighbour the tree's other dimension, and the others become loops.
 
-On a product, the group becomes its epilogue: each block goes through the group's tree before it is stored.
+A group with a product becomes the epilogue of the product: the group's expression is applied to each block before it is
+stored.
 
 %p = matmul %a, %b                                for each block of %p that the product's rule makes:
 %s = fadd %p, %bias                       ->        %v = load the block's part of %bias
 %r = relu %s                                        store relu(block + %v) to %r.buf
+
+The expression of a fusion group on a block of rows and columns, and its operands in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.tensors.model import TensorOp
+from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.types import I1, I8, VectorType
 from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides
+from tlx.lower.operations import ElementwiseOp
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, STAGE, call_operands, operation_title
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand, EpilogueReduction
-from tlx.lower.to_2d.fusion.expression import FusedOperand, GroupExpression, dense_copy, in_memory_order, remark_fused
-from tlx.lower.to_2d.fusion.groups import is_reduction, reduced_in, row_dim, row_length
+from tlx.lower.to_2d.emission import EmitContext, RuleContext
+from tlx.lower.to_2d.fusion.groups import FusionGroups, LeafKey, is_reduction, reduced_in, row_dim, row_length
 from tlx.lower.to_2d.loops import INDEX_LIMIT, LoopDim, collapse_dims, loop_nest
-from tlx.lower.to_2d.memory.block_access import store_block
+from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
 from tlx.lower.to_2d.memory.copies import copy
-from tlx.lower.to_2d.rules.context import RuleContext
 from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 
 
@@ -56,7 +63,7 @@ def lower_pointwise(context: RuleContext, b: TensorBuilder, op: TensorOp, target
 
 
 class _LoopFrame:
-    """The dimensions of a group's loop nest, in the memory order of its target."""
+    """The loop nest of a group, with dimensions in the memory order of its target."""
 
     def __init__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
         self.context, self.b, self.op, self.target = context, b, op, target
@@ -69,7 +76,7 @@ class _LoopFrame:
         self.data = target.data_shape if self.sizes == target.shape else self.sizes
 
     def _choose(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Dimensions that target and leaves can all be seen with; the target's where there are none."""
+        """Extents and the target's strides, such that target and leaves all have strides; else those of the target."""
         target = self.target
         choices = [target.shape]
         if target.shape == target.data_shape:
@@ -81,16 +88,16 @@ class _LoopFrame:
         return target.shape, target.strides
 
     def _choose_rows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The dimensions of a reduction's operand, those of its rows as the last one."""
+        """Extents of a reduction's operand, with rows as one dimension, and the target's strides."""
         outer = self.op.tensors[0].type.extents[: row_dim(self.op)]
         steps = reshaped_strides(self.target.shape, self.target.strides, outer)
         assert steps is not None
         return (*outer, row_length(self.op)), (*steps, 0)
 
     def emit(self) -> None:
-        """The loops and the tree."""
+        """Write the loops and the tree."""
         for leaf in self.leaves:
-            leaf.settle(self.context, self.b, self.op, self.sizes)
+            leaf.set_strides(self.context, self.b, self.op, self.sizes)
         block = _InnerBlock.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
         bad = block.unreadable()
         for index in bad:
@@ -98,7 +105,7 @@ class _LoopFrame:
             order = tuple(range(len(self.sizes)))
             seen = TensorView(leaf.view.storage, leaf.view.element, self.sizes, self.data, leaf.strides, order)
             leaf.view = dense_copy(self.context, self.b, self.op, seen)
-            leaf.settle(self.context, self.b, self.op, self.sizes)
+            leaf.set_strides(self.context, self.b, self.op, self.sizes)
         if bad:
             block = _InnerBlock.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
         with loop_nest(self.b, block.outer, 1 + len(self.leaves)) as offsets:
@@ -124,7 +131,7 @@ class _LoopFrame:
 
 @dataclass(frozen=True)
 class _InnerBlock:
-    """The two inner dimensions of a loop nest, and the outer ones."""
+    """The dimensions of a loop nest: two of the tree, and the loops around it."""
 
     rows: LoopDim
     cols: LoopDim
@@ -132,7 +139,7 @@ class _InnerBlock:
 
     @classmethod
     def of(cls, walks: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
-        """The target's dense dimension, or the reduced one, inside; around it one along which the leaves are dense."""
+        """The target's dense dimension, or the reduced one, as columns; rows such that loads can read the leaves."""
         one = LoopDim(1, (0,) * operands)
         cols = walks[-1] if reduces else next((w for w in reversed(walks) if w[1][0] == 1), None)
         others = [w for w in walks if w is not cols]
@@ -146,7 +153,7 @@ class _InnerBlock:
         return cls(rows, cols, [w for w in others if w is not rows])
 
     def unreadable(self) -> list[int]:
-        """The leaves that no 2-D load reads."""
+        """The leaves that no 2-D load can read."""
         if self.cols[0] == 1:
             return []
         down = self.rows[1][1:] if self.rows[0] > 1 else (1,) * len(self.cols[1][1:])
@@ -157,7 +164,7 @@ class _InnerBlock:
 def emit_fused_product(
     context: RuleContext, b: TensorBuilder, op: TensorOp, product: TensorOp, target: TensorView
 ) -> None:
-    """The product with all that is done to it, up to `op`, written to `target`."""
+    """Write a product with its epilogue, whose last operation is `op`, to `target`."""
     assert product.result is not None
     extents = product.result.shape
     reduced = reduced_in(op, extents) or ()
@@ -177,25 +184,25 @@ def emit_fused_product(
 def _epilogue_operands(
     context: RuleContext, b: TensorBuilder, op: TensorOp, extents: Sequence[int]
 ) -> list[FusedOperand]:
-    """The operands beside the product, dense or repeated along its last dimension."""
+    """The further operands of an epilogue, dense or broadcast along the product's last dimension."""
     leaves = [FusedOperand(tensor, context.view(tensor)) for tensor in context.groups.leaves(op)]
     for leaf in leaves:
-        leaf.settle(context, b, op, extents)
+        leaf.set_strides(context, b, op, extents)
         if leaf.strides[-1] > 1:
             leaf.view = dense_copy(context, b, op, leaf.view)
-            leaf.settle(context, b, op, extents)
+            leaf.set_strides(context, b, op, extents)
     return leaves
 
 
 @dataclass(frozen=True)
 class _EpilogueBlocks:
-    """What becomes of blocks of a product.
+    """Emits the epilogue of a product, block by block.
 
     Attributes:
         context: Operands, temporaries and remarks.
         op: The root of the group.
-        product: The product in it.
-        leaves: The other operands.
+        product: The product in the group.
+        leaves: The further operands.
     """
 
     context: RuleContext
@@ -204,7 +211,7 @@ class _EpilogueBlocks:
     leaves: list[FusedOperand]
 
     def epilogue(self, target: TensorView, is_reduced: bool) -> ContractionEpilogue:
-        """The group as an epilogue of the product; a reduction at its root is for the product's rule to place."""
+        """The group as an epilogue; the contraction decides where a reduction at its root is computed."""
         assert self.product.result is not None
         strides, element = tuple(leaf.strides for leaf in self.leaves), self.product.result.element
         if is_reduced:
@@ -215,14 +222,14 @@ class _EpilogueBlocks:
         return ContractionEpilogue(strides, element, self._whole, may_use_target=alone)
 
     def _whole(self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
-        """The results of a block."""
+        """Emit the group on a block."""
         remark_fused(self.context.remarks, self.op, self.context.groups.members(self.op))
         return self._tree(b, vector, rows, cols, leaves).root(self.op)
 
     def _unreduced(
         self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]
     ) -> Value:
-        """What the reduction at the root is to reduce."""
+        """Emit the group on a block, without the reduction at its root."""
         remark_fused(self.context.remarks, self.op, self.context.groups.members(self.op)[:-1])
         return self._tree(b, vector, rows, cols, leaves).operand(self.op)
 
@@ -239,10 +246,141 @@ class _EpilogueBlocks:
 
 
 def _steps(target: TensorView, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
-    """The target's strides along a product's dimensions, 0 along those that are reduced; None if it has none."""
+    """The target's strides along a product's dimensions, 0 along reduced ones; None if its memory has no strides."""
     kept = [extent for d, extent in enumerate(extents) if d not in reduced]
     steps = reshaped_strides(target.shape, target.strides, kept)
     if steps is None:
         return None
     pending = iter(steps)
     return tuple(0 if d in reduced else next(pending) for d in range(len(extents)))
+
+
+@dataclass(eq=False)
+class GroupExpression:
+    """Emits the expression of a group on a block of `rows` x `cols`.
+
+    Attributes:
+        groups: The fusion groups.
+        b: The builder.
+        rows, cols: Extents of the block.
+        values: The vector of each operand that is read from memory.
+        results: The vector of each operation, by its id.
+    """
+
+    groups: FusionGroups
+    b: TensorBuilder
+    rows: int
+    cols: int
+    values: dict[LeafKey, Value] = field(default_factory=dict[LeafKey, Value])
+    results: dict[int, Value] = field(default_factory=dict[int, Value])
+
+    def leaf(self, tensor: Tensor, view: TensorView, pointer: Value, strides: tuple[int, int]) -> None:
+        """Load an operand."""
+        vector: Value = load_block(self.b, pointer, view.element, self.rows, self.cols, *strides)
+        if tensor.type.element == I1:
+            vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
+        self.values[self.groups.key(tensor)] = vector
+
+    def operand(self, op: TensorOp) -> Value:
+        """The vector of the operand of a root that is a reduction."""
+        inner = self.groups.inner(op.tensors[0])
+        assert inner is not None
+        self.result(inner)
+        return self._operand(op.tensors[0])
+
+    def root(self, op: TensorOp) -> Value:
+        """The vector of the root, as it is stored: i1 as bytes."""
+        vector = self.result(op)
+        assert op.result is not None
+        if op.result.element == I1:
+            return self.b.cast("zext", vector, VectorType(self.rows * self.cols, I8))
+        return vector
+
+    def result(self, op: TensorOp) -> Value:
+        """The vector of an operation; a loop emits its operands first, as chains may be too long for recursion."""
+        pending = [op]
+        while pending:
+            inner = map(self.groups.inner, pending[-1].tensors)
+            missing = next((one for one in inner if one is not None and id(one) not in self.results), None)
+            if missing is not None:
+                pending.append(missing)
+                continue
+            current = pending.pop()
+            if id(current) not in self.results:
+                self.results[id(current)] = self._compute(current)
+        return self.results[id(op)]
+
+    def _compute(self, op: TensorOp) -> Value:
+        vectors = [self._operand(tensor) for tensor in op.tensors]
+        if op.intrinsic.name == ORDINARY:
+            return self._ordinary(op.instruction, vectors)
+        type_ = TensorType.dense(op.tensors[0].type.element, (self.rows, self.cols))
+        if is_reduction(op):
+            token = self.b.typeinfo(vectors[0], type_)
+            return self.b.reduce(op.intrinsic.name.removeprefix("reduce."), token, (1, self.cols), (1, 1))
+        return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)
+
+    def _ordinary(self, instruction: Instruction, vectors: list[Value]) -> Value:
+        """Emit an ordinary instruction on vectors of the block's size."""
+        operation = ElementwiseOp.of(instruction)
+        assert operation is not None
+        assert isinstance(instruction.type, VectorType)
+        name = str(instruction.result)
+        type_ = VectorType(self.rows * self.cols, instruction.type.element)
+        operands = _operands(instruction, vectors)
+        return operation.emit(self.b, type_, operands, instruction.opcode if name.isdecimal() else name)
+
+    def _operand(self, tensor: Tensor) -> Value:
+        inner = self.groups.inner(tensor)
+        if inner is not None:
+            type_ = VectorType(self.rows * self.cols, tensor.type.element)
+            return self.b.cast("bitcast", self.results[id(inner)], type_)
+        scalar = self.groups.scalar(tensor)
+        if scalar is not None:
+            return splat_block(self.b, self.b.cast("bitcast", scalar, tensor.type.element), self.rows, self.cols)
+        return self.values[self.groups.key(tensor)]
+
+
+def _operands(instruction: Instruction, vectors: list[Value]) -> list[Value]:
+    """The operands of an ordinary instruction with its vectors replaced, without the callee of a call."""
+    replacements = iter(vectors)
+    return [next(replacements) if isinstance(v.type, VectorType) else v for v in call_operands(instruction)]
+
+
+def remark_fused(remarks: Remarks, op: TensorOp, together: Sequence[TensorOp]) -> None:
+    """Add a remark on operations that are computed together with the last of them."""
+    members = [operation_title(member) for member in together]
+    if len(members) > 1:
+        message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
+        remarks.add("applied", STAGE, message, op.instruction.span)
+
+
+@dataclass
+class FusedOperand:
+    """An operand in memory, with its strides along the dimensions of the loop nest."""
+
+    tensor: Tensor
+    view: TensorView
+    strides: tuple[int, ...] = ()
+
+    def set_strides(self, context: EmitContext, b: TensorBuilder, op: TensorOp, sizes: Sequence[int]) -> None:
+        """Compute its strides along dimensions of some extents; an operand that has none is copied first."""
+        strides = reshaped_strides(self.view.shape, self.view.strides, sizes)
+        if strides is None:
+            self.view = dense_copy(context, b, op, self.view)
+            strides = reshaped_strides(self.view.shape, self.view.strides, sizes)
+            assert strides is not None
+        self.strides = strides
+
+
+def dense_copy(context: EmitContext, b: TensorBuilder, op: TensorOp, source: TensorView) -> TensorView:
+    """A dense copy of an operand, with elements in the same order."""
+    type_ = TensorType.dense(source.element, source.shape)
+    dense = TensorView.of(context.allocate_copy(op, source.element, type_.count, "tensor"), type_)
+    copy(b, in_memory_order(source), replace(dense, data_shape=source.data_shape))
+    return dense
+
+
+def in_memory_order(view: TensorView) -> TensorView:
+    """The view with its memory dimensions as logical ones, for copies in memory order."""
+    return replace(view, layout=tuple(range(len(view.shape))))

@@ -16,8 +16,8 @@ Rewrite of a batched product, 10 x (M x K) times 10 x (K x N)::
       %product = call token @llvm.tensor.typeinfo(<M*N x float> %matmul, <M, N>, <0, 1>, <0, 0>)
       call void @llvm.tensor.store(ptr %pc, token %product, <0, N>)
 
-A column-major operand is loaded with layout <1, 0>; padding is left out of the loads' shapes. An operand neither of
-whose last two dimensions is dense in memory (batch innermost) is copied first.
+A column-major operand is loaded with layout <1, 0>; padding is not part of the loads' shapes. An operand is copied
+first if neither of its last two dimensions is dense in memory (batch innermost).
 
 `llvm.tensor.umma smma usmma summa`: a 2-D product added to an accumulator in memory.
 
@@ -35,8 +35,8 @@ Rewrite where the result is stored over its accumulator::
     %sum = call token @llvm.tensor.typeinfo(<M*N x i32> %smma, <M, N>, <0, 1>, <0, 0>)
     call void @llvm.tensor.store(ptr %p, token %sum, <0, ldc>)
 
-An accumulator that is not row-major is first copied to where the result goes. One of zeros needs no memory where
-`matmul` computes the same.
+An accumulator that is not row-major is first copied to the destination. One of zeros needs no memory if `matmul`
+computes the same.
 
 `llvm.tensor.contract`: products summed over pairs of dimensions.
 
@@ -49,28 +49,47 @@ Rewrite of a 64 x 5 x 64 tensor, whose rows lie 80 apart, times a 5 x 64 x 64 on
       sums += product of such matrices, those of %a 80 further each time, those of %b 4096
     %c.buf = sums                                                              rounded to half
 
-Which dimensions are multiplied as matrices and which become loops is decided by `contraction.choose_blocking`.
+Which dimensions are multiplied as matrices and which become loops is decided by `contraction.strategy`.
+
+`llvm.tensor.convolution`: a contraction on overlapping views of the input, without copies of windows.
+
+Rewrite of 1 x 64 x 56 x 56 with 64 x 64 x 3 x 3, the result 54 x 54::
+
+    %y = call <186624 x float> @llvm.tensor.convolution(token %x, token %w)
+    ->
+    %lhs.buf = w as 3 x 3 x 64 x 64                          ; position, filter, channel: channels next to each other
+    batch.loop:                                              ; 54 rows of the result
+      y[:, row, :] = lhs.buf[0] @ x[:, row, 0:54]            ; 64 x 64 times 64 x 54
+      k.loop:                                                ; the other 8 positions in the kernel
+        y[:, row, :] += lhs.buf[i, j] @ x[:, row + i, j:j+54]
+
+Positions in the kernel are summed dimensions with the same strides in the input as positions of the result. The input
+is copied first where that is faster (`convolution.problem`). A dilated input becomes several convolutions of the input
+itself (`convolution.transposed`); where these are many or small, zeros are written between its elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
-from tlx.intrinsics.contraction import axes_of, free_axes
+from tlx.intrinsics.convolution import Windows, dilated
+from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FloatType
-from tlx.lower.memory.views import TensorView, as_matrices
+from tlx.ir.types import FloatType, bytes_of
+from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.contraction.emit import emit_contraction
+from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, ContractionResult, OperandMemory
-from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.memory.copies import copy
-from tlx.lower.to_2d.rules.context import RuleContext
-from tlx.lower.to_2d.rules.convolution import lower_convolution
+from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
+from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.convolution.transposed import TransposedConvolution, choose_phases, emit_phases
+from tlx.lower.to_2d.emission import EmitContext, RuleContext
+from tlx.lower.to_2d.memory.copies import copy, copy_cycles, fill_zero
+from tlx.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -81,8 +100,8 @@ class BatchedProduct:
         kind: `matmul`, or umma, smma, usmma, summa.
         lhs: `B... x M x K`.
         rhs: `B... x K x N`.
-        target: `B... x M x N`, apart from the operands.
-        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the target itself or apart from it.
+        target: `B... x M x N`; it does not overlap the operands.
+        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the target, or does not overlap it.
     """
 
     kind: str
@@ -103,10 +122,10 @@ def emit_product(
 
     Args:
         context: Target, temporaries and remarks.
-        b: Where.
-        op: The operation it is.
+        b: The builder.
+        op: The operation that is lowered.
         product: The operands and the result.
-        epilogue: What happens to the product before it is stored.
+        epilogue: The epilogue of the product.
     """
     product = _with_accumulator(context, b, product, epilogue)
     emit_contraction(context, b, op, _product_contraction(product, epilogue), epilogue)
@@ -136,7 +155,7 @@ def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue 
 def _with_accumulator(
     context: EmitContext, b: TensorBuilder, product: BatchedProduct, epilogue: ContractionEpilogue | None
 ) -> BatchedProduct:
-    """The product with an accumulator that 2-D loads can read as rows: a copy of it where it is not; None is zeros."""
+    """The product with an accumulator that 2-D loads can read row by row, copied if necessary, or with none."""
     if product.kind not in MMA or (product.acc is not None and _is_usable(product, product.acc)):
         return product
     if product.acc is None:
@@ -152,13 +171,13 @@ def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
 
 
 def _is_matmul(product: BatchedProduct) -> bool:
-    """Whether a product added to zeros is what `matmul` computes: signs do not matter where nothing is extended."""
+    """Whether a product added to zeros equals `matmul`: signs do not matter if no element is extended."""
     elements = {view.element for view in (product.lhs, product.rhs, product.target)}
     return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
 
 
 def _new_accumulator(context: EmitContext, product: BatchedProduct, epilogue: ContractionEpilogue | None) -> TensorView:
-    """Memory for the accumulator: the target, unless the epilogue makes something else of it."""
+    """Memory for the accumulator: the target, unless the epilogue reads it or changes its element type."""
     target = product.target
     if epilogue is None or (epilogue.may_use_target and epilogue.element == target.element):
         return target
@@ -209,7 +228,7 @@ def lower_contract(
 def _contraction(
     lhs: TensorView, rhs: TensorView, dims: tuple[tuple[int, ...], ...], result: ContractionResult
 ) -> Contraction:
-    """Dimensions by role; those of the result are batch, free ones of lhs, free ones of rhs."""
+    """The contraction, whose result has batch dimensions first, then free ones of lhs, then free ones of rhs."""
     axes_a, axes_b, batch_a, batch_b = axes_of(dims)
     a, b = lhs.dims, rhs.dims
     free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)
@@ -228,7 +247,87 @@ def _contraction(
     )
 
 
-ProductRule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView, ContractionEpilogue | None], None]
+class ProductRule(Protocol):
+    """A rule that takes the epilogue of a product."""
+
+    def __call__(
+        self,
+        context: RuleContext,
+        b: TensorBuilder,
+        op: TensorOp,
+        target: TensorView,
+        epilogue: ContractionEpilogue | None = None,
+    ) -> None:
+        """Write the result of an operation to `target`."""
+        ...
+
+
+def lower_convolution(
+    context: RuleContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    target: TensorView,
+    epilogue: ContractionEpilogue | None = None,
+) -> None:
+    """Write the cross-correlation of two tensors to `target`."""
+    x, w = (context.view(tensor) for tensor in op.tensors)
+    windows = Windows.of(len(x.dims), op.dims)
+    result = ContractionResult(target, None, epilogue)
+    if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):
+        with_holes, dilated = DilatedInput(x, windows), TransposedConvolution(x, w, windows, result)
+        choice = choose_phases(context.target, dilated)
+        if choice is not None and choice.cycles < with_holes.cycles(context.target, w, result):
+            emit_phases(context, b, op, dilated, choice)
+            return
+        x = with_holes.emit(context, b, op)
+    emit_convolution(context, b, op, DenseConvolution(x, w, windows, result))
+
+
+@dataclass(frozen=True)
+class DilatedInput:
+    """A copy of the input with zeros between its elements.
+
+    Attributes:
+        x: The input.
+        windows: The dilation of the input, among others.
+    """
+
+    x: TensorView
+    windows: Windows
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Distance of neighbours in the copy, along each dimension."""
+        return (1,) * (len(self.x.dims) - len(self.windows.input_steps)) + self.windows.input_steps
+
+    @property
+    def type(self) -> TensorType:
+        """The copy's type."""
+        extents = [dilated(dim.extent, step) for dim, step in zip(self.x.dims, self.steps, strict=True)]
+        return TensorType.dense(self.x.element, extents)
+
+    def cycles(self, target: Target, w: TensorView, result: ContractionResult) -> float:
+        """The estimated cycles of the copy and of the convolution that reads it."""
+        whole = TensorView.of(Storage(self.x.storage.pointer), self.type)
+        _, cycles = best_layout(
+            target, DenseConvolution(whole, w, self.windows, replace(result, epilogue=None)), result.element
+        )
+        costs = target.blocks
+        zeroed = self.type.count * bytes_of(self.x.element) / costs.zeroed_bytes
+        return cycles + zeroed + copy_cycles(self.x.dims, self.x.element, costs)
+
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> TensorView:
+        """Write the copy."""
+        context.remark_copy(op, self.type.element, self.type.count, "x", "it is dilated")
+        whole = TensorView.of(context.allocate(self.x.element, self.type.count, "dilated"), self.type)
+        fill_zero(b, whole)
+        dims = [
+            StridedDim(d.extent, t.stride * step)
+            for d, t, step in zip(self.x.dims, whole.dims, self.steps, strict=True)
+        ]
+        copy(b, self.x, strided_view(OperandMemory.of(whole), dims))
+        return whole
+
 
 PRODUCT_RULES: Final[dict[str, ProductRule]] = {
     "matmul": lower_matmul,
@@ -236,4 +335,4 @@ PRODUCT_RULES: Final[dict[str, ProductRule]] = {
     "contract": lower_contract,
     "convolution": lower_convolution,
 }
-"""Those that take what is done to the product before it is stored."""
+"""The rules that take an epilogue."""

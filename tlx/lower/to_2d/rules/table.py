@@ -1,4 +1,4 @@
-"""One rule for each tensor operation: how its result is written to a place. A new operation is one entry here."""
+"""The rule of each tensor operation, which writes its result to memory. A new operation is one entry here."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import TensorView
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, POINTWISE, SHUFFLE
-from tlx.lower.to_2d.rules.context import RuleContext
-from tlx.lower.to_2d.rules.elements import lower_insert, lower_shuffle
+from tlx.lower.to_2d.emission import RuleContext
 from tlx.lower.to_2d.rules.movement import (
     lower_block,
     lower_broadcast,
     lower_concat,
+    lower_insert,
     lower_pad,
     lower_permute,
+    lower_shuffle,
     lower_transpose,
 )
 from tlx.lower.to_2d.rules.pointwise import lower_pointwise
-from tlx.lower.to_2d.rules.products import PRODUCT_RULES, ProductRule
+from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 from tlx.lower.to_2d.rules.reduction import lower_reduce
 
 Rule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView], None]
-
-
-def _alone(rule: ProductRule) -> Rule:
-    def write(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-        rule(context, b, op, target, None)
-
-    return write
 
 
 def _reduction(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -39,7 +33,7 @@ def _reduction(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Ten
 
 
 RULES: Final[dict[str, Rule]] = {
-    **{name: _alone(rule) for name, rule in PRODUCT_RULES.items()},
+    **PRODUCT_RULES,
     "transpose": lower_transpose,
     "tovector": lower_transpose,
     **dict.fromkeys(POINTWISE, lower_pointwise),

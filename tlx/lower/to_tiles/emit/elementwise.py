@@ -1,12 +1,22 @@
-"""The kernel of an elementwise expression on 2-D views, in tiles of a few registers.
+"""The kernels of elementwise expressions, in tiles of a few registers, and of fused rows.
 
 for rows, for columns        tiles of one row x 4 registers; several rows where a row is short
-  x = load ...               leaves; what does not depend on the column is computed outside of the inner loop
+  x = load ...               leaves; nodes that do not depend on the column are computed outside the inner loop
   y = ordinary instructions, unary operations
   store y
 
-Where every leaf is dense, the matrix is one long row. A column-major leaf makes tiles square, to be transposed, and a
-few of them below each other are computed one after the other (`nontemporal.py`).
+If every leaf is dense, the matrix is one long row. With a column-major leaf, tiles are square, to be transposed, and a
+few rows of tiles are computed together, as in transposing copies.
+
+Fused rows: softmax, and other chains of elementwise expressions and reductions over the same rows.
+
+for blocks of rows that fit in half of the L1 cache, or one row
+      max = reduce.max of the block's rows
+      e = exp(x - max)                           e is one block, used again for the next one
+      sum = reduce.add of e
+      y = e / sum
+
+Each line is the code of that problem's own kernel, for the rows of a block.
 """
 
 from __future__ import annotations
@@ -29,10 +39,18 @@ from tlx.lower.to_tiles.emit.kernel import (
     may_alias_leaf,
     new_kernel,
 )
+from tlx.lower.to_tiles.emit.reduction import emit_reduction
 from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.canonical import as_long_row
-from tlx.lower.to_tiles.problem.problems import Elementwise
-from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.problem.expression import MatrixView
+from tlx.lower.to_tiles.problem.problems import (
+    Elementwise,
+    Reduction,
+    RowFusion,
+    RowFusionPart,
+    as_long_row,
+    pointer_views,
+    take_rows,
+)
 from tlx.lower.to_tiles.select.elementwise import (
     COSTLY,
     ColumnSpan,
@@ -40,15 +58,17 @@ from tlx.lower.to_tiles.select.elementwise import (
     aligned_spans,
     elementwise_store_alignment,
     elementwise_tile,
+    fused_block_rows,
     needs_transpose,
     plain_spans,
     tile_runs,
+    tile_shape,
 )
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
 
 _DISTANCE: Final = 4096
-"""Bytes that are prefetched ahead of what is read."""
+"""Prefetch distance in bytes."""
 
 
 def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> Function:
@@ -74,7 +94,7 @@ def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> 
 
 
 def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target) -> list[RowPrefetch]:
-    """What is prefetched: leaves on one long row that come from beyond the second cache, where much is computed."""
+    """The prefetches of a costly expression on one long row: its leaves, if they exceed L2."""
     value = problem.value
     if value.cost < COSTLY or value.rows > 1 or (problem.total_bytes or problem.bytes_moved) <= target.caches.l2:
         return []
@@ -86,7 +106,7 @@ def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target)
 def _leave_if_in_place(
     b: TensorBuilder, evaluator: ExpressionEmitter, problem: Elementwise, base: Value, shape: TileShape
 ) -> None:
-    """Compute in place, and return, where a leaf is the destination: its memory is in the caches then."""
+    """Compute with ordinary stores, and return, if a leaf is the destination: its lines are in the caches then."""
     numbers = dict.fromkeys(leaf.pointer for leaf in in_place_leaves(problem.value, problem.destination))
     if not numbers:
         return
@@ -113,14 +133,14 @@ def emit_elementwise_loops(
     """Emit the loops over all tiles of the destination.
 
     Args:
-        b: Where to emit.
-        evaluator: What to compute.
-        to: Where the result goes.
-        base: Its first element.
+        b: The builder.
+        evaluator: Emits the expression.
+        to: The view of the result.
+        base: Address of its first element.
         shape: The tile.
-        boundary: Elements that stores past the caches are aligned to; 0 where there are to be none. A fence has to
-            come behind them.
-        prefetches: What is read soon, of as many rows and columns.
+        boundary: Elements that non-temporal stores are aligned to; 0 for ordinary stores. The caller has to emit a
+            fence after them.
+        prefetches: Prefetches of rows of the same extents.
     """
     value = evaluator.expression
     if shape.rows > 1 and boundary and to.row_stride % boundary:
@@ -139,7 +159,7 @@ def emit_elementwise_loops(
 
 @dataclass(eq=False)
 class _RowTiles:
-    """Emits tiles of as many rows."""
+    """Emits tiles of one height."""
 
     b: TensorBuilder
     evaluator: ExpressionEmitter
@@ -150,7 +170,7 @@ class _RowTiles:
     prefetches: Sequence[RowPrefetch]
 
     def emit(self, spans: Sequence[ColumnSpan]) -> None:
-        """Emit the loop over the rows, and those over spans of columns in it."""
+        """Emit the loop over rows, and in it those over spans of columns."""
         b = self.b
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
@@ -160,7 +180,7 @@ class _RowTiles:
                 self._span(span, replace(place, row=row), known)
 
     def emit_columns(self, spans: Sequence[ColumnSpan]) -> None:
-        """Emit the loops over runs of rows, over columns of these, and over the rows of a run."""
+        """Emit the loops over runs of rows, over the columns of a run, and over its rows."""
         b = self.b
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
@@ -177,7 +197,7 @@ class _RowTiles:
 
     @property
     def _all_transposed(self) -> bool:
-        """Whether no matrix is read in the order of the result."""
+        """Whether every full matrix is transposed."""
         value = self.evaluator.expression
         return not any(value.is_full(leaf.view) and leaf.view.col_stride == 1 for leaf in value.leaves())
 
@@ -203,3 +223,97 @@ class _RowTiles:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             self._tile(span, at, known)
             prefetch_rows(b, self.prefetches, at)
+
+
+def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Function:
+    """Add the kernel to the module: a function of all pointers, then all scalars."""
+    pointers = [(f"x{number}", element, "") for number, element in enumerate(problem.pointers)]
+    scalars = [(f"s{number}", type_) for number, type_ in enumerate(problem.scalars)]
+    function = new_kernel(module, target, problem.kernel_name, pointers, scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
+    prefetching = _prefetching(problem, target)
+    boundaries = [_boundary(part, target) for part in problem.parts]
+    for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
+        with b.loop(0, block.count, name="r") as loop:
+            row = block.start_of(b, loop.index)
+            for part, boundary in zip(problem.parts, boundaries, strict=True):
+                kept = [given[number] for number in part.pointers]
+                moved = [
+                    base if number in problem.scratch_pointers else _at_row(b, base, view, row, problem.rows)
+                    for base, number, view in zip(kept, part.pointers, pointer_views(part.problem), strict=True)
+                ]
+                prefetches = _read_next(b, problem, given, row, block.size) if part is prefetching else []
+                scalars = [numbers[n] for n in part.scalars]
+                _emit(b, take_rows(part.problem, block.size), moved, scalars, boundary, prefetches, target)
+    if any(boundaries):
+        b.fence()
+    b.ret()
+    return function
+
+
+def _prefetching(problem: RowFusion, target: Target) -> RowFusionPart | None:
+    """The part that prefetches the next block's rows: the most costly one; None if L1 holds all rows."""
+    maps = [part for part in problem.parts if isinstance(part.problem, Elementwise)]
+    read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
+    if not maps or read <= target.caches.l1:
+        return None
+    return max(maps, key=lambda part: part.problem.value.cost)
+
+
+def _inputs(problem: RowFusion) -> dict[int, MatrixView]:
+    """The views that are only read, by their pointers' numbers."""
+    written = {part.pointers[0] for part in problem.parts}
+    return {
+        number: view
+        for part in problem.parts
+        for number, view in zip(part.pointers, pointer_views(part.problem), strict=True)
+        if number not in written and view.rows == problem.rows and view.col_stride == 1 < view.cols
+    }
+
+
+def _read_next(
+    b: TensorBuilder, problem: RowFusion, given: Sequence[Value], row: Value, rows: int
+) -> list[RowPrefetch]:
+    """Prefetches of the next block's inputs."""
+    return [
+        RowPrefetch(
+            _at_row(b, given[number], view, row, problem.rows),
+            replace(view, rows=rows),
+            rows * view.row_stride * bytes_of(view.element),
+        )
+        for number, view in _inputs(problem).items()
+    ]
+
+
+def _boundary(part: RowFusionPart, target: Target) -> int:
+    """Elements that non-temporal stores are aligned to, as for the problem with all its rows; 0 for ordinary stores."""
+    return (
+        elementwise_store_alignment(part.problem, target)
+        if part.is_disjoint and isinstance(part.problem, Elementwise)
+        else 0
+    )
+
+
+def _at_row(b: TensorBuilder, base: Value, view: MatrixView, row: Value, rows: int) -> Value:
+    return b.gep(view.element, base, b.mul(row, view.row_stride)) if view.rows == rows else base
+
+
+def _emit(
+    b: TensorBuilder,
+    problem: Elementwise | Reduction,
+    pointers: Sequence[Value],
+    scalars: Sequence[Value],
+    boundary: int,
+    prefetches: Sequence[RowPrefetch],
+    target: Target,
+) -> None:
+    if isinstance(problem, Reduction):
+        emit_reduction(b, problem, pointers[0], pointers[1:], scalars, target)
+        return
+    one_row = as_long_row(problem)
+    evaluator = ExpressionEmitter(b, one_row.value, pointers[1:], scalars)
+    shape = tile_shape(one_row.value, target)
+    prefetches = prefetches if one_row.value.rows == problem.value.rows else []
+    emit_elementwise_loops(b, evaluator, one_row.destination, pointers[0], shape, boundary, prefetches)

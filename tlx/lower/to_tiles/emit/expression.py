@@ -15,13 +15,13 @@ from tlx.lower.to_tiles.problem.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
+    MatrixView,
     Node,
     ProductLeaf,
     ScalarLeaf,
     SplatLeaf,
     UnaryNode,
 )
-from tlx.lower.to_tiles.problem.view import MatrixView
 
 NodeValues = dict[int, Value]
 
@@ -30,7 +30,7 @@ NodeValues = dict[int, Value]
 class ResultTile:
     """A tile of the result: `rows` x `cols` from (`row`, `column`) on; its last `padding` columns hold no data.
 
-    `row` and `column` may be left out where nothing depends on them.
+    `row` and `column` may be None where nothing depends on them.
     """
 
     rows: int
@@ -55,9 +55,9 @@ class ExpressionEmitter:
     Args:
         b: Where to emit.
         expression: What to compute.
-        pointers: First elements of the leaves, by their number.
+        pointers: Addresses of the leaves, by their number.
         scalars: The scalar parameters, by their number; bfloat and half as i16.
-        product: The product's tile at a place, for expressions that have a product.
+        product: Gives the product's tile at a place, for expressions with a product.
     """
 
     def __init__(
@@ -75,26 +75,22 @@ class ExpressionEmitter:
         self.product = product
 
     def compute(self, place: ResultTile, level: int = 2, known: NodeValues | None = None) -> NodeValues:
-        """The nodes that change no more often than `level` says, as flattened tiles.
+        """The nodes up to a level of change, as flattened tiles.
 
         Args:
             place: The tile.
-            level: 0: what all tiles of a size share; 1: what tiles of the same rows share; 2: everything.
-            known: What was computed before, for this size of tile.
+            level: 0: nodes that are the same in all tiles of a size; 1: nodes that depend on the row; 2: all nodes.
+            known: Nodes that are already computed for this size of tile.
         """
         values = dict(known or {})
-        needed = self._needed(level)
-        for number, node in enumerate(self.expression.nodes):
-            if number not in values and number in needed:
+        for number, (node, changes) in enumerate(zip(self.expression.nodes, self.expression.levels, strict=True)):
+            if number not in values and changes <= level:
                 values[number] = self._node(node, place, values)
         return values
 
     def result(self, place: ResultTile, known: NodeValues | None = None) -> Value:
         """The result for a tile."""
         return self.compute(place, 2, known)[len(self.expression.nodes) - 1]
-
-    def _needed(self, level: int) -> set[int]:
-        return {n for n, changes in enumerate(self.expression.levels) if changes <= level}
 
     def _node(self, node: Node, place: ResultTile, values: NodeValues) -> Value:
         if isinstance(node, MatrixLeaf):
@@ -145,7 +141,7 @@ class ExpressionEmitter:
 
 
 def tile_address(b: TensorBuilder, view: MatrixView, base: Value, place: ResultTile) -> Value:
-    """Where a tile of a matrix starts."""
+    """Address of a tile of a matrix."""
     at = b.gep(view.element, base, b.mul(place.row, view.row_stride)) if place.row and view.rows > 1 else base
     if place.column is None or view.cols == 1:
         return at
@@ -171,7 +167,7 @@ def _load(b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile,
 
 
 def _is_transposed(view: MatrixView, place: ResultTile) -> bool:
-    """Whether the elements of a tile's row lie apart."""
+    """Whether the elements of a tile's row are not contiguous."""
     return view.col_stride != 1 and place.cols > 1
 
 

@@ -1,6 +1,4 @@
-"""The kernels of reductions: rows to a column, columns to a row.
-
-The kernel of a reduction of an expression: its rows to a column, or its columns to a row.
+"""The kernels of reductions of an expression: rows to a column, or columns to a row.
 
 rows to a column                                        columns to a row
   for rows                                                for columns, a few registers at a time
@@ -8,19 +6,14 @@ rows to a column                                        columns to a row
     for columns: acc = acc op tile                          for rows: acc = acc op tile
     store acc folded to one number                          store acc
 
-A tile is a few registers: of one row where it is long, of several rows where it is short or all share another row (a
-matrix times a vector), so that there are several sums at a time. Elements of an edge that hold no data become the
-identity.
+A tile is a few registers, for several independent sums: of one long row, or of several rows if they are short or all
+use the same row (a matrix times a vector). Padding becomes the identity.
 
-Rows reduced to a column, a few at a time.
+Short rows are reduced without a loop, several together: each leaves a register, and the registers are folded in pairs
+(`legalize/reductions.py`) and stored at once.
 
-The code for a short row is no loop. Then some rows are worked on at a time, and what is left of them, a register each,
-is folded together (`legalize/folds.py`): each step folds two of them, and all are stored at once.
-
-Columns reduced to a row.
-
-A matrix that the caches hold: down a few registers of columns at a time. Of a larger one, a strip of columns at a time,
-over blocks of whole rows:
+Columns of a matrix in the caches are reduced a few registers at a time, down all rows. A larger one is reduced a strip
+of columns at a time, over blocks of rows:
 
     for strips of columns whose sums fill half of the L1 cache
       sums = rows 0 to 3 of the strip, added
@@ -28,7 +21,7 @@ over blocks of whole rows:
         for tiles of the strip: sums = sums op tile         4 streams, each as long as the strip
       store sums
 
-Memory is read in the order in which it lies, where walking down a few columns would touch another page for each row.
+That reads memory sequentially; walking down a few columns would touch another page for each row.
 """
 
 from __future__ import annotations
@@ -49,21 +42,18 @@ from tlx.lower.to_tiles.emit.expression import (
     store_tile_vector,
     tile_address,
 )
-from tlx.lower.to_tiles.emit.kernel import column_tile, expression_parameters, may_alias_leaf, new_kernel, tile
+from tlx.lower.to_tiles.emit.kernel import Scratch, column_tile, expression_parameters, may_alias_leaf, new_kernel, tile
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
 from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.canonical import as_row_view, canonical_reduction
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
-from tlx.lower.to_tiles.problem.problems import Reduction
-from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem.problems import Reduction, as_row_view, canonical_reduction
 from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
 
 _MOST_REGISTERS: Final = 8
 _MOST_MASKED: Final = 4
-"""Where each register needs a mask: a few more than these are all that AVX-512 has."""
+"""Where each register needs a mask: AVX-512 has seven."""
 
 
 def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
@@ -117,10 +107,10 @@ def emit_reduction(
 def _next_rows(
     problem: Reduction, shape: TileShape, pointers: Sequence[Value], target: Target
 ) -> tuple[RowPrefetch, ...]:
-    """The rows of the matrix behind a tile's, where they do not lie in the second cache, and the first holds both.
+    """Prefetches of the rows after a tile's, if the matrix misses L2 and L1 holds both.
 
-    The hardware follows rows within a page and starts anew with each tile: 1024x1024 bfloat, at the edge of the second
-    cache, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), 16 MB 1.08.
+    The hardware prefetcher follows rows within a page and restarts with each tile: with these, 1024x1024 bfloat, at the
+    edge of L2, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), 16 MB 1.08 times.
     """
     leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
     distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
@@ -131,13 +121,13 @@ def _next_rows(
 
 
 def _shares_a_row(value: Expression) -> bool:
-    """Whether a row is read again for each of the others: a tile of many rows reads it, and converts it, once."""
+    """Whether all rows use the same row, which a tile of many rows loads and converts once."""
     rows = (node for number in value.steady if isinstance(node := value.nodes[number], MatrixLeaf))
     return any(leaf.view.cols > 1 for leaf in rows)
 
 
 def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Target) -> TileShape:
-    """A tile of as many registers as may be added to at a time."""
+    """A tile of as many registers as there are independent sums."""
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if needs_transpose(value):
@@ -157,7 +147,7 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
-    """Tiles of one height: their rows, their columns, and what all of a width share."""
+    """Tiles of one height: their rows, their columns, and the nodes that all tiles of a width share."""
 
     rows: EqualTiles
     columns: list[EqualTiles]
@@ -167,19 +157,19 @@ class _Tiles:
 
 @dataclass(eq=False)
 class RowReduction:
-    """Emits the reduction.
+    """Emits a reduction of rows to a column.
 
     Attributes:
-        b: Where.
-        evaluator: What is reduced.
-        combine: How.
-        to, base: Where the results go.
+        b: The builder.
+        evaluator: Emits the expression that is reduced.
+        combine: The operation.
+        to, base: View and address of the results.
         shape: The tile.
         target: The machine.
-        products: Neighbours that an instruction adds up to an element of a tile; 0 where tiles are added as they are.
-        excess: A register of what each row adds up to beside its result.
-        prefetches: What is read soon.
-        finish: What is made of some neighbouring results before they are stored.
+        products: Adjacent elements that one instruction sums; 0 if tiles are combined as they are.
+        excess: A register that is subtracted from each row's sums.
+        prefetches: Rows to prefetch.
+        finish: Emits the epilogue of some adjacent results.
     """
 
     b: TensorBuilder
@@ -195,7 +185,7 @@ class RowReduction:
     finish: ExpressionEmitter | None = None
 
     def emit(self) -> None:
-        """All rows, a few at a time, folded together where their results are neighbours."""
+        """Emit the loops over rows, a few at a time; adjacent results are folded together."""
         value, shape = self.evaluator.expression, self.shape
         together = _most_lines(shape.lanes, self.target) if self._are_neighbours() and value.rows > 1 else 1
         height, size = shape.rows, shape.rows
@@ -213,17 +203,17 @@ class RowReduction:
                     self._store_together(lines[start : start + together], self.b.add(row, start))
 
     def _are_neighbours(self) -> bool:
-        """Whether results lie side by side, and what they are finished with."""
+        """Whether results, and the leaves of their epilogue, are adjacent in memory."""
         others = self.finish.expression.leaves() if self.finish is not None else ()
         return self.to.row_stride == 1 and all(leaf.view.col_stride == 1 for leaf in others)
 
     def _is_short(self) -> bool:
-        """Whether a row's code is no loop."""
+        """Whether a row is reduced without a loop."""
         columns = padded_tiles(self.evaluator.expression.cols, self.shape.cols, self.shape.cols)
         return all(c.count == 1 for c in columns)
 
     def first_line(self) -> Value:
-        """A register that adds up to what the first row does."""
+        """A register whose sum is that of the first row."""
         return self._lines_of_tile(self._tiles(EqualTiles(0, 1, 1)), None)[0]
 
     def _tiles(self, rows: EqualTiles) -> _Tiles:
@@ -233,7 +223,7 @@ class RowReduction:
         return _Tiles(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
 
     def _lines(self, tiles: _Tiles, first: Value) -> list[Value]:
-        """The rows' lines."""
+        """A register for each row, which folds to its result."""
         return [
             line
             for i in range(tiles.rows.count)
@@ -283,12 +273,12 @@ class RowReduction:
         return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
 
     def _neighbours(self, value: Value, place: ResultTile) -> Value:
-        """Sums of neighbours, where an instruction has them; what holds no data has been multiplied as zero."""
+        """Sums of adjacent elements, by one instruction; padding was multiplied as zero."""
         token = self.b.typeinfo(value, tile(self.combine.held, place.rows, place.cols), "products")
         return self.b.reduce("add", token, (1, self.products), (1, self.products))
 
     def _are_pairs(self, place: ResultTile) -> bool:
-        """Whether a row's elements, in whole registers of bfloat, may be added in any order."""
+        """Whether a row is whole registers of bfloat, whose even and odd elements may be combined apart."""
         if (
             self.combine.element != BFLOAT
             or self.combine.held != FLOAT
@@ -316,7 +306,7 @@ class RowReduction:
         store_tile_vector(b, self.to.as_row(), start, ResultTile(1, len(lines), 0), results)
 
     def _finished(self, results: Value, count: int, first: Value) -> Value:
-        """What is stored of some neighbouring results."""
+        """Some adjacent results, after the epilogue."""
         results = self.combine.narrowed(self.b, results)
         if self.finish is None:
             return results
@@ -325,7 +315,7 @@ class RowReduction:
 
 
 def _most_lines(lanes: int, target: Target) -> int:
-    """Lines of so many lanes that are folded together: they are in a quarter of the registers, and become one."""
+    """How many registers are folded together: at most a quarter of the registers, and one register of results."""
     return max(1, min(lanes, target.registers // 4))
 
 
@@ -334,7 +324,7 @@ _ACROSS: Final = 2  # registers
 
 
 def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
-    """Whether what is reduced is larger than the L2 cache, in enough rows to make blocks of."""
+    """Whether the matrix exceeds L2 and has enough rows for blocks."""
     value = evaluator.expression
     size = sum(leaf.view.rows * leaf.view.cols * bytes_of(leaf.element) for leaf in value.leaves())
     return size > target.caches.l2 and value.rows >= 2 * _ROWS
@@ -342,13 +332,13 @@ def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
 
 @dataclass(eq=False)
 class StripedColumnReduction:
-    """Emits the reduction.
+    """Emits a reduction of columns to a row, in strips over blocks of rows.
 
     Attributes:
-        b: Where.
-        evaluator: What is reduced.
-        combine: How.
-        to, base: Where the result goes.
+        b: The builder.
+        evaluator: Emits the expression that is reduced.
+        combine: The operation.
+        to, base: View and address of the result.
         lanes: Elements of a register.
         target: The machine.
     """
@@ -392,7 +382,7 @@ class StripedColumnReduction:
                 self._store(replace(place, column=self.b.add(first, at)), value)
 
     def _block(self, size: int, first: Value, sums: Value, row: Value, rows: int, *, is_first: bool) -> None:
-        """Add some rows of a strip to its sums."""
+        """Combine a block of rows of a strip with its sums."""
         b, view = self.b, self._sums(size)
         for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
             with b.loop(0, columns.count, name="j") as j:
@@ -417,13 +407,13 @@ class StripedColumnReduction:
 
 @dataclass(eq=False)
 class ColumnReduction:
-    """Emits the reduction of a matrix that the caches hold: a few registers of columns at a time, down all rows.
+    """Emits a reduction of columns to a row: a few registers of columns at a time, down all rows.
 
     Attributes:
-        b: Where.
-        evaluator: What is reduced.
-        combine: How.
-        to, base: Where the result goes.
+        b: The builder.
+        evaluator: Emits the expression that is reduced.
+        combine: The operation.
+        to, base: View and address of the result.
         shape: The tile.
     """
 
@@ -435,7 +425,7 @@ class ColumnReduction:
     shape: TileShape
 
     def emit(self) -> None:
-        """Emit the loops over columns, and over rows in them."""
+        """Emit the loops over columns, and in them over rows."""
         value, shape = self.evaluator.expression, self.shape
         for columns in padded_tiles(value.cols, shape.cols, shape.lanes):
             with self.b.loop(0, columns.count, name="j") as j:
@@ -447,7 +437,7 @@ class ColumnReduction:
                 store_tile_vector(self.b, self.to, tile_address(self.b, self.to, self.base, place), place, result)
 
     def _along_rows(self, rows: EqualTiles, place: ResultTile) -> Value:
-        """The row that rows of one tile height become."""
+        """The reduction of rows of one tile height."""
         b = self.b
         known = self.evaluator.compute(place, 0)
         running = RunningReduction.along_rows(self.combine, place)

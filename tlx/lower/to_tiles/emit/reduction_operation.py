@@ -1,18 +1,18 @@
-"""The operation of a reduction on flattened tiles: its identity, NaN, and the horizontal reduction of a row.
+"""The operation of a reduction on flattened tiles: identity, NaN handling, and the horizontal reduction of a row.
 
-The largest of floats is NaN where one of them is. A loop keeps the largest number and, beside it, a mask of where there
-was a NaN, so that each takes an instruction of its own, two lines of a tile are tested at once, and neither waits:
+The maximum of floats is NaN if one of them is. A loop carries the maximum and, separately, a mask of where there was a
+NaN: the two do not depend on each other, and one comparison tests two registers for NaN.
 
-    best = best > x ? best : x                           NaN of x, or what comes behind it: no matter
-    seen = x0 ordered x1, x2 ordered x3, ... ? seen : all    x0, x1, ...: lines of x
+    best = best > x ? best : x                           may lose a NaN
+    seen = x0 ordered x1, x2 ordered x3, ... ? seen : all    x0, x1, ...: registers of x
 
-The largest or smallest of 16-bit floats is the largest of integers in their order, which a whole register holds and
-at whose end NaN is (m is infinity's bits):
+The maximum or minimum of 16-bit floats is the maximum of integers in the same order, without widening. NaN is the
+largest integer (m is infinity's bits):
 
     largest    x < 0 ? m - x : x     signed      -inf -> least,  -0 -> m - 0x8000,  0 -> 0,  inf -> m,  NaN above it
     smallest   x < 0 ? x : m - x     unsigned    inf -> 0,  0 -> m,  -0 -> 0x8000,  -inf -> m + 0x8000,  NaN above it
 
-The same once more is the way back.
+The same mapping converts back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
 
 @dataclass(frozen=True, slots=True)
 class ReductionOperation:
-    """A reduction's operation.
+    """The operation of a reduction.
 
     Attributes:
         operation: add, mul, max, min, and, or, xor.
@@ -47,42 +47,41 @@ class ReductionOperation:
 
     @property
     def held(self) -> Type:
-        """Element type of what is combined so far: 16-bit floats are combined as float, or as integers in order."""
+        """Element type of partial results: 16-bit floats are combined as float, or as ordered integers."""
         if self.are_ordered:
             return I16
         return FLOAT if self.element in _INFINITIES else self.element
 
     @property
     def are_ordered(self) -> bool:
-        """Whether floats become integers in the same order."""
+        """Whether floats are combined as ordered integers."""
         return self.operation in MIN_MAX and self.element in _INFINITIES
 
     def widened(self, b: Builder, value: Value) -> Value:
-        """A flattened tile in the type that is combined."""
+        """A flattened tile in the type of partial results."""
         if self.are_ordered:
-            return self._turned(b, _converted(b, "bitcast", value, I16))
+            return self._reordered(b, _converted(b, "bitcast", value, I16))
         return _converted(b, "fpext", value, self.held)
 
     def narrowed(self, b: Builder, value: Value) -> Value:
-        """What was combined, in the type of the result."""
+        """Partial results in the type of the result."""
         if self.are_ordered:
-            return _converted(b, "bitcast", self._turned(b, value), self.element)
+            return _converted(b, "bitcast", self._reordered(b, value), self.element)
         return _converted(b, "fptrunc", value, self.element)
 
     def widened_pairs(self, b: TensorBuilder, value: Value, rows: int, lanes: int) -> Value:
-        """A flattened tile of bfloat as float, each two registers' elements in turn: no element changes its place."""
+        """A flattened tile of bfloat as float, the even elements of each register before the odd: none changes lane."""
         assert isinstance(value.type, VectorType)
         cols = value.type.count // rows
-        dealt = TensorType.dense(self.element, (rows, cols // (2 * lanes), lanes, 2, 1))
+        permuted = TensorType.dense(self.element, (rows, cols // (2 * lanes), lanes, 2, 1))
         shape = VectorType(value.type.count, self.element)
-        moved = b.reshape_permute(b.typeinfo(value, dealt, "pairs"), _PERMUTED_AXES, (rows, cols), shape, "moved")
+        moved = b.reshape_permute(b.typeinfo(value, permuted, "pairs"), _PERMUTED_AXES, (rows, cols), shape, "moved")
         return self.widened(b, moved)
 
-    def _turned(self, b: Builder, x: Value) -> Value:
-        """Integers in the order of the floats whose bits they are, or back.
+    def _reordered(self, b: Builder, x: Value) -> Value:
+        """The bits of floats as integers in the same order, or back.
 
-        Whether any bit of the sign is set is a test: on Intel's machines it leaves the maximum's port alone, where
-        moving signs to a mask does not.
+        Testing the sign bit, unlike moving signs to a mask, does not use the maximum's port on Intel's machines.
         """
         assert isinstance(x.type, VectorType)
         count = x.type.count
@@ -92,35 +91,35 @@ class ReductionOperation:
         return b.select(is_negative, turned, x) if self.operation == "max" else b.select(is_negative, x, turned)
 
     def identity(self, count: int) -> Value:
-        """What changes nothing: -0 for sums, as -0 + -0 is -0."""
+        """The identity; -0 for sums, as -0 + -0 is -0."""
         if self.are_ordered:
             return const_ints(I16, [-0x8000 if self.operation == "max" else 0] * count)
         return const_vector([combine_identity(self.operation, self.held)] * count)
 
     def masked(self, b: Builder, value: Value, place: ResultTile) -> Value:
-        """A tile with the identity where it holds no data."""
+        """A tile with its padding replaced by the identity."""
         return b.select(data_mask(place), value, self.identity(place.count)) if place.padding else value
 
     @property
     def compares_floats(self) -> bool:
-        """Whether NaN has to be looked after."""
+        """Whether NaN needs handling."""
         return self.operation in MIN_MAX and isinstance(self.held, FloatType)
 
     def apply(self, b: Builder, x: Value, y: Value) -> Value:
-        """Both combined, element by element. NaN wins in max and min."""
+        """Combine element by element; max and min propagate NaN."""
         return emit_combine(b, self.operation, x, y) if self.compares_floats else self.better(b, x, y)
 
     def better(self, b: Builder, x: Value, y: Value) -> Value:
-        """Both combined, where none of them is NaN."""
+        """Combine numbers; NaN may be lost."""
         return emit_combine_ordered(b, self.in_order, x, y, signed=self.operation == "max" or not self.are_ordered)
 
     @property
     def in_order(self) -> str:
-        """The operation on what is held: the largest of integers in either order."""
+        """The operation on partial results: max or umax for ordered integers."""
         return "max" if self.are_ordered else self.operation
 
     def all_of(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
-        """All values combined, in a tree; NaN among them is lost if it is not checked for."""
+        """Combine all values, in a tree; NaN may be lost unless `checked`."""
         apply = self.apply if checked else self.better
         while len(values) > 1:
             pairs = [apply(b, x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
@@ -128,14 +127,14 @@ class ReductionOperation:
         return values[0]
 
     def in_signed_order(self, b: Builder, line: Value) -> Value:
-        """What is combined in integers' signed order, which `reduce.max` goes by, or back from that."""
+        """Ordered integers in signed order, which `reduce.max` uses, or back."""
         if not self.are_ordered or self.operation == "max":
             return line
         assert isinstance(line.type, VectorType)
         return b.binary("xor", line, const_ints(I16, [-0x8000] * line.type.count))
 
     def folded(self, b: Builder, row: Value, width: int) -> Value:
-        """A flattened row as one number, in a vector of one: registers of `width` first, then their halves."""
+        """A flattened row reduced to a vector of one: registers of `width` first, then halves."""
         value = self.all_of(b, split_vector(b, row, width))
         while width > 1:
             width //= 2
@@ -145,13 +144,13 @@ class ReductionOperation:
 
 @dataclass(frozen=True, slots=True)
 class RunningReduction:
-    """What a loop carries while it reduces tiles of one size: what is combined so far, and where there was a NaN.
+    """The loop-carried state of a reduction of tiles of one size: partial results, and a mask of NaN.
 
     Attributes:
         combine: The operation.
         rows, cols: The tile.
-        width: Elements of a line of the mask: of a register where rows are reduced, `cols` where columns are.
-        by_row: Whether each row of the tile has a mask of its own.
+        width: Elements of the mask: of a register when rows are reduced, `cols` when columns are.
+        by_row: Whether each row of the tile has its own mask.
     """
 
     combine: ReductionOperation
@@ -162,16 +161,16 @@ class RunningReduction:
 
     @classmethod
     def along_columns(cls, combine: ReductionOperation, place: ResultTile, lanes: int) -> RunningReduction:
-        """Each row is reduced."""
+        """For the reduction of each row."""
         return cls(combine, place.rows, place.cols, min(lanes, place.cols), True)
 
     @classmethod
     def along_rows(cls, combine: ReductionOperation, place: ResultTile) -> RunningReduction:
-        """Each column is reduced."""
+        """For the reduction of each column."""
         return cls(combine, place.rows, place.cols, place.cols, False)
 
     def start(self) -> list[Value]:
-        """Nothing so far."""
+        """The initial state."""
         best = self.combine.identity(self.rows * self.cols)
         return [best, *self._masks()]
 
@@ -185,11 +184,11 @@ class RunningReduction:
         return I64 if self.combine.held == DOUBLE else I32
 
     def first(self, b: Builder, value: Value) -> list[Value]:
-        """What there is after the first tile."""
+        """The state after the first tile."""
         return [value, *self._all_marked(b, self._masks(), value)]
 
     def add(self, b: Builder, carried: list[Value], value: Value) -> list[Value]:
-        """A tile combined with what there is."""
+        """The state after another tile."""
         best, *seen = carried
         return [self.combine.better(b, best, value), *self._all_marked(b, seen, value)]
 
@@ -201,11 +200,11 @@ class RunningReduction:
         return [self._marked(b, mask, lines[i * share : (i + 1) * share]) for i, mask in enumerate(seen)]
 
     def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
-        """The mask with all its bits set where one of the lines is NaN."""
+        """The mask, with all bits set where one of the registers is NaN."""
         return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "seen")
 
     def only(self, b: Builder, value: Value) -> list[Value]:
-        """Each row's result, as `lines`, where there is one tile."""
+        """Each row's register, as from `lines`, of a single tile."""
         rows = [split_vector(b, row, self.width) for row in split_vector(b, value, self.cols)]
         return [self._line(b, row) for row in rows]
 
@@ -214,7 +213,7 @@ class RunningReduction:
         return b.select(_are_numbers(b, parts), best, self._nan(), "line") if self.combine.compares_floats else best
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
-        """Each row's result, a register wide; of columns that of all rows. NaN where there was one."""
+        """A register for each row, or for all rows if columns are reduced; NaN where there was one."""
         best, *seen = carried
         if not self.by_row:
             rows = [split_vector(b, best, self.width)]
@@ -234,7 +233,7 @@ class RunningReduction:
 
 
 def _are_numbers(b: Builder, lines: list[Value]) -> Value:
-    """Where none of the lines is NaN: two are tested at once."""
+    """A mask of where no register is NaN; one comparison tests two."""
     pairs = zip(lines[::2], [*lines[1::2], lines[-1]], strict=False)
     first, *others = [emit_fcmp(b, "ord", x, y) for x, y in pairs]
     return reduce(lambda x, y: b.binary("and", x, y, "are"), others, first)

@@ -1,1 +1,1 @@
-"""Pattern matching: turns the tree behind a store into a problem, and its operands into pointers."""
+"""Pattern matching: the tree behind a store becomes a problem, and its operands pointers."""

@@ -1,4 +1,4 @@
-"""Loops around kernels: trip counts, and batch strides, by which a round moves the pointers of a kernel."""
+"""Loops around kernels: trip counts, and batch strides, by which each iteration advances a kernel's pointers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tlx.ir.transform.rewrite import definitions
 from tlx.ir.types import bytes_of
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import BatchStrides, Elementwise, Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 
 P = TypeVar("P")
 
 
 @dataclass(eq=False)
 class BatchLoops:
-    """The loops of a function whose rounds are independent, or the one that it is called in (`tlx-rounds`).
+    """The loops of a function whose iterations are independent, or the loop that calls it (`tlx-rounds`).
 
     Attributes:
         module, function: The function.
@@ -42,13 +42,13 @@ class BatchLoops:
         self.made = definitions(self.function) if self.loops or self.counter else {}
 
     def with_batch(self, problem: P, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> P:
-        """A product or map that knows how it goes on in the other rounds of the loop it is in; others as they are."""
+        """The problem with how its pointers advance in the loop around it: a product or a map; others are unchanged."""
         if isinstance(problem, Elementwise):
             return replace(problem, streamed_bytes=self._streamed_bytes(block, [pointer for pointer, _ in pointers]))
         return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
 
     def _streamed_bytes(self, block: Block, pointers: Sequence[Value]) -> int:
-        """Bytes that pointers go over in all rounds of the loops around a block; those that go together count once."""
+        """Bytes that pointers cover in all iterations of the loops around a block; equal strides count once."""
         around = [loop for loop in self.loops if block.name in loop.blocks]
         if not around:
             return 0
@@ -57,9 +57,9 @@ class BatchLoops:
         return sum(steps) * prod(trip_count(self.flow, loop) for loop in around)
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> BatchStrides | None:
-        """What the pointers of a kernel called in a block point to round by round; None outside of loops."""
+        """How the pointers of a kernel called in a block advance per iteration; None outside loops."""
         around = [loop for loop in self.loops if block.name in loop.blocks]
-        sizes = tuple(_contiguous_bytes(view) for _, view in pointers)
+        sizes = tuple(0 if view.has_gaps else view.bytes_moved for _, view in pointers)
         if not around:
             steps = tuple(self._step(pointer, self.counter) or 0 for pointer, _ in pointers) if self.counter else ()
             return BatchStrides((0, *steps[1:]), sizes, None) if any(steps[1:]) else None
@@ -71,7 +71,7 @@ class BatchLoops:
         return BatchStrides(steps, sizes, total)
 
     def _step(self, value: Value, index: str) -> int | None:
-        """By how much a value grows from round to round, pointers in bytes; None where that is not known."""
+        """How much a value grows per iteration, pointers in bytes; None where that is unknown."""
         if isinstance(value, Local) and value.name == index:
             return 1
         made = self.made.get(value.name) if isinstance(value, Local) else None
@@ -92,19 +92,14 @@ class BatchLoops:
         return first * by.value if isinstance(by, ConstInt) else None if first or second else 0
 
     def _depends(self, made: Instruction, index: str) -> bool:
-        """Whether something that is computed otherwise depends on the index; what memory or phis give may."""
+        """Whether the result of any other instruction may depend on the index; phis, loads and calls always may."""
         if made.opcode in ("phi", "load", "call"):
             return True
         return any(self._step(operand, index) != 0 for operand in made.operands)
 
 
-def _contiguous_bytes(view: MatrixView) -> int:
-    """Bytes of a matrix without gaps; 0 of one with gaps."""
-    return view.bytes_moved if not view.has_gaps else 0
-
-
 def loop_latch(flow: ControlFlow, loop: NaturalLoop) -> Block | None:
-    """The one block that goes back to the header."""
+    """The block that branches back to the header; None if there are several."""
     back = [name for name in flow.predecessors[loop.header] if name in loop.blocks]
     return flow.blocks[back[0]] if len(back) == 1 else None
 

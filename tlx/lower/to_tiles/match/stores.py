@@ -1,38 +1,347 @@
-"""Matches the tree behind a store: the problem that its kernel solves, and what the kernel is given.
+"""Matches the tree behind a store: the problem that its kernel solves, and the kernel's pointers and scalars.
 
-What a tree asks for, as the problem that a kernel solves, with what the kernel is given.
+A tree is within one block. Each instruction that the stored value depends on becomes a node of an expression, in the
+block's order.
 
-Reading sums of products: a chain through accumulators, whose operands lie at constant distances.
+Products chained through their accumulators are one product with several terms, if their operands are at constant
+distances:
 
-%p = matmul(load %a, load %b)
-%q = smma(%p, load (%a + 64), load (%b + 512))         one product, of two terms: (0, 0) and (64, 512)
+    %p = matmul(load %a, load %b)
+    %q = smma(%p, load (%a + 64), load (%b + 512))         one product, two terms: (0, 0) and (64, 512)
+
+A stored shufflevector is a shuffle of lines, one line per load and one step per shufflevector:
+
+    %a = load %p, <1, 8>     %b = load %q, <1, 8>              two lines
+    %v = tovector(%a)        %w = tovector(%b)
+    %s = shufflevector %v, %w, <0, 1, 2, 3, 12, 13, 14, 15>    first step: blend
+    %t = shufflevector %s, undef, <0, 4, 1, 5, 2, 6, 3, 7>     second step: reorder
+    store %r, typeinfo(%t, <1, 8>)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.instructions import Instruction
-from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import FloatType, Type, bits_of, scalar_of
-from tlx.ir.values import ConstInt, Keyword, Value
-from tlx.lower.operations import PRODUCT_SIGNS
-from tlx.lower.to_tiles.match.shuffles import ShuffleReader, stored_shuffle
-from tlx.lower.to_tiles.match.trees import FunctionSnapshot, StoreTree, read_tree, unlowered_operation
-from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Problem, Reduction
-from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.diagnostics import LoweringError
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.types import FloatType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, int_elements, zero
+from tlx.lower.operations import PRODUCT_SIGNS, UNARY_INTRINSICS, ElementwiseOp
+from tlx.lower.to_tiles.problem.expression import (
+    Expression,
+    InstructionNode,
+    MatrixLeaf,
+    MatrixView,
+    Node,
+    ProductLeaf,
+    ScalarLeaf,
+    SplatLeaf,
+    UnaryNode,
+)
+from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction
+
+
+@dataclass(eq=False)
+class StoreTree:
+    """The tree behind a store.
+
+    Attributes:
+        value: What it computes.
+        pointers: First element and view of each leaf, by the leaves' pointer numbers.
+        scalars: The numbers, by the scalars' numbers.
+        product: Its product, if it has one.
+        instructions: Instructions that only compute the value; they are removed with the tree.
+    """
+
+    value: Expression
+    pointers: list[tuple[Value, MatrixView]]
+    scalars: list[Value]
+    product: TensorOp | None
+    instructions: list[Instruction]
+
+
+@dataclass(eq=False)
+class FunctionSnapshot:
+    """A function's instructions as they stood before any of its trees was replaced.
+
+    Attributes:
+        tensors: The function's tensors.
+        block_of: The block of each instruction, by the instruction's id.
+        made: The instruction that makes each result, and its number among all, by the result's name.
+    """
+
+    tensors: FunctionTensors
+    block_of: dict[int, Block] = field(default_factory=dict[int, Block])
+    made: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
+
+    def __post_init__(self) -> None:
+        for block in self.tensors.function.blocks:
+            for instruction in block.instructions:
+                self.block_of[id(instruction)] = block
+                if instruction.result is not None:
+                    self.made[instruction.result] = len(self.block_of), instruction
+
+
+def read_tree(listing: FunctionSnapshot, store: TensorOp, root: Tensor) -> StoreTree:
+    """The tree behind a token.
+
+    Args:
+        listing: The function's instructions.
+        store: The store; the tree stands in its block.
+        root: The token of the value: the stored one, or the one that is reduced.
+
+    Raises:
+        LoweringError: Something in it is no part of a tree.
+    """
+    return _TreeReader(listing, listing.tensors, store, root).read()
+
+
+@dataclass(eq=False)
+class _TreeReader:
+    listing: FunctionSnapshot
+    tensors: FunctionTensors
+    store: TensorOp
+    root: Tensor
+    nodes: dict[Node, int] = field(default_factory=dict[Node, int])
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    pointers: dict[tuple[str, Type], int] = field(default_factory=dict[tuple[str, Type], int])
+    places: list[tuple[Value, MatrixView]] = field(default_factory=list[tuple[Value, MatrixView]])
+    scalars: dict[str, int] = field(default_factory=dict[str, int])
+    numbers_given: list[Value] = field(default_factory=list[Value])
+    product: TensorOp | None = None
+    inserts: list[Instruction] = field(default_factory=list[Instruction])
+
+    def read(self) -> StoreTree:
+        instructions = self._instructions()
+        for instruction in instructions:
+            self.numbers[str(instruction.result)] = self._instruction(instruction)
+        last = self._number_of_token(self.root)
+        rows, cols = self.root.type.extents
+        value = Expression(rows, cols, tuple(self.nodes)[: last + 1])
+        return StoreTree(value, self.places, self.numbers_given, self.product, [*instructions, *self.inserts])
+
+    def _instructions(self) -> list[Instruction]:
+        """The instructions that the value depends on through vectors, in the block's order."""
+        block = self.listing.block_of[id(self.store.instruction)]
+        needed: dict[str, tuple[int, Instruction]] = {}
+        pending = self._sources(self.root)
+        while pending:
+            name = pending.pop()
+            if name in needed:
+                continue
+            number, instruction = self.listing.made.get(name, (0, None))
+            if instruction is None or self.listing.block_of[id(instruction)] is not block:
+                raise unlowered_operation(self.store)
+            needed[name] = number, instruction
+            pending += self._dependencies(instruction)
+        return [instruction for _, instruction in sorted(needed.values(), key=lambda made: made[0])]
+
+    def _dependencies(self, instruction: Instruction) -> list[str]:
+        op = self.tensors.op_of(instruction)
+        if op is None:
+            return [o.name for o in instruction.operands if isinstance(o, Local) and isinstance(o.type, VectorType)]
+        if op.intrinsic.name in PRODUCT_SIGNS or op.intrinsic.name == "broadcast":
+            return []
+        return [name for tensor in op.tensors for name in self._sources(tensor)]
+
+    def _sources(self, tensor: Tensor) -> list[str]:
+        if tensor.kind == "load":
+            return []
+        if tensor.kind == "value" and isinstance(tensor.source, Local):
+            return [tensor.source.name]
+        if tensor.kind == "value" and isinstance(tensor.source, Constant):
+            return []
+        raise unlowered_operation(self.store)
+
+    # Nodes -----------------------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> int:
+        return self.nodes.setdefault(node, len(self.nodes))
+
+    def _instruction(self, instruction: Instruction) -> int:
+        op = self.tensors.op_of(instruction)
+        if op is None:
+            return self._ordinary(instruction)
+        name = op.intrinsic.name
+        if name in ("tovector", "transpose"):
+            if name == "transpose" and op.dims != ((0, 1),):
+                raise unlowered_operation(op)
+            return self._number_of_token(op.tensors[0])
+        if name == "broadcast":
+            return self._broadcast(op)
+        if name in PRODUCT_SIGNS and self.product in (None, op):
+            self.product = op
+            return self._node(ProductLeaf(scalar_of(instruction.type)))
+        if name in UNARY_INTRINSICS and op.result is not None and op.result.is_row_major:
+            return self._node(UnaryNode(op.result.element, name, (self._number_of_token(op.tensors[0]),)))
+        raise unlowered_operation(op)
+
+    def _number_of_token(self, tensor: Tensor) -> int:
+        if tensor.kind == "load":
+            return self._leaf(tensor)
+        return self._operand(tensor.source, tensor.definition)
+
+    def _leaf(self, tensor: Tensor) -> int:
+        element = tensor.type.element
+        key = str(tensor.source), element
+        view = MatrixView.of(tensor.type, tensor.pitches).broadcast()
+        if key not in self.pointers:
+            self.pointers[key] = len(self.pointers)
+            self.places.append((tensor.source, view))
+        return self._node(MatrixLeaf(element, view, self.pointers[key]))
+
+    def _broadcast(self, op: TensorOp) -> int:
+        tensor = op.tensors[0]
+        if tensor.kind == "load" and op.dims and op.dims[1] == (0, 1):
+            return self._leaf(tensor)
+        if tensor.kind != "value" or tensor.type.count != 1 or len(op.dims) != 2:
+            raise unlowered_operation(op)
+        value = tensor.source
+        if isinstance(value, Constant):
+            return self._constant(value, op.instruction)
+        _, made = self.listing.made.get(str(value)[1:], (0, None))
+        if made is None or made.opcode != "insertelement":
+            raise unlowered_operation(op)
+        self.inserts.append(made)
+        return self._scalar(made.operands[1])
+
+    def _scalar(self, value: Value) -> int:
+        if isinstance(value, Constant):
+            return self._node(SplatLeaf(value.type, value))
+        if str(value) not in self.scalars:
+            self.scalars[str(value)] = len(self.scalars)
+            self.numbers_given.append(value)
+        return self._node(ScalarLeaf(value.type, self.scalars[str(value)]))
+
+    def _operand(self, value: Value, user: Instruction) -> int:
+        if isinstance(value, Local) and isinstance(value.type, VectorType):
+            return self.numbers[value.name]
+        if isinstance(value.type, VectorType):
+            return self._constant(value, user)
+        return self._scalar(value)
+
+    def _constant(self, value: Value, user: Instruction) -> int:
+        element = scalar_of(value.type)
+        if isinstance(value, Keyword):
+            same = zero(element) if value.word == "zeroinitializer" else Keyword(element, value.word)
+        elif isinstance(value, Splat):
+            same = value.element
+        elif isinstance(value, Aggregate) and len(set(value.elements)) == 1:
+            same = value.elements[0]
+        else:
+            raise LoweringError("a constant that is not a splat is not lowered to tiles here", user.span)
+        return self._node(SplatLeaf(element, same))
+
+    def _ordinary(self, instruction: Instruction) -> int:
+        operation = ElementwiseOp.of(instruction)
+        if operation is None:
+            raise LoweringError(f"'{instruction.opcode}' is not lowered to tiles here", instruction.span)
+        values = instruction.args if operation.opcode == "call" else instruction.operands
+        count = len(values)
+        while operation.opcode == "call" and not isinstance(values[count - 1].type, VectorType):
+            count -= 1
+        immediates = tuple(values[count:])
+        if any(isinstance(i, Local) for i in immediates):
+            raise LoweringError(f"{operation.title} with a variable operand is not lowered to tiles", instruction.span)
+        operands = tuple(self._operand(v, instruction) for v in values[:count])
+        return self._node(InstructionNode(scalar_of(instruction.type), operation, operands, immediates))
+
+
+def unlowered_operation(op: TensorOp) -> LoweringError:
+    """The diagnostic for an operation that stage 1 should not have left."""
+    return LoweringError(f"{op.intrinsic.full_name} is not lowered to tiles here", op.instruction.span)
+
+
+@dataclass(eq=False)
+class ShuffleReader:
+    """Reads a stored shuffle.
+
+    Attributes:
+        listing: The function's instructions.
+        store: The store of its result.
+        last: The shufflevector whose result is stored.
+        places: First element and view of each line.
+        instructions: Those that only compute the result.
+    """
+
+    listing: FunctionSnapshot
+    store: TensorOp
+    last: Instruction
+    places: list[tuple[Value, MatrixView]] = field(default_factory=list[tuple[Value, MatrixView]])
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+    _lines: list[Tensor] = field(default_factory=list[Tensor])
+    _steps: list[tuple[Instruction, list[str], tuple[int, ...]]] = field(
+        default_factory=list[tuple[Instruction, list[str], tuple[int, ...]]]
+    )
+    _loaded: dict[str, int] = field(default_factory=dict[str, int])
+
+    def read(self) -> LineShuffle:
+        """The shuffle.
+
+        Raises:
+            LoweringError: Something in it is neither a line nor a step.
+        """
+        self._value(self.last)
+        numbers = dict(self._loaded)
+        steps = list[tuple[int, int, tuple[int, ...]]]()
+        for instruction, sources, mask in self._steps:
+            first, *other = (numbers[name] for name in sources)
+            steps.append((first, other[0] if other else -1, mask))
+            numbers[instruction.result or ""] = len(self._lines) + len(steps) - 1
+        return LineShuffle(tuple(line.type for line in self._lines), tuple(steps), self.store.tensors[0].type)
+
+    @property
+    def _refusal(self) -> LoweringError:
+        return LoweringError("'shufflevector' is not lowered to tiles here", self.last.span)
+
+    def _value(self, instruction: Instruction) -> None:
+        """Read an instruction and, first, the instructions it depends on."""
+        if any(instruction is known for known in self.instructions):
+            return
+        op = self.listing.tensors.op_of(instruction)
+        if op is not None:
+            self._line(op)
+        elif instruction.opcode == "shufflevector":
+            self._step(instruction)
+        else:
+            raise self._refusal
+        self.instructions.append(instruction)
+
+    def _line(self, op: TensorOp) -> None:
+        line = op.tensors[0]
+        if op.intrinsic.name != "tovector" or line.kind != "load" or line.type.shape[0] != 1:
+            raise self._refusal
+        self._loaded[op.instruction.result or ""] = len(self._lines)
+        self._lines.append(line)
+        self.places.append((line.source, MatrixView.of(line.type, line.pitches)))
+
+    def _step(self, instruction: Instruction) -> None:
+        *sources, mask = instruction.operands
+        places, names = int_elements(mask), [s.name for s in sources if isinstance(s, Local)]
+        if places is None or not names or any(not isinstance(s, Local | Keyword) for s in sources):
+            raise self._refusal
+        for name in names:
+            self._value(self.listing.made[name][1])
+        self._steps.append((instruction, names, places))
+
+
+def stored_shuffle(listing: FunctionSnapshot, stored: Tensor) -> Instruction | None:
+    """The shufflevector whose result is stored, if there is one."""
+    _, made = listing.made.get(str(stored.source)[1:], (0, None))
+    return made if made is not None and made.opcode == "shufflevector" else None
 
 
 @dataclass(eq=False)
 class Match:
-    """A tree's problem, the pointers its kernel takes with what they point to, and the scalars behind them.
+    """A tree's problem, with the pointers (and their views) and scalars that its kernel is passed.
 
     Attributes:
         problem: What is computed.
         pointers: Of a product: C, A, B, Acc if there is one, then the epilogue's leaves.
         scalars: Numbers known at run time.
-        consumed: Those that only compute the value: they go with the tree.
+        consumed: Instructions that only compute the value; they are removed with the tree.
     """
 
     problem: Problem
@@ -42,10 +351,10 @@ class Match:
 
 
 def match_store(listing: FunctionSnapshot, op: TensorOp) -> Match:
-    """What a store's tree computes.
+    """Match the tree behind a store.
 
     Raises:
-        LoweringError: It is no tree of stage 1's output.
+        LoweringError: It is not a tree that stage 1 makes.
     """
     stored = op.tensors[0]
     if op.pointer is None:
@@ -73,7 +382,7 @@ def match_store(listing: FunctionSnapshot, op: TensorOp) -> Match:
 def _transposed_store(
     listing: FunctionSnapshot, op: TensorOp, source: Tensor, pointer: Value, out: MatrixView
 ) -> Match:
-    """What is stored is the transpose of a block in memory, or of what is made of a product: its C is column-major."""
+    """Match a stored transpose: of a block in memory, or of a product with its epilogue (C is column-major then)."""
     if source.kind == "load":
         return _copy(op, source, pointer, out)
     tree = read_tree(listing, op, source)
@@ -109,7 +418,7 @@ def _gemm(
 
 
 def _reduction(listing: FunctionSnapshot, store: TensorOp, op: TensorOp, out: MatrixView) -> Match:
-    """A reduction along one axis; along an axis of extent 1 nothing is to do."""
+    """Match a reduction along one axis; along an axis of extent 1 it is a copy."""
     source = op.tensors[0]
     window = op.dims[0]
     axes = [axis for axis, size in enumerate(window) if size > 1]
@@ -134,14 +443,14 @@ def _copy(op: TensorOp, source: Tensor, pointer: Value, out: MatrixView) -> Matc
 
 
 _STRIPS: Final = 4
-"""Dimensions of interleaved rows in strips."""
+"""Rank of a tensor of interleaved rows in strips."""
 
 
 def accumulator_chain(listing: FunctionSnapshot, last: TensorOp) -> list[TensorOp]:
-    """The products that are added up, the first one first, given the last one.
+    """The products that are accumulated, in order, from the last one.
 
     Raises:
-        LoweringError: They do not differ in nothing but where their operands lie.
+        LoweringError: They differ in more than their operands' addresses.
     """
     found = [last]
     while (before := _accumulated_product(listing, found[0])) is not None:
@@ -152,7 +461,7 @@ def accumulator_chain(listing: FunctionSnapshot, last: TensorOp) -> list[TensorO
 
 
 def _accumulated_product(listing: FunctionSnapshot, op: TensorOp) -> TensorOp | None:
-    """The product that is an operation's accumulator."""
+    """The product that an operation accumulates onto."""
     acc = op.tensors[0]
     return listing.tensors.maker(acc) if len(op.tensors) > 2 and acc.kind == "value" else None
 
@@ -165,10 +474,10 @@ def _shapes(listing: FunctionSnapshot, op: TensorOp) -> tuple[MatrixView, Matrix
 def product_operands(
     listing: FunctionSnapshot, op: TensorOp
 ) -> tuple[tuple[Value, MatrixView], tuple[Value, MatrixView]]:
-    """Where the operands of a product lie; the right one may have interleaved rows that are permuted back.
+    """The addresses and views of a product's operands; the right one may be permuted back from interleaved rows.
 
     Raises:
-        LoweringError: They are something else.
+        LoweringError: An operand is not loaded from memory.
     """
     a, b = op.tensors[-2:]
     if a.kind != "load":
@@ -186,7 +495,7 @@ def product_operands(
 
 
 def term_offsets(listing: FunctionSnapshot, chain: list[TensorOp]) -> tuple[tuple[int, int], ...]:
-    """Elements from the first product's operands to those of each product."""
+    """Element offsets from the first product's operands to those of each product."""
     if len(chain) == 1:
         return ((0, 0),)
     (a, _), (b, _) = places = product_operands(listing, chain[0])
@@ -206,7 +515,7 @@ def _distance(listing: FunctionSnapshot, op: TensorOp, element: Type, first: Val
 
 
 def _base_and_offset(listing: FunctionSnapshot, pointer: Value, element: Type) -> tuple[str, int]:
-    """A pointer as another one and elements behind that."""
+    """A pointer as a base and an offset in elements."""
     _, made = listing.made.get(str(pointer)[1:], (0, None))
     if made is None:
         return str(pointer), 0

@@ -42,9 +42,8 @@ from tlx.lower.memory.buffers import PrivateBuffers, allow_heap
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.match.loops import BatchLoops, trip_count
 from tlx.lower.to_tiles.match.stores import Match
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, MatrixView
 from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.caches import LINE, PAGE
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.hardware import Sign

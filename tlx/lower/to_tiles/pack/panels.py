@@ -36,10 +36,10 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Value, const_int, const_ints, zero
-from tlx.lower.to_tiles.emit.copy.tiles import TileCopy, clear, in_chunks
+from tlx.lower.to_tiles.emit.copy import TileCopy, clear, in_chunks
 from tlx.lower.to_tiles.emit.kernel import convert_tile, flip_sign_bit, tile
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.caches import LINE
 from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, padded_tiles, round_up
 from tlx.target.hardware import Sign

@@ -10,9 +10,8 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, bytes_of
 from tlx.ir.values import Value
-from tlx.lower.memory.buffers import STACK_ALIGN
-from tlx.lower.to_tiles.emit.gemm.sum_terms import SumTerms
-from tlx.lower.to_tiles.emit.kernel import new_kernel
+from tlx.lower.memory.allocation import CACHE_LINE
+from tlx.lower.to_tiles.emit.kernel import SumTerms, new_kernel
 from tlx.lower.to_tiles.pack.panels import PanelLayout, PanelPacker, column_sums
 from tlx.lower.to_tiles.parallel.tile_range import arguments_and_tile_range
 from tlx.lower.to_tiles.problem.problems import Gemm
@@ -52,7 +51,7 @@ class PackedPanels:
     @property
     def sums_at(self) -> int:
         """Bytes from the first panel to the sums of columns."""
-        return -(-self.depth * self.width * bytes_of(self.packing.element) // STACK_ALIGN) * STACK_ALIGN
+        return -(-self.depth * self.width * bytes_of(self.packing.element) // CACHE_LINE) * CACHE_LINE
 
     def size(self, recipe: Recipe) -> int:
         """Bytes of all of it."""

@@ -35,27 +35,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.threads import partition
+from tlx.ir.builder.instructions import Builder, partition
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.kernel import if_block
 from tlx.lower.to_tiles.parallel.stealing import ThreadShare
-from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
-from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.cost import packs_by_steps, recipe_cycles
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView
+from tlx.lower.to_tiles.problem.problems import (
+    Copy,
+    Elementwise,
+    Gemm,
+    Reduction,
+    RowFusion,
+    as_long_row,
+    pointer_views,
+    take_rows,
+)
+from tlx.lower.to_tiles.select.cost import cost, packs_by_steps
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
 from tlx.target.target import Target
-
-_GEMM_BYTES_PER_CYCLE: Final = 8  # a cycle
-_SPLIT_ROW_CYCLES: Final = 128
-"""Cycles that each thread loses at a row of C that others have parts of: some lines go back and forth between cores.
-
-Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half of it where only one of
-them works.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +97,20 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
 
     def cycles(*, a: bool, b: bool) -> float:
-        return recipe_cycles(gemm, replace(recipe, packing=replace(recipe.packing, a=a, b=b)), target)
+        packing = replace(recipe.packing, a=a, b=b)
+        return cost(gemm, replace(recipe, packing=packing), target).compute
 
     multiplying = cycles(a=False, b=False)
     packing_a = cycles(a=recipe.packing.a, b=False) - multiplying
     packing_b = cycles(a=False, b=recipe.packing.b and not recipe.packing.prepacked_b) - multiplying
-    row = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element) / _GEMM_BYTES_PER_CYCLE + packing_a / rows
-    column = recipe.tile.nr * gemm.total_k * bytes_of(gemm.b.element) / _GEMM_BYTES_PER_CYCLE + packing_b / columns
+    row = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element) / target.memory.bytes_per_cycle + packing_a / rows
+    column = (
+        recipe.tile.nr * gemm.total_k * bytes_of(gemm.b.element) / target.memory.bytes_per_cycle + packing_b / columns
+    )
     tile, panels = multiplying / (rows * columns), max(1, recipe.blocks.nc // recipe.tile.nr)
     packs = recipe.packing.b and not recipe.packing.prepacked_b
     keeps = packs and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
-    cut = recipe.tile.mr * _SPLIT_ROW_CYCLES if _stays(gemm, target) else 0.0
+    cut = recipe.tile.mr * target.memory.shared_row_cycles if _stays(gemm, target) else 0.0
     return ParallelCost(rows, columns, tile, row, column, cut, panels, packs, keeps)
 
 
@@ -267,7 +268,6 @@ _MOST: Final = 128
 _PER_THREAD: Final = 4  # slabs that the least work of a thread is cut into
 _GRANULE: Final = 16  # rows or columns
 _LONG_GRANULE: Final = 1024  # elements of one long row
-_BYTES_PER_CYCLE: Final = 8  # a cycle, from beyond a core's own caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +337,13 @@ def _extents(problem: Divisible) -> tuple[int, int]:
 def problem_cycles(problem: Divisible, target: Target) -> float:
     """The work of a problem, roughly: what it moves, or what it computes."""
     if isinstance(problem, Copy):
-        return problem.bytes_moved / _BYTES_PER_CYCLE
+        return problem.bytes_moved / target.memory.bytes_per_cycle
     if isinstance(problem, RowFusion):
         return sum(problem_cycles(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     cost = problem.cost if isinstance(problem, Reduction) else value.cost
-    return max(problem.bytes_moved / _BYTES_PER_CYCLE, cost * value.rows * value.cols / lanes)
+    return max(problem.bytes_moved / target.memory.bytes_per_cycle, cost * value.rows * value.cols / lanes)
 
 
 def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] | None:
@@ -372,7 +372,7 @@ def _pointer(view: MatrixView, *, by_rows: bool) -> SlabPointer:
 
 
 def _piece(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
-    """The problem on `size` rows or columns; what it stores past the caches stays what the whole one would."""
+    """The problem on `size` rows or columns; what it non-temporal stores stays what the whole one would."""
     if isinstance(problem, Copy):
         source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
         return Copy(source, to, problem.bytes_moved)

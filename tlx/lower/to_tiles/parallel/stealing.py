@@ -11,6 +11,13 @@ counter for each share:
 
 So a processor that is slower than the others, because something else runs on it or beside it, does less, and no thread
 waits for it longer than for a small job.
+
+A static grid, in which each thread only does its own share, takes this many times as long with 4, 8 and 16 threads
+(Xeon with AMX, 16 processors, 2026-11-23, otherwise idle):
+
+    bfloat, 1024 cubed       1.49  1.37  1.36        float, 1024 cubed           1.20  1.36  1.24
+    bytes, 1024 cubed        1.47  1.36  1.28        10,000 products of 32x32x32 1.23  1.39  1.38
+    bfloat, 2048 cubed       1.04  1.95  1.47        tanh of 4 M floats          1.09  1.20  1.24
 """
 
 from __future__ import annotations
@@ -19,8 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.threads import Thread
+from tlx.ir.builder.instructions import Builder, Thread
 from tlx.ir.instructions import Block
 from tlx.ir.types import I64, ArrayType, bytes_of
 from tlx.ir.values import Value, const_int

@@ -40,20 +40,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, new_function
-from tlx.ir.builder.threads import Thread, emit_parallel_region, partition, team_size
+from tlx.ir.builder.instructions import Builder, Thread, emit_parallel_region, new_function, partition, team_size
 from tlx.ir.functions import Argument, Function
 from tlx.ir.module import Module
 from tlx.ir.types import I64, VOID, FunctionType, bytes_of
 from tlx.ir.values import Global, Value, const_int
-from tlx.lower.to_tiles.emit.kernel import if_else_blocks
+from tlx.lower.to_tiles.emit.kernel import Scratch, if_else_blocks
 from tlx.lower.to_tiles.pack.panel_cache import PartialKernel, panel_cache, whole_product_arguments
 from tlx.lower.to_tiles.pack.prepacked import PackedPanels
 from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, Slabs
 from tlx.lower.to_tiles.parallel.stealing import MAX_THREADS, ThreadShare, ThreadShares, emit_stealing, share_counters
 from tlx.lower.to_tiles.parallel.tile_range import PART_SUFFIX
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.select.recipe import Recipe
 
 TEAM_ATTRIBUTES: Final = "nounwind noinline"

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.threads import partition
+from tlx.ir.builder.instructions import Builder, partition
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I64, Type

@@ -8,7 +8,7 @@ Short rounds prefetch for one further on: memory is to have answered when it com
     all of A, B, C                      what is done
     up to the second cache              nothing
     up to the last one                  prefetched, into the first cache where those rounds fit, else into the second
-    more                                and C is stored past the caches, where it is aligned when the program runs
+    more                                and C is written by non-temporal stores, where it is aligned at run time
 
 Measured on one Sapphire Rapids core, 2026-11-22, float: 10,000 products of 16x16x16 (30 MB) gain 4 % by prefetching;
 those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %. `select.caches` has more.
@@ -21,7 +21,7 @@ from typing import Final
 
 from tlx.ir.types import bytes_of
 from tlx.lower.to_tiles.problem.problems import BatchStrides, Gemm
-from tlx.lower.to_tiles.select.caches import LINE, MEMORY_BYTES_PER_CYCLE, MEMORY_LATENCY, batch_exceeds_caches
+from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 from tlx.target.hardware import CoreModel
 from tlx.target.target import Target
@@ -39,7 +39,7 @@ def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
     moved = sum(abs(step) for step in batch.steps)
     held = sum(size for _, _, size in batch.read)
     fit = (target.caches.l1 - batch.sizes[0]) // held - 1 if held else 1
-    return max(1, min(-(-MEMORY_LATENCY * MEMORY_BYTES_PER_CYCLE // moved), fit)) if moved else 1
+    return max(1, min(-(-target.memory.latency * target.memory.bytes_per_cycle // moved), fit)) if moved else 1
 
 
 def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
@@ -52,15 +52,27 @@ def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
     return L2_LOCALITY if both <= target.caches.l2 // 2 else 0
 
 
-def with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
-    """A recipe with what is to be done about memory, for a product in one block: in a loop, or in passes over K."""
+def with_prefetches(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
+    """The recipe with what its kernel prefetches, and with non-temporal stores, where these pay."""
+    recipe = _with_memory_traffic(gemm, recipe, target)
+    if recipe.mma.unit != "matrix":
+        operands, lines = _operands_of_later_tiles(gemm, recipe, target), False
+    else:
+        operands = "A" if _prefetches_rows_of_a(gemm, recipe, target) else ""
+        lines = _prefetches_c_lines(gemm, recipe, target)
+    prefetch, stores = replace(recipe.prefetch, operands=operands), replace(recipe.stores, prefetches_lines=lines)
+    return replace(recipe, prefetch=prefetch, stores=stores)
+
+
+def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
+    """The recipe of a product in one block, in a loop or in passes over K, with prefetches of what is read later."""
     if gemm.batch is None:
         locality = L2_LOCALITY if _prefetches_next_pass(gemm, recipe, target) else 0
         return replace(recipe, prefetch=replace(recipe.prefetch, locality=locality))
     blocked = recipe.mma.unit != "matrix" and (recipe.blocks.kc < gemm.k or recipe.blocks.mc < gemm.m)
     if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
-    past = batch_exceeds_caches(gemm.batch, target) and _is_c_aligned(gemm, recipe) and gemm.is_repeatable
+    past = batch_exceeds_caches(gemm.batch, target) and _is_c_aligned(gemm, recipe, target) and gemm.is_repeatable
     rounds = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
     fetch = batch_prefetch_locality(gemm.batch, target)
     prefetch = replace(recipe.prefetch, locality=fetch, distance=rounds)
@@ -68,7 +80,7 @@ def with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
 
 
 def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether few rows read B as it lies, from behind the second cache, and that cache holds two passes of it."""
+    """Whether few rows read B where it lies, it misses the second-level cache, and that holds two passes of it."""
     blocks = recipe.blocks
     one_block = blocks.mc >= gemm.m and all(blocks.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
     as_it_lies = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
@@ -77,38 +89,37 @@ def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     return one_block and as_it_lies and near <= target.caches.l2 < far
 
 
-def _is_c_aligned(gemm: Gemm, recipe: Recipe) -> bool:
+def _is_c_aligned(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether all registers of C are aligned to their size if the first one is, and a tile fills whole cache lines."""
     element = bytes_of(gemm.c.element)
     size, pitch = recipe.tile.lanes * element, gemm.c.row_stride * element
     steps = gemm.batch.steps[0] if gemm.batch else 0
     widths = [columns.size * element for columns in column_ranges(gemm, recipe)]
     one_panel = len(widths) == 1 == gemm.n // recipe.tile.nr
-    whole = all(width % LINE == 0 for width in widths) or (gemm.c.is_dense and one_panel)
+    whole = all(width % target.caches.line == 0 for width in widths) or (gemm.c.is_dense and one_panel)
     same = gemm.c.element == recipe.mma.accumulator
     return whole and same and gemm.c.is_row_major and gemm.n % recipe.tile.lanes == pitch % size == steps % size == 0
 
 
 _MOST_ROWS: Final = 4
-"""Rows that a panel of several blocks asks for: with 8, 512x4096x4096 bfloat takes 1.1 times as long."""
+"""Rows that a panel of several blocks requests: with 8, 512x4096x4096 bfloat takes 1.1 times as long."""
 
 
 def a_misses_l2(gemm: Gemm, target: Target) -> bool:
-    """Whether A comes from behind the second cache, row tile by row tile."""
+    """Whether A misses the second-level cache, row tile by row tile."""
     return gemm.a.bytes_moved + gemm.b.bytes_moved > target.caches.l2
 
 
-def prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether A comes from behind the second cache for each block of columns, whose first panel would wait for it.
+def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether A misses the second-level cache for each block of columns, whose first panel would wait for it.
 
-    Beside a block of packed B, a small A stays in that cache. In front of few panels, too many lines would be asked for
-    at a time.
+    Beside a block of packed B, a small A stays in that cache. Few panels would request too many lines at a time.
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
     stays = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
     crowd = recipe.blocks.nc < gemm.n and recipe.tile.mr * recipe.tile.nr > _MOST_ROWS * recipe.blocks.nc
     asks = several and not (recipe.packing.a or stays or crowd)
-    return asks and is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
+    return asks and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
 
 
 _MIN_PART_STEPS: Final = 8
@@ -124,17 +135,17 @@ _PART_INSTRUCTIONS: Final = 3
 """Instructions that a part adds to a step: an address of B (the counter begins anew), a prefetch and its address."""
 
 
-def is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether nothing else is asked for: a product that is no round of a loop, nor one of several of a sum."""
+def _is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether nothing else is prefetched: a product outside of loops, not one of several of a sum."""
     return gemm.batch is None and len(gemm.term_offsets) == 1 and not recipe.prefetch.locality
 
 
-def prefetched_operands(gemm: Gemm, recipe: Recipe, target: Target) -> str:
-    """The operands that tiles ask for on behalf of those behind them: some of "CAB"."""
+def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
+    """The operands that register tiles prefetch for later tiles: some of "CAB"."""
     a, b, c = (view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
     near = target.caches.l2
     if (
-        not is_single_product(gemm, recipe)
+        not _is_single_product(gemm, recipe)
         or a + b + c <= near
         or recipe.blocks.kc // recipe.tile.kstep < _MIN_PART_STEPS * recipe.tile.mr
     ):
@@ -152,7 +163,7 @@ def prefetched_operands(gemm: Gemm, recipe: Recipe, target: Target) -> str:
 
 
 def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether a panel may meet all row tiles before the next one does, and they can ask for all its rows.
+    """Whether a panel may meet all row tiles before the next one does, and they can request all its rows.
 
     Where only some meet it, B is near for all others.
     """
@@ -162,7 +173,7 @@ def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe) -> bool:
 
 
 def pieces_per_part(recipe: Recipe, steps: int, rows: int) -> int:
-    """Pieces of each part, and so rows of B that it asks for: all rows together, where pieces are long enough.
+    """Pieces of each part, and so rows of B that it requests: all rows together, where pieces are long enough.
 
     Args:
         recipe: A tile has as many parts as rows.
@@ -185,11 +196,8 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
     )
 
 
-_LINE_CYCLES: Final = 3  # from the second cache, to be written
-
-
-def prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether tiles ask for their lines of C: it is only written, not to the first cache, and products are few."""
+def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether tiles prefetch their lines of C: it is only written, misses L1, and tile products are few."""
     assert target.matrix is not None
     total = sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
     written = gemm.acc is None and gemm.batch is None and not recipe.stores.nontemporal and gemm.c.is_row_major
@@ -201,5 +209,5 @@ def prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
         * tiles
         * target.matrix.rows
     )
-    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // LINE)
-    return written and total > target.caches.l1 and products < lines * _LINE_CYCLES
+    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line)
+    return written and total > target.caches.l1 and products < lines * target.memory.line_for_write

@@ -60,8 +60,8 @@ from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.expression import ResultTile, tile_address
 from tlx.lower.to_tiles.prefetch.policy import L1_LOCALITY
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.caches import LINE
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 

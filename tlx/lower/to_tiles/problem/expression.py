@@ -1,8 +1,10 @@
-"""Expressions: what a tree computes element by element, as a list of nodes that others refer to by their number.
+"""Views of 2-D matrices in memory, and elementwise expressions on them.
+
+An expression is a list of nodes, which refer to their operands by number:
 
     %y = x * sigmoid(x + bias)      0 Leaf x   1 Leaf bias (1 x C)   2 fadd 0, 1   3 sigmoid 2   4 fmul 0, 3
 
-A node with two users is there once, so it is computed once; equal expressions are equal, so their kernels are shared.
+A node with several users is computed once. Expressions are compared by value, so equal ones share a kernel.
 """
 
 from __future__ import annotations
@@ -14,10 +16,110 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
-from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.operations import DIVISIONS, MATH_INTRINSICS, ElementwiseOp, is_mask, unary_bits, working_bits
-from tlx.lower.to_tiles.problem.view import MatrixView
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixView:
+    """A logical matrix in memory; strides are in elements, and one of the two is 1 (or its extent is).
+
+    With `interleave` v > 1, v rows are interleaved (VNNI): element (k, n) is at
+    `k // v * v * row_stride + n * v + k % v`. `readable_columns` columns of such a matrix may be read, if that is more
+    than it has. A matrix in strips stores a few columns in this layout for all rows, then the next few; `col_stride` is
+    then the distance between strips divided by the columns of a strip.
+    """
+
+    element: Type
+    rows: int
+    cols: int
+    row_stride: int
+    col_stride: int
+    interleave: int = 1
+    readable_columns: int = 0
+
+    @classmethod
+    def interleaved(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> MatrixView:
+        """The K x N matrix of a tensor of shape K/v x N x v."""
+        groups, columns, width = type_.data_shape
+        pitch = type_.strides(pitches)[0] // width
+        return cls(type_.element, groups * width, columns, pitch, width, width, type_.shape[1])
+
+    @classmethod
+    def strips(cls, type_: TensorType, columns: int) -> MatrixView:
+        """The K x N matrix of a dense tensor of shape strips x K/v x (columns of a strip) x v."""
+        strips, groups, line, width = type_.shape
+        return cls(type_.element, groups * width, columns, line, groups * width, width, strips * line)
+
+    @property
+    def in_strips(self) -> bool:
+        """Whether the interleaved rows are stored strip by strip."""
+        return self.interleave > 1 and self.col_stride != self.interleave
+
+    @classmethod
+    def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> MatrixView:
+        """The view of a 2-D tensor in memory."""
+        rows, cols = type_.extents
+        row_stride, col_stride = type_.logical_strides(pitches)
+        return cls(type_.element, rows, cols, row_stride, col_stride)
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether each row is contiguous."""
+        return self.interleave == 1 and (self.col_stride == 1 or self.cols == 1)
+
+    def broadcast(self) -> MatrixView:
+        """The view with stride 0 along extents of 1, so that equal matrices have equal views."""
+        row_stride = self.row_stride if self.rows > 1 else 0
+        return MatrixView(self.element, self.rows, self.cols, row_stride, self.col_stride if self.cols > 1 else 1)
+
+    def as_row(self) -> MatrixView:
+        """The view of a dense row-major matrix as one row."""
+        return MatrixView(self.element, 1, self.rows * self.cols, 0, 1)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the rows follow each other without a gap."""
+        return self.is_row_major and (self.rows == 1 or self.row_stride == self.cols)
+
+    @property
+    def pitch(self) -> int:
+        """Elements from a row, or a column of a column-major matrix, to the next."""
+        return self.row_stride if self.is_row_major else self.col_stride
+
+    @property
+    def order(self) -> str:
+        """The layout in a knob key: `n` row-major, `t` column-major, `v2` with interleaved pairs of rows."""
+        if self.interleave > 1:
+            return f"v{self.interleave}"
+        return "n" if self.is_row_major else "t"
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are gaps between the rows, or between the columns of a column-major matrix."""
+        if self.interleave > 1:
+            return False
+        lines, length = (self.rows, self.cols) if self.is_row_major else (self.cols, self.rows)
+        return lines > 1 and self.pitch != length
+
+    @property
+    def size(self) -> int:
+        """Elements from the first through the last, gaps included."""
+        return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all elements."""
+        return self.rows * self.cols * bytes_of(self.element)
+
+    @property
+    def layout(self) -> str:
+        """`32x8 f32`, with the layout if it is not row-major, for remarks."""
+        order = " interleaved" if self.interleave > 1 else "" if self.is_row_major else " column-major"
+        return f"{self.rows}x{self.cols} {self.element}{order}"
+
 
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH_INTRINSICS | {"pow", "powi", "tan", "sinh", "cosh"})
 _MATH_COST: Final = 20
@@ -25,7 +127,7 @@ _BRANCHING: Final = frozenset({"sin", "cos"})
 
 
 class _Source:
-    """A node that is computed from no others."""
+    """A node without operands."""
 
     __slots__ = ()
 
@@ -37,7 +139,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class MatrixLeaf(_Source):
-    """A matrix in memory; an extent 1 where the expression's is more is repeated.
+    """A matrix in memory; an extent of 1 is broadcast to the expression's.
 
     Attributes:
         element: Element type.
@@ -52,7 +154,7 @@ class MatrixLeaf(_Source):
 
 @dataclass(frozen=True, slots=True)
 class ScalarLeaf(_Source):
-    """A number known at run time, the same for all elements; `number` counts them."""
+    """A scalar parameter, the same for all elements; `number` is its position among the scalars."""
 
     element: Type
     number: int
@@ -79,9 +181,9 @@ class InstructionNode:
 
     Attributes:
         element: Element type of the result.
-        operation: Which.
-        operands: Numbers of the nodes it works on.
-        immediates: Scalar constants behind them, such as the i1 of `llvm.abs`.
+        operation: The instruction.
+        operands: Numbers of its operand nodes.
+        immediates: Scalar constants that follow the operands, such as the i1 of `llvm.abs`.
     """
 
     element: Type
@@ -125,15 +227,15 @@ class Expression:
         return sum(leaf.view.bytes_moved for leaf in self.leaves())
 
     def scalars(self) -> Iterator[ScalarLeaf]:
-        """The numbers known at run time."""
+        """The scalar parameters."""
         return (n for n in self.nodes if isinstance(n, ScalarLeaf))
 
     def is_full(self, view: MatrixView) -> bool:
-        """Whether a leaf has an element for each one of the result: nothing is repeated."""
+        """Whether a leaf has as many elements as the result: it is not broadcast."""
         return (view.rows, view.cols) == (self.rows, self.cols)
 
     def level(self, leaf: MatrixLeaf) -> int:
-        """How often a leaf changes: 0 never, 1 with the row, 2 with row and column or column alone."""
+        """How often a leaf changes: 0 never, 1 with the row, 2 with the column."""
         if leaf.view.cols > 1:
             return 2
         return 1 if leaf.view.rows > 1 else 0
@@ -153,7 +255,7 @@ class Expression:
 
     @cached_property
     def steady(self) -> frozenset[int]:
-        """The nodes that are the same in all rows."""
+        """The nodes that do not depend on the row."""
         found: set[int] = set()
         for number, node in enumerate(self.nodes):
             if isinstance(node, MatrixLeaf):
@@ -164,7 +266,7 @@ class Expression:
 
     @cached_property
     def bits(self) -> int:
-        """Width of the widest element that is worked on; it decides how many elements are worked on at a time."""
+        """Bits of the widest element computed with; it sets how many elements a register holds."""
         return max(8, *(self._bits(node) for node in self.nodes))
 
     def _bits(self, node: Node) -> int:
@@ -174,23 +276,23 @@ class Expression:
 
     @cached_property
     def cost(self) -> int:
-        """About how many instructions an element's register costs beyond loading and storing it."""
+        """Estimated instructions per register, loads and stores excluded."""
         return sum(_cost(node) for node in self.nodes)
 
     @property
     def may_trap(self) -> bool:
-        """Whether it may stop a machine on operands that are not the program's: it divides by something."""
+        """Whether it may trap on padding: it divides by something."""
         divisions = (n for n in self.nodes if isinstance(n, InstructionNode) and n.operation.opcode in DIVISIONS)
         return any(not isinstance(self.nodes[division.operands[1]], SplatLeaf) for division in divisions)
 
     @property
     def branches(self) -> bool:
-        """Whether rare elements are computed apart: several registers' instructions cannot take turns then."""
+        """Whether rare elements take a branch, so that the code of several registers cannot be interleaved."""
         return any(_title(node).removeprefix("llvm.") in _BRANCHING for node in self.nodes)
 
     @cached_property
     def live(self) -> int:
-        """The most values that are needed at once when nodes are computed in order."""
+        """The most values that are live at once when nodes are computed in order."""
         last = {number: user for user, node in enumerate(self.nodes) for number in node.operands}
         ended = Counter(last.values())
         return max(
@@ -199,7 +301,7 @@ class Expression:
 
     @property
     def summary(self) -> str:
-        """What it does to its leaves, for remarks: `fadd, relu; 2 extra operands`; nothing if it only reads them."""
+        """Its operations, for remarks: `fadd, relu; 2 extra operands`; empty if it only reads its leaves."""
         done = [title for node in self.nodes if (title := _title(node))]
         if not done:
             return ""
@@ -228,5 +330,5 @@ def _cost(node: Node) -> int:
 
 
 def scalar_parameter_type(element: Type) -> Type:
-    """The type that a scalar parameter of a kernel has: bits for the types that not every LLVM can pass."""
+    """The type of a kernel's scalar parameter: an integer for types that not every LLVM can pass."""
     return I16 if element in (BFLOAT, HALF) else element

@@ -1,22 +1,25 @@
 """Problems: a product, a copy, a shuffle, an elementwise expression, a reduction, or several on the same rows.
 
-Two problems that are equal share one kernel.
+Equal problems share a kernel. Canonical forms:
+
+    an elementwise problem on dense matrices        on one long row
+    a reduction of dense matrices to one number     of one long row
+    a reduction of column-major matrices            of A^T, along the other axis
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mangle
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
-from tlx.lower.to_tiles.problem.expression import Expression, ProductLeaf
-from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.target.hardware import Sign
 
-_EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiplication
+_EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class Gemm:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether elements of C may be computed twice, as by overlapping tiles: C depends on A and B alone."""
+        """Whether elements of C may be computed twice, as by overlapping tiles: C depends only on A and B."""
         return self.acc is None and self.reduction is None and self.epilogue is None
 
     @property
@@ -273,8 +276,8 @@ class Reduction:
         value: The expression that is reduced.
         operation: add, mul, max, min, and, or, xor.
         axis: The axis that disappears.
-        products: For sums of products that may be rounded as a matrix product: how many neighbours one instruction of
-            the target adds up; else 0.
+        products: For sums of products that may be rounded as a matrix product: how many adjacent products one
+            instruction of the target sums; else 0.
         offset_row: A row of products whose sum is subtracted from each result; None for none.
         epilogue: Applied to the row of results, which is its `ProductLeaf`; its leaves follow those of the value.
     """
@@ -298,8 +301,8 @@ class Reduction:
     def cost(self) -> float:
         """Instructions per register of values, loads not counted.
 
-        The multiplication is part of the sum, and so are the extensions of both factors where one instruction adds up
-        several neighbours; everything else is done on registers of narrow factors.
+        The multiplication counts with the sum, and so do the extensions of both factors where one instruction sums
+        several products; the rest works on registers of narrow factors.
         """
         part = _EXTENDED_PRODUCT if self.products > 1 else self.products
         return (self.value.cost - part + 1) / max(1, self.products)
@@ -342,3 +345,76 @@ def gemm_accumulator_type(gemm: Gemm) -> Type:
 
 
 Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle
+
+
+def as_long_row(problem: Elementwise) -> Elementwise:
+    """The problem on one long row, where every matrix in it is dense."""
+    value, to = problem.value, problem.destination
+    if not to.is_dense or not all(_is_mergeable(leaf, value) for leaf in value.leaves()):
+        return problem
+    return replace(problem, destination=to.as_row(), value=_as_row(value))
+
+
+def canonical_reduction(problem: Reduction) -> Reduction:
+    """The problem on one long row where possible, or transposed where all its matrices are column-major."""
+    value, to = problem.value, problem.destination
+    if to.rows == to.cols == 1 and all(_is_mergeable(leaf, value) for leaf in value.leaves()):
+        return replace(problem, value=_as_row(value), axis=1)
+    transposed = _transposed(value)
+    if transposed is None or not to.is_dense:
+        return problem
+    to = MatrixView(to.element, to.cols, to.rows, 1, 1)
+    return replace(problem, destination=to, value=transposed, axis=1 - problem.axis)
+
+
+def _is_mergeable(leaf: MatrixLeaf, value: Expression) -> bool:
+    """Whether a leaf is dense or a single element."""
+    return (leaf.view.is_dense and value.is_full(leaf.view)) or leaf.view.rows * leaf.view.cols == 1
+
+
+def _as_row(value: Expression) -> Expression:
+    """The expression on dense leaves as one on long rows."""
+    nodes = tuple(replace(n, view=n.view.as_row()) if isinstance(n, MatrixLeaf) else n for n in value.nodes)
+    return Expression(1, value.rows * value.cols, nodes)
+
+
+def _transposed(value: Expression) -> Expression | None:
+    """The transposed expression, where every full matrix in it is column-major."""
+    views = [leaf.view for leaf in value.leaves() if value.is_full(leaf.view) and min(value.rows, value.cols) > 1]
+    rest = [leaf.view for leaf in value.leaves() if not value.is_full(leaf.view)]
+    if not views or not all(view.row_stride == 1 and view.col_stride > 1 for view in views):
+        return None
+    if not all(view.rows == 1 or view.row_stride == 1 for view in rest):
+        return None
+    nodes = tuple(replace(n, view=_transposed_view(n.view)) if isinstance(n, MatrixLeaf) else n for n in value.nodes)
+    return Expression(value.cols, value.rows, nodes)
+
+
+def as_row_view(view: MatrixView) -> MatrixView:
+    """A column, or a row, as a row."""
+    return _transposed_view(view) if view.rows > 1 else view.broadcast()
+
+
+def _transposed_view(view: MatrixView) -> MatrixView:
+    return MatrixView(view.element, view.cols, view.rows, view.col_stride, view.row_stride).broadcast()
+
+
+def pointer_views(problem: Elementwise | Reduction) -> list[MatrixView]:
+    """The views behind a problem's pointers: the result's, then the first leaf's of each pointer."""
+    views = {leaf.pointer: leaf.view for leaf in reversed(list(problem.value.leaves()))}
+    return [problem.destination, *(views[number] for number in sorted(views))]
+
+
+def take_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Reduction:
+    """The problem on `rows` of its rows."""
+    all_rows = problem.value.rows
+
+    def cut(view: MatrixView) -> MatrixView:
+        return replace(view, rows=rows).broadcast() if view.rows == all_rows else view
+
+    nodes = tuple(replace(n, view=cut(n.view)) if isinstance(n, MatrixLeaf) else n for n in problem.value.nodes)
+    value = Expression(rows, problem.value.cols, nodes)
+    to = replace(problem.destination, rows=rows)
+    if isinstance(problem, Elementwise):
+        return Elementwise(to, value, problem.total_bytes or problem.bytes_moved)
+    return Reduction(to, value, problem.operation, 1)

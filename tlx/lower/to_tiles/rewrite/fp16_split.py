@@ -3,17 +3,17 @@
 a = a1 + a2     a1 = the upper 16 bits of float(a) * 127/128     a2 = a - a1, or an infinite `a`
     A @ B = A1 @ B1 + A1 @ B2 + A2 @ B1 + A2 @ B2
 
-A half has 11 bits of precision: 127/128 of it is less by 8 to 16 units of the last of them, and what is cut off then is
-less than 8. So a2 is exact, is not zero unless `a` is, and has the sign of `a`: each product is exact in float, an
-infinity is the sum of two, which give with the parts of what they are multiplied by what it gives with the whole, and
-zero is the sum of two zeros. No part is subnormal as a bfloat number: the least is 2^-31.
+A half has 11 bits of precision. 127/128 of it is smaller by 8 to 16 ulp, and truncation to 8 bits removes less than 8.
+So a2 is exact, has the sign of `a`, and is zero only if `a` is. Each product is then exact in float. An infinity is the
+sum of two infinities, whose products with both parts of the other factor are those of the whole; zero is the sum of two
+zeros. No part is subnormal as bfloat: the smallest is 2^-31.
 
-Blocks of both operands are split in front of their product, into bfloat matrices one behind the other. A step of K
-multiplies both tiles of A by both of B. Measured in one process, as multiples of the speed of products by multiply-adds
-of floats (one core of a newer Xeon, AMX-FP16 not used; medians): 160x160x160 1.5, 256 cubed 1.65, 512 cubed 1.9 to 2.7,
-1024 1.9 to 2.8, 2048 2.8, 4096 2.6. Lines 1 KB apart, without what keeps them from the same sets, take 1.07 (512 cubed)
-to 1.2 times as long (1024), and all of K at once 1.4 times (2048). Beside a thread that multiplies tiles on the same
-core, 256 and 512 cubed gain a tenth or nothing (Xeon 6/207/2).
+Blocks of both operands are split before their product, into two consecutive bfloat matrices. A step of K multiplies
+both tiles of A by both of B. Speedup over float multiply-adds, measured in one process (one core of a newer Xeon,
+AMX-FP16 not used; medians): 160x160x160 1.5, 256 cubed 1.65, 512 cubed 1.9 to 2.7, 1024 1.9 to 2.8, 2048 2.8, 4096 2.6.
+Without padding, rows 1 KB apart conflict in the cache and take 1.07 (512 cubed) to 1.2 times as long (1024); splitting
+all of K at once takes 1.4 times as long (2048). With another thread multiplying tiles on the same core, 256 and 512
+cubed gain a tenth or nothing (Xeon 6/207/2).
 """
 
 from __future__ import annotations
@@ -24,40 +24,36 @@ from typing import Final
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, Type, bytes_of
 from tlx.ir.values import Value, const_float, const_int
+from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.pack.hoist import HoistPoints
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, Node, SplatLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
 from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.caches import LINE
-from tlx.lower.to_tiles.select.cost import matrix_cycles, recipe_cycles, transfer_cycles, with_memory_stalls
+from tlx.lower.to_tiles.select.cost import cost
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
 _UPPER: Final = 1 << 16
-_CYCLES: Final = 8
-"""Cycles in which a register of 16 halves is split into both parts, apart from waiting for memory."""
 _REGISTER: Final = 16
-_LEAD: Final = 0.6
-"""How much of the vectors' cycles a split product may take, of what is estimated."""
 _DEPTH: Final = 1024
-"""Positions of K that are split at a time: row tiles of more leave the first cache too far behind."""
+"""Positions of K that are split at a time: longer row tiles would not stay in L1."""
 _BYTES: Final = (16 << 20, 8 << 20)
-"""Bytes of the parts of A and of B at a time: memory of 32 MB or more comes as new pages in each call."""
+"""Bytes of the parts of A and of B at a time: malloc maps 32 MB or more anew in each call."""
 _GRANULE: Final = 32
 _SAME_SETS: Final = 1024
-"""Bytes: 16 rows so far apart share four sets of the first cache."""
+"""Bytes: 16 rows at this distance share four sets of L1."""
 
 SplitStep = tuple[Elementwise | Gemm, list[tuple[Value, MatrixView]]]
-"""A kernel's problem, and what it is given."""
+"""A kernel's problem and its operands."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Some rows, columns or positions of K."""
+    """A range of rows, columns or positions of K."""
 
     start: int
     size: int
@@ -65,11 +61,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Fp16Split:
-    """A product of halves that is to be computed by parts.
+    """An fp16 product computed as products of bf16 parts.
 
     Attributes:
-        found: The product.
-        gemm: The same.
+        found: The matched product.
+        gemm: Its problem.
         rows, columns, depths: How M, N and K are cut.
     """
 
@@ -81,7 +77,7 @@ class Fp16Split:
 
     @classmethod
     def of(cls, found: Match, gemm: Gemm) -> Fp16Split:
-        """Blocks whose parts need little memory, where C is the product as it is and can be added to."""
+        """The product in blocks whose parts take little memory; whole if C cannot be accumulated onto."""
         whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
         if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
             return cls(found, gemm, *whole)
@@ -91,26 +87,33 @@ class Fp16Split:
 
     @property
     def first(self) -> Gemm:
-        """The product of the parts of the first block, than which none is larger."""
+        """The product of the first block's parts; no block is larger."""
         gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
         a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
         return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), _lines(a), _lines(b))
 
     @property
     def bytes(self) -> int:
-        """Of memory."""
+        """Bytes of memory for the parts."""
         return 2 * bytes_of(BFLOAT) * (_room(self.first.a) + _room(self.first.b))
 
     def cycles(self, target: Target) -> float:
-        """About how many it takes: B is split for each block of rows."""
+        """Estimated cycles; B is split once for each block of rows."""
+        assert target.matrix is not None
         gemm, first = self.gemm, self.first
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves / _REGISTER * _CYCLES + transfer_cycles(4 * halves * bytes_of(HALF), target)
-        return splitting + blocks * matrix_cycles(first, select(first, target), target)
+        splitting = halves / _REGISTER * target.matrix.timing.split + transfer_cycles(
+            4 * halves * bytes_of(HALF), target
+        )
+        return splitting + blocks * cost(first, select(first, target), target).total
 
     def rewrite_operands(self, places: HoistPoints, b: Builder) -> list[SplitStep]:
-        """Make the memory, and have the found product be the last block; gives the kernels that run before it."""
+        """Allocate the parts and turn the matched product into the last block's.
+
+        Returns:
+            The kernels to call before it.
+        """
         memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
         c, a, rhs, *acc = self.found.pointers[: 3 + (self.gemm.acc is not None)]
         calls: list[SplitStep] = []
@@ -133,22 +136,21 @@ class Fp16Split:
 
 
 def split_fp16(found: Match, target: Target) -> Fp16Split | None:
-    """The product of halves on the target's matrix unit, where that pays; else None."""
+    """The fp16 product split for the target's bf16 matrix unit, where that is faster; else None."""
     gemm = found.problem
     if not isinstance(gemm, Gemm) or len(gemm.term_offsets) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
         return None
-    if not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
+    if target.matrix is None or not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
     vectors, parts = select(gemm, target), Fp16Split.of(found, gemm)
     splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
     if not splits or parts.bytes > 2 * sum(_BYTES):
         return None
-    by_vectors = with_memory_stalls(recipe_cycles(gemm, vectors, target), gemm, vectors, target)
-    return parts if parts.cycles(target) < _LEAD * by_vectors else None
+    return parts if parts.cycles(target) < target.matrix.timing.split_lead * cost(gemm, vectors, target).total else None
 
 
 def _cut(extent: int, most: int) -> tuple[Interval, ...]:
-    """Equal blocks of at most so many positions, but the last."""
+    """Equal blocks of at most `most` positions; the last may be smaller."""
     size = round_up(-(-extent // -(-extent // max(most, _GRANULE))), _GRANULE)
     return tuple(Interval(start, min(size, extent - start)) for start in range(0, extent, size))
 
@@ -158,7 +160,7 @@ def _multiplies_bfloat(target: Target) -> bool:
 
 
 def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
-    """The sum of all products of parts."""
+    """The sum of the four products of parts."""
     return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_room(a), _room(b))), all_pairs=True)
 
 
@@ -169,7 +171,7 @@ def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
 def _piece(
     b: Builder, operand: tuple[Value, MatrixView], rows: Interval, columns: Interval
 ) -> tuple[Value, MatrixView]:
-    """Some rows and columns of a matrix."""
+    """The address and view of a block of a matrix."""
     pointer, view = operand
     start = rows.start * view.row_stride + columns.start * view.col_stride
     if start:
@@ -185,7 +187,7 @@ def _memory(places: HoistPoints, b: Builder, view: MatrixView) -> Value:
 def _split(
     b: Builder, memory: Value, source: tuple[Value, MatrixView], calls: list[SplitStep]
 ) -> tuple[Value, MatrixView]:
-    """Have a matrix split; gives its parts."""
+    """Append the kernels that split a matrix to `calls`; returns the address and view of its first part."""
     view = _lines(source[1])
     for part in range(2):
         problem = _part_of(source[1], part)
@@ -194,19 +196,19 @@ def _split(
 
 
 def _lines(view: MatrixView, element: Type = BFLOAT) -> MatrixView:
-    """Where a part lies: line by line, each of whole lines of the caches, not 16 of them in few sets."""
+    """The layout of a part: rows padded to whole cache lines, and by one more where 16 rows would share few sets."""
     size = round_up((view.cols if view.is_row_major else view.rows) * bytes_of(element), LINE)
     pitch = (size + (LINE if size % _SAME_SETS == 0 else 0)) // bytes_of(element)
     return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
 
 
 def _room(view: MatrixView) -> int:
-    """Elements of a part, whole lines."""
+    """Elements of a part, padding included."""
     return view.pitch * (view.rows if view.is_row_major else view.cols)
 
 
 def _part_of(view: MatrixView, part: int) -> Elementwise:
-    """What makes the first or the second part, line by line, as the upper halves of floats."""
+    """The elementwise problem that computes the first or second part, as the upper halves of floats."""
     lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
     first: list[Node] = [
         MatrixLeaf(HALF, lines.broadcast(), 0),

@@ -1,24 +1,24 @@
-"""Products computed as another problem: their transpose, or sums along rows of a matrix-vector product.
+"""Products computed as another problem: as their transpose, or a matrix-vector product as a reduction of rows.
 
-A product of two column-major matrices as its transpose: of two row-major ones.
+A product of two column-major matrices is the transpose of a product of two row-major ones:
 
     C = A @ B  ->  C^T = B^T @ A^T           MxK KxN -> MxN   ->   NxK KxM -> NxM
 
-Both operands are read as a product of row-major ones reads them, and C, which is column-major then, is transposed tile
-by tile as it is stored, once; else A is copied by columns, and B is transposed.
+Its operands are read in memory order, and only C is transposed, tile by tile, as it is stored. Otherwise A would be
+packed by columns and B transposed.
 
-A matrix times a vector as sums along K: each row of the matrix is read once, in registers along K.
+A matrix times a vector is a reduction along K, which reads each row of the matrix once, in registers along K:
 
 Rewrite:
     C[i] = sum_k A[i, k] * b[k]      MxK K -> M      ->     the rows of A * b, reduced by addition
     C[j] = sum_k a[k] * B[k, j]      column-major B  ->     the rows of B^T * a, reduced by addition
-    C[i] = f(c[i] + sum_k A[i, k] * b[k])            ->     the same, and f of some sums at a time
+    C[i] = f(c[i] + sum_k A[i, k] * b[k])            ->     the same, with f applied to several sums at a time
 
-The register tiles of products have columns in registers: a single one would fill one lane.
+A register tile of a product has columns of C in its lanes; a single column would fill one lane.
 
-A dot product of the target adds up neighbours along K; two multiply-adds do so with pairs of bfloat. A dot product of
-bytes that takes an unsigned and a signed factor also serves where both have the same sign. The matrix A changes sign,
-and what zeros would come to is taken off:
+A dot-product instruction sums adjacent products along K; for bfloat, two multiply-adds do the same. A dot product of
+unsigned by signed bytes also serves factors of the same sign: the signedness of A is changed, and the excess, a dot
+product of constants, is subtracted:
 
     A' = A xor 128      (A + 128 unsigned, A - 128 signed)      A b = A' b - 0' b
 """
@@ -33,26 +33,25 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt, Global
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.match.stores import Match
-from tlx.lower.to_tiles.problem.canonical import as_row_view
 from tlx.lower.to_tiles.problem.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
+    MatrixView,
     Node,
     ProductLeaf,
     SplatLeaf,
     UnaryNode,
 )
-from tlx.lower.to_tiles.problem.problems import Gemm, Reduction, gemm_accumulator_type
-from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.cost import recipe_cycles, with_memory_stalls
+from tlx.lower.to_tiles.problem.problems import Gemm, Reduction, as_row_view, gemm_accumulator_type
+from tlx.lower.to_tiles.select.cost import cost
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
 
 def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
-    """A product's transpose, to be given B and A, where that takes fewer cycles on all versions of a target."""
+    """The transposed product, whose operands are B and A, where it takes fewer cycles on every version; else None."""
     gemm = found.problem
     if not isinstance(gemm, Gemm) or not _is_transposable(gemm) or isinstance(found.pointers[2][0], Global):
         return None  # a constant B is packed by the compiler
@@ -71,7 +70,7 @@ def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
 
 
 def _is_transposable(gemm: Gemm) -> bool:
-    """Whether both operands are column-major, and C is nothing but the product."""
+    """Whether both operands are column-major, and C is the product alone."""
     by_columns = not gemm.a.is_row_major and not gemm.b.is_row_major and gemm.b.interleave == 1
     return by_columns and gemm.c.is_row_major and gemm.is_repeatable and gemm.batch is None and not gemm.all_pairs
 
@@ -81,8 +80,7 @@ def _transposed_view(view: MatrixView) -> MatrixView:
 
 
 def _product_cycles(gemm: Gemm, target: Target) -> float:
-    recipe = select(gemm, target)
-    return with_memory_stalls(recipe_cycles(gemm, recipe, target), gemm, recipe, target)
+    return cost(gemm, select(gemm, target), target).total
 
 
 _A, _B = 0, 1
@@ -105,7 +103,7 @@ class _Factors:
 
 
 def as_row_reduction(gemm: Gemm, target: Target) -> Reduction | None:
-    """The reduction that a product with a vector is; None where it is something else or had better stay a product."""
+    """A matrix-vector product as a reduction of rows; None for other products, or where that is slower."""
     if len(gemm.term_offsets) > 1 or gemm.reduction is not None:
         return None
     accumulator = gemm_accumulator_type(gemm)
@@ -141,7 +139,7 @@ def _factors(gemm: Gemm) -> _Factors | None:
 
 
 def _dot(found: _Factors, accumulator: Type, target: Target) -> tuple[int, _OperandChange]:
-    """How many neighbours an instruction adds up, and what it wants the factors to become."""
+    """How many adjacent products an instruction sums, and how the factors have to be changed for it."""
     dots = [dot for dot in target.usable_dots if dot.reads is None and dot.accumulator == str(accumulator)]
     matrix, vector = found.matrix.element, found.vector.element
     own, other = found.signs
@@ -159,14 +157,14 @@ def _dot(found: _Factors, accumulator: Type, target: Target) -> tuple[int, _Oper
 
 
 def _pays(dot: Dot, target: Target) -> bool:
-    """Whether a dot product takes no longer than to convert what it multiplies and to multiply and add."""
+    """Whether a dot product takes no longer than converting its factors and multiply-adds."""
     return dot.cycles <= dot.width * _CONVERTED / target.core.products
 
 
 def _products(
     rows: int, cols: int, matrix: Node, found: _Factors, change: _OperandChange, accumulator: Type
 ) -> Expression:
-    """The rows of the matrix times the vector, element by element."""
+    """The elementwise product of the matrix's rows and the vector."""
     nodes: list[Node] = [matrix, found.vector]
     factors = [0, 1]
     own, other = found.signs
@@ -184,7 +182,7 @@ def _products(
 
 
 def _widened(nodes: list[Node], number: int, element: Type, sign: Sign) -> int:
-    """The node with another's elements in a wider type."""
+    """The number of a node that widens another one."""
     if nodes[number].element == element:
         return number
     nodes.append(InstructionNode(element, ElementwiseOp(_EXTENSIONS[sign]), (number,)))
@@ -195,7 +193,7 @@ def _widened(nodes: list[Node], number: int, element: Type, sign: Sign) -> int:
 
 
 def _finish(gemm: Gemm, accumulator: Type) -> Expression | None:
-    """The result of sums in one row; None where they are the result. What is added to them is a leaf like others."""
+    """The epilogue on a row of sums, with Acc as a leaf; None where the sums are the result."""
     nodes: list[Node] = [ProductLeaf(accumulator)]
     count = 2
     if gemm.acc is not None:
@@ -215,7 +213,7 @@ def _finish(gemm: Gemm, accumulator: Type) -> Expression | None:
 
 
 def _renumbered_node(node: Node, places: Sequence[int], pointers: int) -> Node:
-    """A node of an epilogue behind others: where its operands are now, its leaf in one row behind so many pointers."""
+    """An epilogue's node appended to others: its operands renumbered, a leaf as a row after `pointers` pointers."""
     if isinstance(node, MatrixLeaf):
         return replace(node, view=as_row_view(node.view), pointer=node.pointer + pointers)
     if isinstance(node, (InstructionNode, UnaryNode)):
@@ -224,7 +222,7 @@ def _renumbered_node(node: Node, places: Sequence[int], pointers: int) -> Node:
 
 
 def _converted(nodes: list[Node], number: int, element: Type) -> int:
-    """The node with another's elements in a type that holds sums, or one they are rounded to."""
+    """The number of a node that converts another one to the accumulator's type, or rounds it to the result's."""
     own = nodes[number].element
     if bits_of(own) < bits_of(element):
         return _widened(nodes, number, element, "f" if isinstance(own, FloatType) else "s")

@@ -1,14 +1,14 @@
-"""Row fusion: which of the trees of a block are computed together, row by row.
+"""Row fusion: consecutive trees of a block that are computed together, row by row.
 
-Trees one after the other, each a map of R rows or a reduction of each of R rows, at least one of the latter:
+Each tree is a map of R rows or a reduction of each of R rows, with at least one reduction:
 
     store(%max, reduce.max(%x))        R x C -> R x 1
     store(%e, exp(%x - %max))          R x C
     store(%sum, reduce.add(%e))        R x C -> R x 1
     store(%y, %e / %sum)               R x C
 
-Row i of all of them may be computed before row i + 1 of any where what one writes and another reads or writes is the
-same row of the same matrix, or surely other memory. They are where together they are larger than the L1 cache.
+Row i of all trees may be computed before row i + 1 of any if whatever one writes and another accesses is either the
+same row of the same matrix or memory that does not alias. Trees are fused if together they exceed the L1 cache.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from tlx.ir.transform.rewrite import Use, uses
 from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
-from tlx.lower.to_tiles.problem.canonical import pointer_views
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, scalar_parameter_type
-from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart
-from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
+from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target
 
@@ -40,7 +38,7 @@ class FusionCandidate:
 
     Attributes:
         store: Its store.
-        problem: What it computes; None for what is computed alone.
+        problem: What it computes; None if it cannot be fused.
         pointers: The memory of its result and of its leaves.
         scalars: Its numbers.
     """
@@ -53,7 +51,7 @@ class FusionCandidate:
 
 @dataclass(frozen=True, eq=False)
 class FusionGroup:
-    """Trees that are computed together, in place of the last one's store.
+    """Trees that are computed together, at the last one's store.
 
     Attributes:
         problem: What they compute.
@@ -70,7 +68,7 @@ class FusionGroup:
 def find_row_fusions(
     module: Module, tensors: FunctionTensors, candidates: Sequence[FusionCandidate], target: Target
 ) -> list[FusionGroup]:
-    """The groups of a function's trees, which are given in the order of the text."""
+    """The groups of a function's trees, which are passed in program order."""
     if not any(_is_row_reduction(c.problem) for c in candidates):
         return []
     search = _Search(module, tensors, candidates, target)
@@ -97,7 +95,7 @@ class _Search:
         return AliasAnalysis(self.module, self.function, ControlFlow(self.function))
 
     def runs(self) -> list[list[FusionCandidate]]:
-        """Trees with nothing between that may read or write memory."""
+        """Runs of trees with no other memory access between them."""
         by_store = {id(c.store): c for c in self.candidates}
         found: list[list[FusionCandidate]] = []
         for block in self.function.blocks:
@@ -118,7 +116,7 @@ class _Search:
         return may_write(instruction) or may_read(instruction)
 
     def groups(self, run: list[FusionCandidate]) -> list[FusionGroup]:
-        """The groups of a run, each as long as it can be."""
+        """The groups of a run, each as long as possible."""
         found: list[FusionGroup] = []
         start = 0
         while start < len(run):
@@ -146,7 +144,7 @@ class _Search:
         return members
 
     def _may_interleave(self, before: FusionCandidate, member: FusionCandidate, rows: int) -> bool:
-        """Whether rows of one tree may be computed between those of another one, or its own."""
+        """Whether rows of two trees may be computed alternately."""
         (_, first), (_, second) = before.pointers[0], member.pointers[0]
         if min(first.rows, second.rows) < rows:
             return False
@@ -193,7 +191,7 @@ class _Search:
         return FusionGroup(problem, members, kept, list(scalars))
 
     def _is_private(self, pointer: Value, members: list[FusionCandidate], kept: list[tuple[Value, MatrixView]]) -> bool:
-        """Whether nothing but these trees uses some memory, and it is written before it is read."""
+        """Whether only these trees use some memory, and they write it before they read it."""
         if not isinstance(pointer, Local) or sum(pointer == p for p, _ in kept) != 1:
             return False
         (base,) = bases if len(bases := self.aliases.bases(pointer)) == 1 else [None]
@@ -210,7 +208,7 @@ class _Search:
         return is_written and all(self._is_harmless(i) for i in self._users(pointer.name))
 
     def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
-        """Whether a pointer is the one that is made of some memory's: `memory + (-memory & 63)`."""
+        """Whether a pointer is the aligned start of some memory: `memory + (-memory & 63)`."""
 
         def leads_there(instruction: Instruction) -> bool:
             if instruction.opcode in ("ptrtoint", "sub", "and"):
@@ -232,7 +230,7 @@ class _Search:
 
 
 def _accesses(candidate: FusionCandidate) -> list[tuple[Value, MatrixView]]:
-    """What a tree writes, then what it reads: each leaf."""
+    """A tree's accesses: its result, then each leaf."""
     assert candidate.problem is not None
     places = [pointer for pointer, _ in candidate.pointers[1:]]
     leaves = [(places[leaf.pointer], leaf.view) for leaf in candidate.problem.value.leaves()]
@@ -240,13 +238,13 @@ def _accesses(candidate: FusionCandidate) -> list[tuple[Value, MatrixView]]:
 
 
 def _moves_alike(one: tuple[Value, MatrixView], other: tuple[Value, MatrixView]) -> bool:
-    """Whether two accesses by the same pointer go from row to row by the same steps: it is moved for both."""
+    """Whether two accesses through the same pointer have the same row stride, so that one pointer serves both."""
     (pointer, view), (other_pointer, other_view) = one, other
     return pointer != other_pointer or (view.rows, view.row_stride) == (other_view.rows, other_view.row_stride)
 
 
 def _row(view: MatrixView) -> tuple[Type, int, int]:
-    """What makes rows of two views the same memory; the narrower is part of the wider."""
+    """Views whose keys are equal have their rows in the same memory; a narrower row is part of a wider one."""
     return view.element, view.row_stride, view.cols
 
 
@@ -259,7 +257,7 @@ def _range(pointer: Value, view: MatrixView) -> MemoryLocation:
 
 
 def with_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Reduction | None:
-    """The problem as one of so many rows, each of which only needs its own; None where it is not."""
+    """The problem as one of `rows` independent rows; None where it is not."""
     if isinstance(problem, Reduction):
         fits = problem.axis == 1 and problem.value.rows == rows
         return problem if fits and not needs_transpose(problem.value) else None

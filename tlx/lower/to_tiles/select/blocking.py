@@ -46,7 +46,7 @@ from typing import Final
 
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.caches import PAGE, usable_last_level_bytes
+from tlx.lower.to_tiles.select.caches import usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.target import Target
 
@@ -75,12 +75,15 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return False
     if gemm.m <= _FEW_ROWS or (gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator)):
         return True
-    return not rows_share_sets(gemm, size) and (not b_misses_l2(gemm, target) or gemm.m <= _REUSES)
+    return not rows_share_sets(gemm, size, target) and (not b_misses_l2(gemm, target) or gemm.m <= _REUSES)
 
 
-def rows_share_sets(gemm: Gemm, size: int) -> bool:
+def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
-    return gemm.b.row_stride * gemm.b.interleave * size % PAGE == 0 and gemm.k > _GROUPS_APART * gemm.b.interleave
+    return (
+        gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
+        and gemm.k > _GROUPS_APART * gemm.b.interleave
+    )
 
 
 def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
@@ -112,7 +115,7 @@ def _most_rows(gemm: Gemm, target: Target) -> int:
 
 def _pass_positions(gemm: Gemm, target: Target) -> int:
     """Positions of a pass over a B that is read as it lies."""
-    pages = _LOOKED_UP if _pitch(gemm) >= PAGE else _LONGEST
+    pages = _LOOKED_UP if _pitch(gemm) >= target.caches.page else _LONGEST
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target)) if b_misses_l2(gemm, target) else pages
 
 

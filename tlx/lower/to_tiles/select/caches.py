@@ -8,31 +8,21 @@ from tlx.lower.to_tiles.problem.problems import BatchStrides
 from tlx.target.target import Target
 
 LINE: Final = 64
-"""Bytes of a cache line."""
+"""Bytes to which copies and memory of our own are aligned: a cache line of all machines that are known."""
 PAGE: Final = 4096
-"""Bytes of a page; rows whole pages apart share sets of the first cache."""
-L2_BYTES_PER_CYCLE: Final = 32
-"""Bytes a cycle from the second-level cache: half a line."""
-MEMORY_BYTES_PER_CYCLE: Final = 8
-"""Bytes a cycle from beyond the second-level cache."""
-MEMORY_LATENCY: Final = 768
-"""Cycles from asking for what is beyond the second-level cache to having it."""
-_SHARE: Final = 32 << 20
-"""No more of a last-level cache, which other cores use too, is counted on."""
-_LEAST_OWN: Final = 16 << 20
-"""Of one that many processors share, so much at least is the own part of each."""
+"""Bytes; rows of copies are not whole multiples of it apart, which would share cache sets."""
 
 
 def usable_last_level_bytes(target: Target) -> int:
     """Bytes of the last-level cache that one program may take to be its own."""
-    return min(target.caches.l3, _SHARE)
+    return min(target.caches.l3, target.memory.l3_program_bytes)
 
 
 def retained_last_level_bytes(target: Target) -> int:
     """Bytes that the last-level cache holds until they are read again: a processor's own part of it, within limits.
 
-    What is larger is best written past the caches. Measured on 2026-11-22, with nobody and somebody reading the result
-    right behind:
+    Larger results are best written by non-temporal stores. Measured on 2026-11-22, with and without a reader of the
+    result right behind:
 
         10,000 products 16x16x16, float (30 MB)    Xeon 6/207/2, 16 processors on 300 MB    1.33 and .98 times as fast
                                                    another one, 32 on 300 MB                1.36 and 1.16
@@ -40,7 +30,7 @@ def retained_last_level_bytes(target: Target) -> int:
         exp of 4 M floats (32 MB)                  32 on 300 MB                             1.68 and 1.24
         a sum of 4 M bfloats (24 MB)               32 on 300 MB                             1.42 and 1.12
     """
-    own = max(_LEAST_OWN, target.caches.l3 // target.caches.sharers)
+    own = max(target.memory.l3_core_bytes, target.caches.l3 // target.caches.sharers)
     return min(own, usable_last_level_bytes(target))
 
 

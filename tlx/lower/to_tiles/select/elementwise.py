@@ -1,13 +1,12 @@
 """Kernels without products: their tiles, their non-temporal stores, and their roofline.
 
-Results larger than the caches, written past them, so that they are not read before they are written.
+Results larger than the caches are written by non-temporal stores, which do not read the cache line first. Such stores
+must be aligned, and results need not be, so registers at the ends of a row overlap aligned tiles. That computes some
+elements twice, with the same result, unless the result is an operand, too:
 
-Such stores have to be aligned, and results need not be. What is computed twice is the same both times, where the result
-is no operand:
-
-    | first register |                                        as usual
-        | tile, aligned | tile | tile | ... |                 past the caches
-                                    | rest of the row |       as usual
+    | first register |                                        temporal
+        | tile, aligned | tile | tile | ... |                 non-temporal
+                                    | rest of the row |       temporal
 
 Measured on one Sapphire Rapids core, 2026-11-22: a copy moves 19 instead of 15 GB/s from 64 MB on, a sum of two arrays
 20 instead of 15; at 32 MB, which are in the last-level cache, 20 instead of 26.
@@ -28,12 +27,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.types import bits_of, bytes_of
-from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
 from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
-from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Reduction, RowFusion
+from tlx.lower.to_tiles.problem.problems import (
+    Copy,
+    Elementwise,
+    Reduction,
+    RowFusion,
+    as_long_row,
+    pointer_views,
+    take_rows,
+)
 from tlx.lower.to_tiles.select.caches import (
-    L2_BYTES_PER_CYCLE,
-    MEMORY_BYTES_PER_CYCLE,
     retained_last_level_bytes,
     usable_last_level_bytes,
 )
@@ -132,23 +136,23 @@ class Roofline:
     """What a kernel does, and what it is bound by.
 
     Attributes:
-        moves: Bytes that are read and written.
-        place: What holds them: `L1`, `L2`, `L3` or `memory`.
-        moving: Cycles to move them.
-        work: Cycles of the instructions on them.
-        past: Whether results are written past the caches.
+        bytes_moved: Bytes that are read and written.
+        level: What holds them: `L1`, `L2`, `L3` or `memory`.
+        transfer: Cycles to move them.
+        compute: Cycles of the instructions on them.
+        nontemporal: Whether results are written by non-temporal stores.
     """
 
-    moves: int
-    place: str
-    moving: float
-    work: float
-    past: bool
+    bytes_moved: int
+    level: str
+    transfer: float
+    compute: float
+    nontemporal: bool
 
     @property
     def share(self) -> float:
         """The part of the bandwidth that the kernel should reach."""
-        return self.moving / max(self.moving, self.work)
+        return self.transfer / max(self.transfer, self.compute)
 
 
 def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Roofline:
@@ -186,7 +190,8 @@ def _transfer_cycles(read: int, written: int, place: str, target: Target) -> flo
     if place == "L1":
         width = max(target.vector_bytes, 1)
         return max(read / (target.core.loads * width), written / width)
-    return (read + written) / (L2_BYTES_PER_CYCLE if place == "L2" else MEMORY_BYTES_PER_CYCLE)
+    memory = target.memory
+    return (read + written) / (memory.l2_bytes_per_cycle if place == "L2" else memory.bytes_per_cycle)
 
 
 def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
@@ -218,7 +223,7 @@ _TILES_A_RUN: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpan:
-    """Tiles of a row; those past the caches start at the row's first aligned element, not at its first."""
+    """Tiles of a row; with non-temporal stores they start at the row's first aligned element, not at its first."""
 
     columns: EqualTiles
     past_caches: bool = False
@@ -230,7 +235,7 @@ def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
 
 
 def store_alignment(problem: Copy | Elementwise, target: Target) -> int:
-    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    """Elements that non-temporal stores are aligned to: those of a register; 0 where there are to be none."""
     element = problem.destination.element
     return target.vector_bytes // bytes_of(element) if bits_of(element) > 1 and exceeds_caches(problem, target) else 0
 
@@ -258,14 +263,14 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Colu
 def tile_runs(rows: EqualTiles, *, past_caches: bool) -> list[EqualTiles]:
     """Tiles below each other of a result whose source lies in the other order, that are written one after the other.
 
-    They read lines beside each other of the source's rows, which is how memory is fetched; past the caches all tiles
-    do, as what is written need not stay there until its neighbours come.
+    They read adjacent cache lines of the source's rows, which memory delivers fastest. With non-temporal stores the run
+    is the whole column, since no written line has to stay in a cache until its neighbours are written.
     """
     return padded_tiles(rows.count, rows.count if past_caches else _TILES_A_RUN, 1)
 
 
 def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
-    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    """Elements that non-temporal stores are aligned to: those of a register; 0 where there are to be none."""
     boundary = store_alignment(problem, target)
     if not needs_transpose(problem.value):
         return boundary
@@ -274,7 +279,7 @@ def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
 
 
 def has_nontemporal_stores(problem: Elementwise, target: Target) -> bool:
-    """Whether its kernel, unless it works in place, writes past the caches: its rows are long enough for that."""
+    """Whether its kernel, unless it works in place, may use non-temporal stores: its rows are long enough."""
     problem = as_long_row(problem)
     shape, boundary = elementwise_tile(problem, target), elementwise_store_alignment(problem, target)
     if not boundary:

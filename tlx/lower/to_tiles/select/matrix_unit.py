@@ -22,16 +22,10 @@ from typing import Final
 from tlx.ir.types import Type, bits_of
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.prefetch.policy import (
-    a_misses_l2,
-    prefetches_c_lines,
-    prefetches_rows_of_a,
-    with_memory_traffic,
-)
+from tlx.lower.to_tiles.prefetch.policy import a_misses_l2, with_prefetches
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
-from tlx.lower.to_tiles.select.caches import LINE
-from tlx.lower.to_tiles.select.cost import matrix_cycles, stays_near
+from tlx.lower.to_tiles.select.cost import cost, stays_near
 from tlx.lower.to_tiles.select.recipe import (
     Blocks,
     MultiplyAdd,
@@ -47,12 +41,9 @@ from tlx.target.hardware import Dot
 from tlx.target.matrix import MatrixUnit
 from tlx.target.target import Target
 
-_L1_WAY_BYTES: Final = 4096  # bytes of the first cache in which no two lines share a set
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
-_EPILOGUE: Final = 1  # cycles of a row of a tile of sums that is rounded to bfloat
 _FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile behind
-FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
 
 
 def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
@@ -80,7 +71,7 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
         efficiency=0.0,
     )
     pack_a = knob_constraints.packing(
-        "A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe)
+        "A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe, target)
     )
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
@@ -92,10 +83,7 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
     recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_goes_by(gemm, recipe, target)))
-    recipe = with_memory_traffic(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
-    asks = "A" if prefetches_rows_of_a(gemm, recipe, target) else ""
-    stores = replace(recipe.stores, prefetches_lines=prefetches_c_lines(gemm, recipe, target))
-    return replace(recipe, prefetch=replace(recipe.prefetch, operands=asks), stores=stores)
+    return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
 def _k_step(k: int, most: int, width: int) -> int:
@@ -127,8 +115,9 @@ def _tiles_apart(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
     Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
-    sets = min(_L1_WAY_BYTES // gcd(pitch, _L1_WAY_BYTES), _L1_WAY_BYTES // LINE)
-    return max(1, target.caches.l1 // _L1_WAY_BYTES * sets // (2 * matrix.rows))
+    caches = target.caches
+    sets = min(caches.l1_way // gcd(pitch, caches.l1_way), caches.l1_way // caches.line)
+    return max(1, caches.l1 // caches.l1_way * sets // (2 * matrix.rows))
 
 
 def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
@@ -140,9 +129,9 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
     return ""
 
 
-def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
+def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
-    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE == 0
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line == 0
     return not aligned and gemm.n >= _REUSES * recipe.tile.nr
 
 
@@ -171,7 +160,7 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     Not where a row tile of A stays in the first cache: rows far apart go through a few sets of it, panels through all.
     """
     size = bits_of(gemm.b.element) // 8
-    far = gemm.b.row_stride * recipe.mma.width * size >= FAR_ROWS
+    far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
     return far and gemm.m >= _REUSES * recipe.tile.mr and not stays_near(gemm, recipe, target)
 
 
@@ -201,5 +190,5 @@ def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
     alone = gemm.epilogue is not None and steps <= _FEW_STEPS
-    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * _EPILOGUE if alone else 0
-    return products / (matrix_cycles(gemm, recipe, target) + finishing)
+    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * target.matrix.timing.epilogue_row if alone else 0
+    return products / (cost(gemm, recipe, target).compute + finishing)

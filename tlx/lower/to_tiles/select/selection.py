@@ -24,7 +24,7 @@ from tlx.ir.types import I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.to_tiles.problem.problems import Gemm, gemm_accumulator_type
-from tlx.lower.to_tiles.select.cost import matrix_cycles, vector_cycles, with_memory_stalls
+from tlx.lower.to_tiles.select.cost import cost
 from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
@@ -32,8 +32,6 @@ from tlx.lower.to_tiles.select.vector import vector_recipe
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
-_OF_ESTIMATE: Final = (0.8, 0.6)
-"""Measured cycles, of what is estimated for vectors beside a matrix unit: register tiles, streams."""
 _REMEMBERED: Final = 4096  # products of a compilation
 
 
@@ -55,22 +53,23 @@ def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
         return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
     if recipe.mma.unit == "matrix" and tile_dot is not None:
         return matrix_unit_recipe(gemm, target, types.narrow, tile_dot, knobs)
-    return _on_vectors(gemm, target, types, knobs)[0]
+    return _on_vectors(gemm, target, types, knobs)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     """The cheaper recipe of those that keep a tile's sums in registers, on vectors or tiles, and its cycles."""
     types = _types(gemm)
-    recipe, dot = _on_vectors(gemm, target, types, NO_KNOBS)
-    cycles = with_memory_stalls(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
+    recipe = _on_vectors(gemm, target, types, NO_KNOBS)
+    cycles = cost(gemm, recipe, target).total
     tile_dot = _matrix_dot(gemm, target, types)
-    if tile_dot is None:
+    if tile_dot is None or target.matrix is None:
         return recipe, cycles
+    tiled, streamed = target.matrix.timing.vectors_lead
     on_tiles = matrix_unit_recipe(gemm, target, types.narrow, tile_dot)
-    by_tiles = matrix_cycles(gemm, on_tiles, target)
-    if by_tiles < cycles * _OF_ESTIMATE[0]:
-        return on_tiles, by_tiles / _OF_ESTIMATE[1]
+    by_tiles = cost(gemm, on_tiles, target).total
+    if by_tiles < cycles * tiled:
+        return on_tiles, by_tiles / streamed
     return recipe, cycles
 
 
@@ -98,19 +97,19 @@ def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
     return _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign) is not None
 
 
-def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> tuple[Recipe, Dot | None]:
-    """The recipe on vector registers, and its dot product."""
+def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> Recipe:
+    """The recipe on vector registers."""
     accumulator, narrow = types
     dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
-            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs), dot
+            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs)
     dot = _find_wider_dot(gemm, narrow, dots)
     if dot is not None:
-        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs), dot
+        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs)
     signs = gemm.lhs_sign, gemm.rhs_sign
-    return vector_recipe(gemm, target, accumulator, None, signs, "none", knobs), None
+    return vector_recipe(gemm, target, accumulator, None, signs, "none", knobs)
 
 
 def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:

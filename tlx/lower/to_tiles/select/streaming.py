@@ -24,9 +24,10 @@ from math import hypot, log2
 from typing import Final, Literal
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
+from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.cost import ideal_cycles, transfer_cycles
+from tlx.lower.to_tiles.select.cost import ideal_cycles
 from tlx.lower.to_tiles.select.recipe import Blocks, MultiplyAdd, Packing, Recipe, Tile
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
@@ -36,11 +37,6 @@ Correction = Literal["none", "columns", "rows"]
 _MOST_ROWS: Final = 8  # of A
 _MOST_STREAMS: Final = 16
 _MOST_PRODUCTS: Final = 128  # instructions of a step
-_OVERHEAD: Final = 1.0  # cycles of a step: its loop
-_AROUND: Final = 4.0  # cycles of a register of sums before the first step and after the last
-_LOOPS: Final = 60.0  # cycles of a call and the loops of a strip
-_PACKED: Final = 4.0  # cycles of a register of A that is packed
-_THROUGH_MEMORY: Final = 5.0  # cycles from a store of sums to the load of them
 _LANE_BITS: Final = 128
 
 
@@ -91,7 +87,7 @@ class _Step:
         read = self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(kind.accumulator))
         loads = read / target.vector_bytes + groups * self.m + self.m * self.vectors
         ports = (products + shuffles + others) / core.products
-        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + _OVERHEAD
+        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streamed_step
 
 
 def _conversions(kind: StreamingMethod, element: Type) -> tuple[float, float]:
@@ -133,14 +129,15 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     operand_a = kind.operand_b if kind.dot else kind.accumulator
     pack_a = gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % kind.width or kind.correction != "none"
     row = -(-gemm.k * bytes_of(operand_a) // target.vector_bytes)
-    once = _LOOPS + (gemm.m * row * _PACKED if pack_a else 0)
+    costs = target.core.costs
+    once = costs.streamed_call + (gemm.m * row * costs.packed if pack_a else 0)
 
     def cycles(step: _Step) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(kind, b.element, target)
-        chain = steps * (step.rows // kind.width * target.core.latency + _THROUGH_MEMORY)
-        return max(ports, chain) + _AROUND * gemm.m * across + once
+        chain = steps * (step.rows // kind.width * target.core.latency + costs.store_to_load)
+        return max(ports, chain) + costs.streamed_sums * gemm.m * across + once
 
     steps = [s for s in _steps(gemm, kind, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:

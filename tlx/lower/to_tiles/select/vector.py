@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
+from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.prefetch.policy import prefetched_operands, with_memory_traffic
+from tlx.lower.to_tiles.prefetch.policy import with_prefetches
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.blocking import (
@@ -22,13 +23,10 @@ from tlx.lower.to_tiles.select.blocking import (
 )
 from tlx.lower.to_tiles.select.caches import LINE, batch_exceeds_caches
 from tlx.lower.to_tiles.select.cost import (
-    RegisterTileProblem,
     dot_product_columns_cycles,
     dot_product_rows,
     paired_columns_cycles,
     paired_step_cycles,
-    product_cycles,
-    register_tile,
     vector_efficiency,
 )
 from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
@@ -161,7 +159,7 @@ def vector_recipe(
     recipe = _completed(gemm, recipe.with_blocks(mc=mc, nc=nc), target, row)
     if "B" in recipe.prefetch.operands and knobs.nc is None:
         recipe = recipe.with_blocks(nc=nr)  # tiles of both heights meet a panel before the next one does
-    return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target, dot))
+    return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target))
 
 
 def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
@@ -183,7 +181,7 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
 
 
 def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
-    """Whether it pays to ask for B some steps ahead: not where products take turns, which read it end to end."""
+    """Whether it pays to ask for B some steps ahead: not where interleaved sums read it sequentially."""
     gemm, target = product.gemm, product.target
     in_turns = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
     return not in_turns and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
@@ -192,7 +190,7 @@ def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pa
 def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
     """Whether a panel of B, K by columns of `size` bytes, is not in the first cache when it is read."""
     kc, nr = panel
-    as_it_lies = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size))
+    as_it_lies = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
     return as_it_lies or 2 * kc * nr * size > target.caches.l1
 
 
@@ -204,9 +202,7 @@ def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     sooner = tile.paired_columns > 0 and gemm.m <= tile.mr
     whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or sooner
     recipe = replace(recipe, packing=replace(recipe.packing, whole_a=recipe.packing.a and whole))
-    recipe = with_memory_traffic(gemm, recipe, target)
-    prefetch = replace(recipe.prefetch, operands=prefetched_operands(gemm, recipe, target))
-    return replace(recipe, prefetch=prefetch)
+    return with_prefetches(gemm, recipe, target)
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
@@ -263,7 +259,7 @@ def _dot_needs_packed_a(product: _Product) -> bool:
 
 def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
     """Whether A is column-major, and a line for each position of K is more than half of the first cache."""
-    return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2
+    return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
 
 
 def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:

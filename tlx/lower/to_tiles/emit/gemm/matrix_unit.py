@@ -1,6 +1,4 @@
-"""The kernel of a product on a matrix unit, and where it finds the tiles of its operands.
-
-The kernel of a matrix product on a matrix unit.
+"""The kernel of a product on a matrix unit, and where it finds the tiles of its operands: in panels, or in memory.
 
 pack A, where its tiles cannot be read where they lie
 for columns in panels of B, nc at a time          jc    what stays in the second-level cache
@@ -16,8 +14,6 @@ first cache: 16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
 
 All tiles have one shape. The function configures the unit once and calls nothing in between. No loop that carries sums
 lies directly in another one: LLVM's code generation at -O0 dies of a phi of tiles that comes from a phi.
-
-Where a matrix unit's kernel finds the tiles of its operands: in panels that it packs, or where they lie.
 """
 
 from __future__ import annotations
@@ -28,19 +24,17 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import STREAMING
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
-from tlx.lower.to_tiles.emit.copy.tiles import in_chunks
-from tlx.lower.to_tiles.emit.gemm.epilogue import epilogue_needs_scratch
+from tlx.lower.to_tiles.emit.copy import in_chunks
+from tlx.lower.to_tiles.emit.gemm.k_loop import CacheBlock, KPass
 from tlx.lower.to_tiles.emit.gemm.loop_nest import GemmKernel
-from tlx.lower.to_tiles.emit.gemm.operands import CacheBlock, KPass
-from tlx.lower.to_tiles.emit.kernel import if_block, may_alias_leaf, tile
+from tlx.lower.to_tiles.emit.gemm.register_tile import epilogue_needs_scratch
+from tlx.lower.to_tiles.emit.kernel import Scratch, if_block, may_alias_leaf, tile
 from tlx.lower.to_tiles.pack.panels import load_vnni, load_vnni_tiles
 from tlx.lower.to_tiles.parallel.tile_range import loop_over_blocks
 from tlx.lower.to_tiles.prefetch.policy import L2_LOCALITY
 from tlx.lower.to_tiles.prefetch.streams import PrefetchStream
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.select.cost import packs_by_steps
-from tlx.lower.to_tiles.select.matrix_unit import FAR_ROWS
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, padded_tiles, round_up
 from tlx.target.target import Target
 
@@ -48,7 +42,7 @@ _ROWS_A_STEP: Final = 8
 """Rows of an epilogue computed with a step of K at most; with too few steps for that, they have a loop of their own."""
 
 _ROWS_PAST: Final = 4
-"""Rows of a tile of sums stored past the caches at a time."""
+"""Rows of a tile of sums that non-temporal stores write at a time."""
 
 
 class MatrixUnitPanels(GemmKernel):
@@ -58,7 +52,7 @@ class MatrixUnitPanels(GemmKernel):
         term_depth: Positions of K of a product of the sum: whole steps.
         depth: Positions of K in a panel: those of all operands of the sum.
         steps: Steps of K: crossed products take theirs together.
-        passing: A tile of sums in memory, on their way past the caches.
+        passing: A tile of sums in memory, from which non-temporal stores copy them.
         by_steps: Whether a step of B is packed right before it is multiplied, into the same place each time.
     """
 
@@ -68,7 +62,7 @@ class MatrixUnitPanels(GemmKernel):
         self.term_depth = round_up(gemm.k, recipe.tile.kstep)
         self.depth = self.term_depth * self.terms.count
         self.steps = self.depth // gemm.products_per_operand // recipe.tile.kstep
-        self._near_bytes = target.caches.l1
+        self._near_bytes, self._far_pitch = target.caches.l1, target.caches.far_pitch
         self.passing: Value | None = None
         self.by_steps = packs_by_steps(gemm, recipe)
         self._mark_of_b = STREAMING if recipe.prefetch.b_bypasses_l1 else ""
@@ -115,7 +109,7 @@ class MatrixUnitPanels(GemmKernel):
         return self.depth * columns
 
     @property
-    def _comes_from_afar(self) -> bool:
+    def _b_misses_l1(self) -> bool:
         """Whether B is packed from rows that do not stay in the first cache, or lie in pages of their own.
 
         Few row tiles hide the packing of a panel better behind their products, if it, the lines that it is cut from
@@ -125,7 +119,7 @@ class MatrixUnitPanels(GemmKernel):
         size = bytes_of(view.element)
         by_rows = self.recipe.packing.b and (view.is_row_major or view.interleave > 1)
         hidden = self._row_tiles < _MANY_TILES and 4 * self.depth * self.recipe.tile.nr * size <= self._near_bytes
-        far = view.row_stride * view.interleave * size >= FAR_ROWS
+        far = view.row_stride * view.interleave * size >= self._far_pitch
         return by_rows and (far or (view.bytes_moved > self._near_bytes and not hidden))
 
     @property
@@ -317,7 +311,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
         b, step = self.b, self.at_a_time(columns)
         with loop_over_blocks(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
             column = columns.start_of(b, first)
-            ahead = self._is_shared or (step > 1 and self._comes_from_afar)
+            ahead = self._is_shared or (step > 1 and self._b_misses_l1)
             packs = self.recipe.packing.b and not self.recipe.packing.prepacked_b and not self.by_steps
             if packs and ahead:
                 self.find_panels(columns)
@@ -329,7 +323,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     def _pack_ahead(self, columns: EqualTiles, column: Value, panels: Value) -> None:
         """Pack the panels of a block from a column on before anything is multiplied."""
-        if self._comes_from_afar:
+        if self._b_misses_l1:
             self._pack_across(columns, column, panels)
             return
         with self.b.loop(0, panels, name="jp", runs=True) as j:
@@ -472,7 +466,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
         return [self._steps(block, sums, (a, rhs), begin), *self._place(row, column)]
 
     def finish(self, block: CacheBlock, total: Value, row: Value, column: Value) -> None:
-        """What follows once a tile's sums are complete. No tile store goes past the caches: vectors do, of a copy."""
+        """Store or finish complete sums. Tile stores are never non-temporal: vector stores of a copy are."""
         if self.passing is None:
             super().finish(block, total, row, column)
             return

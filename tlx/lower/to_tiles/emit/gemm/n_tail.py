@@ -1,22 +1,22 @@
-"""The N tail of a product: last columns as sums along K, or as pairs of positions of K in a register.
+"""The N tail of a product: its last columns as dot products along K, or with pairs of positions of K in a register.
 
-The last columns of a product, too few for a register of their own: each element as a sum along K.
+A few columns, far fewer than a register's lanes, are dot products along K:
 
     N = 49, 16 lanes       C[:, 0:48] in register tiles, three registers a row
-                           C[:, 48]   += A[i, k:k+16] * b[k:k+16], added up in the end
+                           C[:, 48]   += A[i, k:k+16] * b[k:k+16], reduced at the end
 
-In register tiles one column costs as much as 16. The columns of B are copied to rows first; a block's rows of A are
-read a second time, while they are in the caches.
+In a register tile one column would cost as much as 16. The columns of B are copied to rows first. A block's rows of A
+are read a second time, while they are in the caches.
 
-The last columns of a product, at most half a register of them: two positions of K fill the other half.
+Up to half a register of columns share registers with the next position of K:
 
     16 lanes, 8 columns    sums of a row   c0 c0' c1 c1' ... c7 c7'     of even and of odd positions of K
     B, pairs of its rows   b00 b10 b01 b11 ... b07 b17
-    A, a pair              a0 a1 a0 a1 ... a0 a1                        loaded so, by no port that multiplies
+    A, a pair              a0 a1 a0 a1 ... a0 a1                        a broadcast load, which needs no multiply port
 
-    C[i, n:] = c0 + c0', c1 + c1', ...                                  added up in the end, two rows at a time
+    C[i, n:] = c0 + c0', c1 + c1', ...                                  added at the end, two rows at a time
 
-In register tiles these columns take as many multiply-adds as a whole register.
+In register tiles these columns would take as many multiply-adds as a whole register.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
-from tlx.lower.to_tiles.emit.copy.tiles import TileCopy, in_chunks
+from tlx.lower.to_tiles.emit.copy import TileCopy, in_chunks
 from tlx.lower.to_tiles.emit.kernel import column_tile, convert_tile, tile
+from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.cost import dot_product_rows, pairs_stay_in_registers
 from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles
 from tlx.target.target import Target
@@ -39,16 +39,16 @@ from tlx.target.target import Target
 
 @dataclass(eq=False)
 class DotProductColumns:
-    """Emits the sums.
+    """Emits an N tail of dot products along K.
 
     Attributes:
-        b: Where code is emitted.
+        b: The builder.
         gemm: The product.
         target: The machine.
-        count: Columns.
+        count: Columns of the tail.
         lanes: Elements of a register.
-        pitch: Elements from a row of A to the next, where it lies or is packed.
-        rows_of_b: The columns of B as rows, filled up with zeros to whole registers, once there is memory for them.
+        pitch: Row stride of A, packed or not.
+        rows_of_b: The columns of B as rows, zero-padded to whole registers, once their memory is allocated.
     """
 
     b: TensorBuilder
@@ -61,11 +61,11 @@ class DotProductColumns:
 
     @property
     def depth(self) -> int:
-        """Elements of a copied column."""
+        """Elements of a copied column, padding included."""
         return -(-self.gemm.k // self.lanes) * self.lanes
 
     def copy(self, rhs: Value) -> None:
-        """Copy the columns of B."""
+        """Copy the columns of B to rows."""
         b, view, lanes, element = self.b, self.gemm.b, self.lanes, self.gemm.c.element
         assert self.rows_of_b is not None
         rows, start = self.rows_of_b, b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
@@ -83,13 +83,13 @@ class DotProductColumns:
             in_chunks(b, self.gemm.k, lanes, "k", part)
 
     def tiles(self, pointers: tuple[Value, Value], rows: int, part: tuple[Value, int], *, first: bool) -> None:
-        """The sums of `rows` rows over a part of K.
+        """Compute the tail of `rows` rows for one pass over K.
 
         Args:
-            pointers: The first element of these rows in C, and of the part in A.
-            rows: How many.
-            part: The part's first position, and how many.
-            first: Whether C has nothing yet to add to.
+            pointers: Addresses of the rows' first elements in C, and of the pass's in A.
+            rows: Number of rows.
+            part: First position and number of positions of the pass.
+            first: Whether this is the first pass, which does not add to C.
         """
         groups = -(-rows // dot_product_rows(self.target, self.count))
         done = 0
@@ -120,10 +120,10 @@ class DotProductColumns:
                 self._store(b.gep(element, c, behind), lines[top : top + lanes], first=first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
-        """The sums, row by row, after a register along K, `at` a part's start and so much behind it.
+        """The sums, row by row, after one register along K, at a pass's start plus an offset.
 
-        Its last `padding` positions are not there. Of a column of B those hold zeros, but at the end of a part of K,
-        where the next part's may be infinite.
+        The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but after a pass that is
+        not the last one come the next one's elements, which may be infinite.
         """
         b, gemm, lanes = self.b, self.gemm, self.lanes
         element, (start, behind) = gemm.c.element, at
@@ -147,12 +147,12 @@ class DotProductColumns:
         return found
 
     def _multiply_add(self, part: Value, column: Value, total: Value) -> Value:
-        """`total + part * column`, rounded once where that is an instruction: elsewhere it would be a call."""
+        """`total + part * column`, fused if the target has the instruction: elsewhere it would be a library call."""
         name = "llvm.fma" if self.target.fused else "llvm.fmuladd"
         return self.b.call_intrinsic(name, [total.type], total.type, [part, column, total], "dot")
 
     def _store(self, place: Value, lines: list[Value], *, first: bool) -> None:
-        """Add up the lanes of each row's sum, of as many rows as there are lanes at most, and store a column."""
+        """Reduce the sums of at most as many rows as there are lanes, and store them to a column."""
         b, view, lanes = self.b, self.gemm.c, self.lanes
         element, count = view.element, len(lines)
         tokens = [b.typeinfo(line, tile(element, 1, lanes), "line") for line in lines]
@@ -168,30 +168,30 @@ class DotProductColumns:
 
 _PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
 _ROWS_AT_ONCE: Final = 8
-"""Rows of B that are interleaved together."""
+"""Rows of B that are interleaved at a time."""
 
 
 _FOLDED_AT_ONCE: Final = 2
-"""Rows whose sums of even and of odd positions are added up by the same instructions."""
+"""Rows whose sums of even and of odd positions are added by the same instructions."""
 _MAX_UNROLLED_PRODUCTS: Final = 256
-"""Multiply-adds up to which sums are written out."""
+"""Multiply-adds up to which sums are unrolled."""
 
 
 @dataclass(eq=False)
 class PairedColumns:
-    """Emits them.
+    """Emits an N tail with pairs of positions of K in a register.
 
     Attributes:
-        b: Where code is emitted.
-        view: B.
+        b: The builder.
+        view: The view of B.
         accumulator: Type of the sums.
-        columns: The columns.
+        columns: The columns of the tail.
         target: The machine.
-        packs_a: Whether A is packed, and its rows filled up with zeros.
-        is_once: Whether a single row tile meets them, of an even number of rows.
-        panel: Pairs of rows of B, once there is memory for them.
-        lines: The same in registers, where they are few.
-        first: Where B's columns begin, where lines are made as they are multiplied.
+        packs_a: Whether A is packed, with its rows zero-padded.
+        is_once: Whether there is a single row tile, of an even number of rows.
+        panel: Interleaved pairs of rows of B, once their memory is allocated.
+        lines: The pairs in registers, if they are few.
+        first: Address of B's columns, if pairs are interleaved as they are multiplied.
     """
 
     b: TensorBuilder
@@ -217,16 +217,16 @@ class PairedColumns:
 
     @property
     def _full(self) -> int:
-        """Steps whose both positions are there to be read: behind the last row of A is nothing."""
+        """Steps with both positions: beyond the last row of A nothing may be read."""
         return self.steps - (self.view.rows % PAIR and not self.packs_a)
 
     @property
     def are_few(self) -> bool:
-        """Whether pairs of rows stay in registers."""
+        """Whether all pairs of rows stay in registers."""
         return pairs_stay_in_registers(self.steps, self.target)
 
     def pack(self, rhs: Value) -> None:
-        """Interleave pairs of rows of B, given where it begins; a row that is not there is zero."""
+        """Interleave pairs of rows of B, from its address; a missing row is zero."""
         b, view = self.b, self.view
         start = b.gep(view.element, rhs, self.columns.start * view.col_stride)
         if self.are_few and self.is_once:
@@ -250,7 +250,7 @@ class PairedColumns:
         b.keep(self.panel)
 
     def _pairs(self, start: Value, row: Value, count: int) -> Value:
-        """Rows of B from one on, interleaved; a row that is not there is zero."""
+        """`count` rows of B from one on, interleaved in pairs; a missing row is zero."""
         b, view, element, columns = self.b, self.view, self.accumulator, self.columns
         steps = -(-count // PAIR)
         type_ = tile(view.element, steps * PAIR, columns.size, (steps * PAIR - count, columns.padding))
@@ -270,7 +270,7 @@ class PairedColumns:
         return b.reshape_block(token, (0,), (PAIR,), result.vector, "b.pairs")
 
     def total(self, a: Value, pitch: int, rows: int) -> Value:
-        """The flattened tile of sums of so many rows of A, given where the first one begins."""
+        """The flattened tile of sums of `rows` rows of A, from the address of the first one."""
         if self.first is not None:
             return self._by_rows(self.first, a, pitch, rows)
         b, steps = self.b, self.steps
@@ -285,10 +285,10 @@ class PairedColumns:
         return self._folded(sums)
 
     def _by_rows(self, first: Value, a: Value, pitch: int, rows: int) -> Value:
-        """The same, two rows from end to end, then the next two; pairs of B are made for the first ones.
+        """The same, two rows at a time over all of K; the first two interleave the pairs of B.
 
-        Sums are added up while those of the rows behind them are multiplied: 8x8x8 half takes 38.2 cycles so, and 39.1
-        where all rows end together (Emerald Rapids).
+        Even and odd sums of two rows are added while the next rows multiply: 8x8x8 half takes 38.2 cycles, and 39.1
+        when all rows end together (Emerald Rapids).
         """
         b, columns = self.b, self.columns.size
         starts = range(0, self.view.rows, PAIR)
@@ -307,7 +307,7 @@ class PairedColumns:
         return b.concat([b.typeinfo(p, two, "rows") for p in parts], 0, tile(self.accumulator, rows, columns), "rows")
 
     def _step(self, a: Value, pitch: int, number: Value, sums: list[Value], *, missing: int = 0) -> list[Value]:
-        """The sums after a pair of positions, of which the second may be missing."""
+        """The sums after a pair of positions; the second one may be missing."""
         b, element = self.b, self.accumulator
         pair = tile(element, 1, PAIR, (0, missing))
         rhs = self._line(number)
@@ -330,7 +330,7 @@ class PairedColumns:
         return b.tovector(b.tensor_load(b.gep(element, self.panel, b.mul(number, self.lanes)), line, None, "b"), line)
 
     def _folded(self, sums: list[Value]) -> Value:
-        """Even and odd positions added up: rows of columns, flattened."""
+        """The sums of even and odd positions added: the flattened tile."""
         b, element, rows = self.b, self.accumulator, len(sums)
         filled = [*sums, *sums[-1:] * (rows % PAIR)]
         line = tile(element, 1, self.lanes)

@@ -1,0 +1,315 @@
+"""Loads, stores, atomic updates and prefetches of cooperative matrices.
+
+    A[i, j] := M[x + i, y + j]      .t:  A[i, j] := M[x + j, y + i]
+
+The second mode of the memref counts *lines*: columns of A, or its rows with `.t`. If the first stride is 1, the second
+is known and no bounds are checked, the matrix is a tensor in memory, unless lines that are stored overlap (the last one
+written wins). Everything else is copied line by line through a buffer; a bound along the line is a mask, and a line out
+of bounds has an all-false mask:
+
+    line   0   1   2   3        s2 = 3
+    y ->   x   x   x   .   ^
+           x   x   x   .   | mask along the line
+           .   .   .   .   v   s1 = 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.frontends.tensor_language.emit import atomics
+from tlx.frontends.tensor_language.emit.blas.tensors import LARGEST
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, memory_type
+from tlx.frontends.tensor_language.emit.masks import all_of, first_active, run_if, to_uniform_memref
+from tlx.frontends.tensor_language.emit.matrices import (
+    Buffer,
+    as_tensor,
+    from_tensor,
+    matrix_type,
+    new_buffer,
+    read_entries,
+    reload,
+    spill,
+    tensor_type,
+    write_entries,
+)
+from tlx.frontends.tensor_language.emit.memory import (
+    address_of,
+    gather,
+    masked_load,
+    masked_store,
+    offset_of,
+    scatter,
+    unbounded_gep,
+)
+from tlx.frontends.tensor_language.emit.numbers import is_int
+from tlx.frontends.tensor_language.operations.subgroups import (
+    CooperativeMatrixAtomicUpdate,
+    CooperativeMatrixLoad,
+    CooperativeMatrixPrefetch,
+    CooperativeMatrixStore,
+    MatrixAccess,
+)
+from tlx.frontends.tensor_language.syntax.nodes import Name
+from tlx.frontends.tensor_language.types import CoopMatrixType
+from tlx.ir.types import I32, I64, VOID, VectorType
+from tlx.ir.values import ConstInt, Value, const_int, const_ints
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a memref that a matrix is loaded from or stored to.
+
+    Attributes:
+        memref: The memref.
+        x: First index along the first mode, i64.
+        y: First index along the second mode, i64.
+        by_rows: Whether a line of the memref is a row of the matrix (`.t`).
+        checks_line: Whether indices along a line are checked.
+        checks_lines: Whether indices across lines are checked.
+    """
+
+    memref: Memref
+    x: Value
+    y: Value
+    by_rows: bool
+    checks_line: bool
+    checks_lines: bool
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether anything is checked."""
+        return self.checks_line or self.checks_lines
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether a tensor operation can read all of it."""
+        first, second = self.memref.stride
+        is_real = self.memref.type.element.kind != "complex"
+        is_known = is_int(first, 1) and isinstance(second, ConstInt) and second.value <= LARGEST
+        return is_known and is_real and not self.is_checked
+
+    def is_target(self, type_: CoopMatrixType) -> bool:
+        """Whether a tensor operation can write a matrix to it: lines do not overlap."""
+        return self.is_tensor and _pitches(self)[1] >= (type_.columns if self.by_rows else type_.rows)
+
+
+def load_matrix(e: Emitter, i: CooperativeMatrixLoad) -> None:
+    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`, not atomic."""
+    type_ = matrix_type(i)
+    where = window(e, i, i.source)
+    if where.is_tensor:
+        e.bind(i.result, _load_tensor(e, where, type_))
+        return
+    buffer = new_buffer(e, type_, by_rows=where.by_rows)
+    with e.b.loop(0, buffer.lines, name="line") as line:
+        _copy_line(e, where, buffer, line.index, load=True)
+    e.bind(i.result, reload(e, buffer))
+
+
+def store_matrix(e: Emitter, i: CooperativeMatrixStore) -> None:
+    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, not atomic."""
+    matrix = e.matrix(i.matrix)
+    where = window(e, i, i.target)
+    if where.is_target(matrix.type):
+        _store_tensor(e, where, matrix)
+        return
+    buffer = spill(e, matrix, by_rows=where.by_rows)
+    with e.b.loop(0, buffer.lines, name="line") as line:
+        _copy_line(e, where, buffer, line.index, load=False)
+
+
+def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
+    """`cooperative_matrix_prefetch level, %memref[%x,%y], rows, columns`: the first cache line of each 64 bytes."""
+    memref = to_uniform_memref(e, e.memref(i.source))
+    element = memref.type.element
+    step = max(1, 64 // element.size)
+    locality = max(0, 3 - i.level)
+    x, y = (first_active(e, e.number(name).value) for name in (i.x, i.y))
+    args = [const_int(I32, 0), const_int(I32, locality), const_int(I32, 1)]
+    with e.b.loop(0, i.columns, name="column") as column, e.b.loop(0, i.rows, step, name="row") as row:
+        address = address_of(e, memref, [e.b.add(x, row.index), e.b.add(y, column.index)])
+        e.b.call_intrinsic("llvm.prefetch", [address.type], VOID, [address, *args])
+
+
+def window(e: Emitter, i: MatrixAccess, memref: Name) -> Window:
+    """The window of a matrix instruction."""
+    by_rows = i.transpose == "t"
+    rows, columns = i.checked in ("rows_checked", "both_checked"), i.checked in ("cols_checked", "both_checked")
+    along, across = (columns, rows) if by_rows else (rows, columns)
+    x, y = (first_active(e, e.number(name).value) for name in (i.x, i.y))
+    return Window(to_uniform_memref(e, e.memref(memref)), x, y, by_rows, along, across)
+
+
+def _first_address(e: Emitter, where: Window) -> Value:
+    """Address of the entry at row 0, column 0."""
+    return address_of(e, where.memref, [where.x, where.y])
+
+
+def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
+    tensor = tensor_type(type_, by_rows=where.by_rows)
+    token = e.b.tensor_load(_first_address(e, where), tensor, _pitches(where))
+    return Matrix(type_, (from_tensor(e, token, by_rows=where.by_rows),))
+
+
+def _store_tensor(e: Emitter, where: Window, matrix: Matrix) -> None:
+    token = as_tensor(e, matrix.type, matrix.value, by_rows=where.by_rows)
+    e.b.tensor_store(_first_address(e, where), token, _pitches(where))
+
+
+def _pitches(where: Window) -> tuple[int, int]:
+    second = where.memref.stride[1]
+    assert isinstance(second, ConstInt)
+    return 0, second.value
+
+
+def _copy_line(e: Emitter, where: Window, buffer: Buffer, line: Value, *, load: bool) -> None:
+    """Copy a line from the memref to the buffer, or back."""
+    memref, element = where.memref, memory_type(buffer.type.component)
+    offset = offset_of(e, memref, [where.x, e.b.add(where.y, line)])
+    mask = _mask(e, where, buffer, line)
+    complex_ = len(buffer.pointers) == 2
+    step = memref.stride[0]
+    for part, own in enumerate(buffer.pointers):
+        inside = e.b.gep(element, own, e.b.mul(line, buffer.length))
+        base = _outside(e, memref, offset, part)
+        if is_int(step, 1) and not complex_:
+            outside = base
+        else:
+            outside = _addresses(e, memref, base, buffer.length, step, 2 if complex_ else 1)
+        align, vector = buffer.type.component.part.size, VectorType(buffer.length, element)
+        if load:
+            e.b.store(_read(e, outside, vector, mask, align), inside, align)
+        else:
+            _write(e, e.b.load(vector, inside, align), outside, mask, align)
+
+
+def _outside(e: Emitter, memref: Memref, offset: Value, part: int) -> Value:
+    """Address of the first entry of a line, which may be out of bounds."""
+    element = memory_type(memref.type.element)
+    if memref.type.element.kind == "complex":
+        offset = e.b.add(e.b.mul(offset, 2), part)
+    return unbounded_gep(e, element, memref.pointer, offset)
+
+
+def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value, width: int) -> Value:
+    """Addresses of the entries of a line whose stride is not 1."""
+    element = memory_type(memref.type.element)
+    numbers = const_ints(I64, [k * width for k in range(count)])
+    offsets = e.b.mul(numbers, e.b.splat(step, count))
+    return unbounded_gep(e, element, base, offsets)
+
+
+def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | None:
+    """Which entries of a line are in bounds; None if nothing is checked."""
+    count = buffer.length
+    extents = where.memref.shape
+    mask: Value | None = None
+    if where.checks_line:
+        numbers = const_ints(I64, range(count))
+        positions = e.b.add(e.b.splat(where.x, count), numbers)
+        mask = e.b.icmp("ult", positions, e.b.splat(extents[0], count))
+    if where.checks_lines:
+        across = e.b.splat(e.b.icmp("ult", e.b.add(where.y, line), extents[1]), count)
+        mask = across if mask is None else e.b.binary("and", mask, across)
+    return mask
+
+
+def _read(e: Emitter, outside: Value, vector: VectorType, mask: Value | None, align: int) -> Value:
+    """Load a line from its address, or from an address for each entry; zeros where the mask is off."""
+    if isinstance(outside.type, VectorType):
+        return gather(e, vector.element, outside, align, mask)
+    return masked_load(e, vector, outside, align, mask)
+
+
+def _write(e: Emitter, line: Value, outside: Value, mask: Value | None, align: int) -> None:
+    """Write a line where the mask is on."""
+    if isinstance(outside.type, VectorType):
+        scatter(e, line, outside, align, mask)
+    else:
+        masked_store(e, line, outside, align, mask)
+
+
+PREFETCH_RULES: Final = {CooperativeMatrixPrefetch: prefetch}
+Entry = Callable[[Value, Value], None]  # takes the address in the memref and the offset in the buffer
+
+
+def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
+    """`%r = cooperative_matrix_load %memref[%x,%y] : type`, or its atomic form."""
+    if not i.atomic:
+        load_matrix(e, i)
+        return
+    where = window(e, i, i.source)
+    buffer = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
+
+    def entry(address: Value, offset: Value) -> None:
+        write_entries(e, buffer, offset, atomics.load_scalar(e, address, where.memref.type, i.semantics))
+
+    _each_entry(e, where, buffer, entry)
+    e.bind(i.result, reload(e, buffer))
+
+
+def store(e: Emitter, i: CooperativeMatrixStore) -> None:
+    """`cooperative_matrix_store %matrix, %memref[%x,%y]`, or its atomic form."""
+    if not i.atomic:
+        store_matrix(e, i)
+        return
+    where = window(e, i, i.target)
+    buffer = spill(e, e.matrix(i.matrix), by_rows=where.by_rows)
+
+    def entry(address: Value, offset: Value) -> None:
+        atomics.store_scalar(e, address, where.memref.type, read_entries(e, buffer, offset), i.semantics)
+
+    _each_entry(e, where, buffer, entry)
+
+
+def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
+    """`%old = cooperative_matrix_atomic_add %matrix, %memref[%x,%y] : type`; zeros where nothing is updated."""
+    where = window(e, i, i.target)
+    source = spill(e, e.matrix(i.matrix), by_rows=where.by_rows)
+    target = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
+
+    def entry(address: Value, offset: Value) -> None:
+        parts = read_entries(e, source, offset)
+        write_entries(e, target, offset, atomics.update_scalar(e, i.op, address, where.memref.type, parts, i.semantics))
+
+    _each_entry(e, where, source, entry)
+    e.bind(i.result, reload(e, target))
+
+
+def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None:
+    """Emit a loop over the entries that are in bounds."""
+    b = e.b
+    with b.loop(0, buffer.lines, name="line") as line, b.loop(0, buffer.length, name="entry") as number:
+        x, y = b.add(where.x, number.index), b.add(where.y, line.index)
+        with run_if(e, _inside(e, where, x, y), "inside", "done"):
+            address = address_of(e, where.memref, [x, y])
+            entry(address, b.add(b.mul(line.index, buffer.length), number.index))
+
+
+def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
+    """Whether an entry is in bounds; None if that is not checked."""
+    conditions: list[Value] = []
+    if where.checks_line:
+        conditions.append(e.b.icmp("ult", x, where.memref.shape[0]))
+    if where.checks_lines:
+        conditions.append(e.b.icmp("ult", y, where.memref.shape[1]))
+    return all_of(e, conditions) if conditions else None
+
+
+def _zeros(e: Emitter, buffer: Buffer, where: Window) -> Buffer:
+    """A buffer, zeroed if not all of it will be written."""
+    if where.is_checked:
+        size = buffer.type.rows * buffer.type.columns * buffer.type.component.part.size
+        for pointer in buffer.pointers:
+            e.b.memset(pointer, 0, size)
+    return buffer
+
+
+ACCESS_RULES: Final = {
+    CooperativeMatrixLoad: load,
+    CooperativeMatrixStore: store,
+    CooperativeMatrixAtomicUpdate: update,
+}

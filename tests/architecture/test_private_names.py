@@ -1,0 +1,62 @@
+"""Tests speak of behaviour: they neither use nor patch names that begin with an underscore."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.tree import ROOT
+
+TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "Output" not in path.parts)
+IMPORTED = ("tlx", "tools")
+SETTERS = ("setattr", "delattr")
+
+# Thresholds and clocks that no target, option or input reaches yet; an entry leaves with its patch.
+EXCEPTIONS: dict[str, set[str]] = {
+    "tests/semantics/programs/test_amx_hardware.py": {"_LEAD"},
+    "tests/semantics/contraction/test_sliced_copies.py": {"_BLOCK_BYTES", "_CROWDED", "_best_blocking"},
+    "tests/semantics/to_tiles/test_split_fp16.py": {"_BYTES", "_DEPTH", "_LEAD", "_OF_ESTIMATE"},
+    "tests/semantics/to_tiles/test_threads.py": {"_loads"},
+    "tests/semantics/to_2d/random/test_movement.py": {"_CACHED", "_MOST_UNROLLED"},
+    "tests/semantics/contraction/test_converted_operands.py": {"_CLEARLY"},
+    "tests/unit/llvm/forks.py": {"_running"},
+    "tests/unit/bench/test_command.py": {"_ENOUGH_NS", "_LARGE", "_clock", "_limit", "_of_limit"},
+    "tests/unit/bench/test_bench_all.py": {"_PIECE", "_pieces"},
+    "tests/unit/bench/test_quiet_rounds.py": {"_ENOUGH_NS", "_MORE_NS"},
+    "tests/unit/bench/test_scaling.py": {"_measured"},
+    "tests/unit/bench/test_workloads.py": {"_PROBED"},
+    "tests/docs/test_docs.py": {"_BY_NAME"},
+    "tests/unit/fuzz/test_options.py": {"_STAGE_STEPS"},
+    "tests/unit/fuzz/test_mutation.py": {"_bitcodes", "_raise_hang"},
+    "tests/unit/target/test_host.py": {"_CACHES", "_CPUINFO", "__wrapped__", "_flags_by_llvm"},
+    "tests/unit/tuning/test_cluster.py": {"_CONNECT_SECONDS"},
+}
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """Names of others that a file imports, reads or patches."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] in IMPORTED:
+                yield from (alias.name for alias in names if is_private(alias.name))
+            case ast.Attribute(value=ast.Name(id="self" | "cls" | "os" | "atexit")):
+                pass
+            case ast.Attribute(attr=name) if is_private(name):
+                yield name
+            case ast.Call(func=ast.Attribute(attr=setter), args=arguments) if setter in SETTERS:
+                texts = [word.value for word in arguments[:2] if isinstance(word, ast.Constant)]
+                yield from (part for text in texts for part in str(text).split(".") if is_private(part))
+            case _:
+                pass
+
+
+def is_private(name: str) -> bool:
+    return name == "__wrapped__" or (name.startswith("_") and not name.startswith("__"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_private_names(path: Path) -> None:
+    found = set(private_names(path))
+    assert found <= EXCEPTIONS.get(str(path.relative_to(ROOT)), set())

@@ -1,0 +1,164 @@
+"""Contractions and convolutions: the same memory after stage 1, after all stages, and as machine code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
+from tests.semantics.to_2d.contract import check_contract, poisoned
+from tests.tools import quick, require_processor
+from tlx.evaluate import Machine
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.calls import canonicalise
+from tlx.ir.types import BFLOAT, HALF, FloatType, Type
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
+from tlx.lower.cost import ComputeUnit
+from tlx.lower.pipeline import lower
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import depthwise, strategy
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.convolution import problem
+from tlx.target.hardware import BlockCosts
+from tlx.target.lookup import find_target
+
+Generate = Callable[..., Program]
+
+NEAR = BlockCosts().near
+EACH = 40
+"""Programs of each part."""
+GENERATORS = [contraction, convolution]
+EPSILON = {HALF: 2.0**-10, BFLOAT: 2.0**-7}
+
+
+def stage1(text: str, near: int = NEAR) -> Module:
+    module = parse(text)
+    canonicalise(module)
+    to_2d(module, LoweringContext(replace(find_target("generic"), blocks=BlockCosts(near=near))))
+    return module
+
+
+def evaluated(program: Program, module: Module) -> Array:
+    arguments = program.inputs()
+    Machine(module).call("f", *arguments)
+    return arguments[2]
+
+
+def assert_same(program: Program, expected: Array, got: Array) -> None:
+    """Integers must agree bit for bit; sums of floats may be rounded in another order, and once when stored."""
+    element = program.elements[2]
+    if not isinstance(element, FloatType):
+        np.testing.assert_array_equal(expected, got)
+        return
+    one, other = expected.astype(np.float64), got.astype(np.float64)
+    exact = EPSILON.get(element, 2.0**-23)
+    np.testing.assert_allclose(other, one, rtol=2 * exact, atol=1e-6 * program.terms)
+
+
+@pytest.mark.parametrize("part", quick(range(3)))
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
+    for seed in range(part * EACH, (part + 1) * EACH):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        module = stage1(program.text if seed % 3 else program.typed)
+        check_contract(module)
+        check_module(module, "to-2d")
+        got = evaluated(program, module)
+        assert_same(program, expected, got)
+        np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocking, the copies and the layout of the input affect only the cost."""
+    seen: list[Blocking | DepthwiseBlocking] = []
+    copies: set[str] = set()
+
+    def free(_count: int, _element: Type, _costs: BlockCosts) -> float:
+        return 0.0
+
+    def tiles(*_: object) -> ComputeUnit:
+        return ComputeUnit(16) if part == 1 else ComputeUnit(16, 16, 64)
+
+    choices = random.Random(part)
+
+    def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit) -> float:
+        seen.append(choice)
+        return choices.random()
+
+    monkeypatch.setattr(strategy, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
+    monkeypatch.setattr(ComputeUnit, "of", tiles)
+    monkeypatch.setattr(problem, "copy_cycles", free)
+    near = 64 if part == 0 else NEAR  # operands are copied slice by slice
+    for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        module = stage1(program.text, near)
+        check_contract(module)
+        got = evaluated(program, module)
+        assert_same(program, expected, got)
+        np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
+        copies |= {i.result for f in module.functions for i in f.instructions() if i.result and i.opcode == "alloca"}
+    assert generate is contraction or {"last.buf", "split.buf"} <= copies
+    assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
+    assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
+    turned = any(isinstance(choice, Blocking) and choice.is_transposed for choice in seen)
+    assert turned == (generate is not contraction and part == 1)
+    assert generate is contraction or any(isinstance(choice, Blocking) and choice.quasi_affine for choice in seen)
+
+
+def test_one_of_two_copies_is_made_by_parts() -> None:
+    """The batch is innermost in memory: both operands are copied, the larger one for one position at a time.
+
+    The loop around a part moves on in the whole copy of the other one, too.
+    """
+    dense = "<3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(i32) %a, <3 x i32> <i32 9, i32 20, i32 4>, {dense}, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(i32) %b, <3 x i32> <i32 20, i32 24, i32 4>, {dense}, <3 x i32> zeroinitializer)
+  %z = call <864 x i32> @llvm.tensor.contract(token %x, token %y, <1 x i32> <i32 1>, <1 x i32> <i32 0>, <1 x i32> <i32 2>, <1 x i32> <i32 2>)
+  %t = call token @llvm.tensor.typeinfo(<864 x i32> %z, <3 x i32> <i32 4, i32 9, i32 24>, {dense})
+  call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
+  ret void
+}}
+"""  # noqa: E501
+    module = stage1(text, 2 << 10)
+    assert "part.loop" in str(module)
+    a, b = (np.arange(720, dtype=np.int32), np.arange(1920, dtype=np.int32) % 97)
+    c = np.zeros(864, np.int32)
+    Machine(module).call("f", a, b, c)
+    wanted = np.einsum("mkb,knb->bmn", a.reshape(9, 20, 4), b.reshape(20, 24, 4))
+    np.testing.assert_array_equal(c.reshape(4, 9, 24), wanted)
+
+
+@pytest.mark.parametrize("target", ["generic", "avx512"])
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_machine_code_computes_the_same(generate: Generate, target: str) -> None:
+    require_processor(target)
+    for seed in range(1000, 1024):
+        program = generate(seed, SMALL if seed % 2 else LARGE)
+        expected = evaluated(program, parse(program.text))
+        arguments = program.inputs()
+        tlx.compile(program.text, target=target)(*arguments)
+        assert_same(program, expected, arguments[2])
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_all_stages_on_amx_mean_the_same(generate: Generate) -> None:
+    for seed in range(2000, 2010):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        assert_same(program, expected, evaluated(program, lower(parse(program.text), "amx")))

@@ -1,0 +1,103 @@
+"""Rounds of `tlx bench` in which another program is on the core: they are told, and do not count."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.bench.test_command import made, reported
+from tlx.bench import report
+from tlx.tuning.measure import timing
+from tlx.tuning.measure.timing import PinnedCore, quiet_rounds
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that take no time."""
+    monkeypatch.setattr(timing, "SAMPLE_NS", 1)
+    monkeypatch.setattr(timing, "_ENOUGH_NS", 1)
+
+
+def nothing(_count: int) -> None:
+    """What is timed."""
+
+
+class Shared:
+    """A core on whose other thread somebody is when told; a round of two contestants asks three times."""
+
+    best = 1.0
+
+    def __init__(self, busy: set[int]) -> None:
+        self._asked, self._busy = 0, busy
+
+    def ratio(self) -> float:
+        self._asked += 1
+        return 1.9 if self._asked in self._busy else 1.05
+
+
+def test_quiet_rounds() -> None:
+    assert quiet_rounds([1.0, 1.07, 1.09, 2.1], 1.0) == [0, 1]
+    assert quiet_rounds([1.0, 1.07, 1.09, 2.1], 1.02) == [0, 1, 2]
+    assert quiet_rounds([1.0] * 4, 1.0, [[50, 100, 93, 92]]) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("busy", "rounds", "taken", "count", "used"),
+    [
+        (set[int](), 4, 4, 4, 4),
+        ({5}, 4, 4, 3, 3),  # in the midst of the second
+        ({1, 6, 7}, 4, 6, 3, 3),  # the first three
+        (set(range(5, 99)), 4, 12, 1, 12),
+        (set(range(99)), 1, 3, 0, 3),
+    ],
+)
+def test_medians_are_those_of_quiet_rounds(busy: set[int], rounds: int, taken: int, count: int, used: int) -> None:
+    contestants = {name: timing.Contestant(nothing, 1) for name in ("ours", "theirs")}
+    timed = timing.interleaved(contestants, rounds, cast("PinnedCore", Shared(busy)))
+    assert (timed.rounds, timed.quiet) == (taken, count)
+    assert {len(rates.rounds) for rates in timed.rates.values()} == {used}
+
+
+def test_nobody_looks_for_quiet_rounds() -> None:
+    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 2)
+    assert (timed.rounds, timed.quiet, len(timed.rates["ours"].rounds)) == (2, None, 2)
+
+
+def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "_MORE_NS", 0)
+    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 4, cast("PinnedCore", Shared(set(range(99)))))
+    assert (timed.rounds, timed.quiet) == (4, 0)
+
+
+def test_the_core_is_looked_at() -> None:
+    core = PinnedCore()
+    ratios = [core.ratio() for _ in range(3)]
+    assert all(0 < core.best <= ratio < inf for ratio in ratios)
+
+
+def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
+    def shaken(ours: float, quiet: int | None, spread: float) -> dict[str, Any]:
+        cell = made(ours, 60, rounds=11, quiet=quiet)
+        cell["rates"]["peak"]["spread"] = spread
+        return cell
+
+    cells = [shaken(1, None, 0), shaken(2, 9, 0.2), shaken(3, 9, 0.1), shaken(4, 2, 0.0), made(5, 60)]
+    for number, cell in enumerate(cells):
+        report.write(str(tmp_path / f"{number}.json"), reported(cell))
+    (cell,) = report.read(str(tmp_path))["cells"]
+    assert cell["rates"]["tlx"]["median"] == 3
+    assert report.count_disturbed(cells) == 1
+    report.write(str(tmp_path / "a.json"), reported(shaken(6, 11, 0), core=1.5))
+    assert report.read(str(tmp_path))["cells"][0]["rates"]["tlx"]["median"] == 6
+    report.write(str(tmp_path / "b.json"), reported(shaken(7, 3, 0), core=1.04))
+    whole = report.read(str(tmp_path))
+    assert whole["cells"][0]["rates"]["tlx"]["median"] == 3  # no round of report a was quiet
+    assert whole["core"] == 1.04
+    for number in range(10):
+        report.write(str(tmp_path / f"c{number}.json"), reported(core=1.04 if number else 0.9))
+    whole = report.read(str(tmp_path))
+    assert (whole["core"], whole["cells"][0]["rates"]["tlx"]["median"]) == (1.04, 3)  # a single low ratio is an error
+    assert "- fewer than 3 quiet rounds: 1 cells\n" in report.markdown_tables(reported(*cells))

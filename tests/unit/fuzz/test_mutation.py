@@ -1,0 +1,108 @@
+"""Damaged texts and bitcode: a result or a clean error, and what is neither is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tlx.cli.group import group
+from tlx.diagnostics import VerifyError
+from tlx.fuzz import mutation_worker
+from tlx.fuzz.mutation import combined_text, front_end_examples, fuzz_malformed, mutated_bytes, mutated_text, seed_texts
+from tlx.fuzz.mutation_worker import failure_of, run_bitcode, run_command, shrink_text
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
+from tlx.lower.pipeline import front_ends, raise_front_ends, verify
+
+_LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
+
+
+def test_some_damaged_inputs(tmp_path: Path) -> None:
+    lines: list[str] = []
+    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append)
+    assert right, "\n".join(lines)
+    assert lines[0].startswith("600 damaged inputs: 0 failed")
+
+
+def test_seeds_are_right() -> None:
+    assert len(seed_texts()) > 60
+    for text in seed_texts()[:60]:
+        verify(raise_front_ends(parse(text)))
+
+
+def test_every_front_end_is_damaged() -> None:
+    markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
+    texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
+    assert all(any(marker in text for text in texts) for marker in markers)
+    languages = [set(front_end.SUFFIXES) for front_end in front_ends() if hasattr(front_end, "SUFFIXES")]
+    assert languages
+    assert all(suffixes & {suffix for _, suffix in front_end_examples()} for suffixes in languages)
+
+
+def test_texts_in_one_are_right() -> None:
+    for seed in range(40):
+        assert run_command(group, combined_text(random.Random(seed)), ("verify",)) == ""
+
+
+def test_damage_is_the_same_each_time_and_does_something() -> None:
+    made = [mutated_text(random.Random(seed)) for seed in range(40)]
+    assert made == [mutated_text(random.Random(seed)) for seed in range(40)]
+    assert len(set(made) - set(seed_texts())) > 30
+    assert mutated_bytes(random.Random(1), b"BC" * 50) != b"BC" * 50
+
+
+def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
+    bitcodes = mutation_worker._bitcodes()
+    for seed in range(60):
+        choose = random.Random(seed)
+        data = mutated_bytes(choose, choose.choice(bitcodes))
+        assert failure_of(lambda data=data: run_bitcode(group, data, "avx2")) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "key"),
+    [
+        (KeyError("x"), "", "KeyError"),
+        (RecursionError("x"), "<{[]}>", "RecursionError"),
+        (RecursionError("x"), "<" * 60, None),
+        (VerifyError("LLVM rejects this; this is a bug of TLX", name="f.ll"), "", "UncleanError"),
+        (VerifyError("it is wrong"), "", "UncleanError no place"),
+        (VerifyError("it is wrong", name="f.ll"), "", None),
+    ],
+)
+def test_what_is_a_failure(monkeypatch: pytest.MonkeyPatch, error: Exception, text: str, key: str | None) -> None:
+    def broken(*_: object, **__: object) -> str:
+        raise error
+
+    found = _failure_with(monkeypatch, broken, text)
+    assert found is None if key is None else found is not None and found.startswith(key)
+
+
+def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object, **__: object) -> str:
+        while True:
+            pass
+
+    monkeypatch.setattr(mutation_worker, "SECONDS", 0.05)
+    mutation_worker.signal.signal(mutation_worker.signal.SIGVTALRM, mutation_worker._raise_hang)
+    assert str(_failure_with(monkeypatch, endless, "")).startswith("HangError")
+
+
+def _failure_with(monkeypatch: pytest.MonkeyPatch, lower_text: Callable[..., str], text: str) -> str | None:
+    monkeypatch.setattr(pipeline, "lower_text", lower_text)
+    found = failure_of(lambda: run_command(group, text, _LOWER))
+    return None if found is None else found[0]
+
+
+def test_failing_texts_become_shorter() -> None:
+    def use(text: str) -> None:
+        if "bad" in text:
+            raise KeyError("x")
+
+    text = "\n".join(f"line {n}" if n != 37 else "bad" for n in range(100))
+    found = failure_of(lambda: use(text))
+    assert found is not None
+    assert shrink_text(text, found[0], use) == "bad"

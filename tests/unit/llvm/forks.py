@@ -1,0 +1,266 @@
+"""Programs that fork, for `test_process`: each runs in an interpreter of its own, and prints what came of it.
+
+python -m tests.unit.llvm.forks NAME
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+import tlx
+from tlx.diagnostics import TlxError
+from tlx.evaluate import Machine
+from tlx.ir.parser.module import parse
+from tlx.llvm.process import llvm
+from tlx.lower.options import Options
+
+ADD = "define i32 @f(i32 %x) {{\n  %r = add i32 %x, {}\n  ret i32 %r\n}}\n"
+SQUARE = """
+define void @f(ptr noalias %x, ptr noalias %z) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <4096 x float> @llvm.tensor.matmul(token %a, token %a)
+  store <4096 x float> %p, ptr %z
+  ret void
+}
+"""
+
+
+def ask(number: int) -> None:
+    """Have LLVM print a module that no other question is about."""
+    size = 1 + number % 7 * 3000  # some answers are larger than others
+    text = f'@g = global i32 {number}\n@s = global [{size} x i8] c"{"x" * size}"\n'
+    answer = llvm().ask("emit", text, kind="ll", level=None, cpu="", features="", triple="", jit=False).decode()
+    assert f"@g = global i32 {number}\n" in answer
+    assert f'"{"x" * size}"' in answer
+
+
+def compile_and_call(number: int) -> int:
+    """What a compiled function gives, which is the number."""
+    return tlx.compile(ADD.format(number)).f(0)
+
+
+def say(*words: object) -> None:
+    """Print a line at once: a process that is forked off must not print it again."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def in_child(run: Callable[[], object]) -> int:
+    """Fork; what the child's process is."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        run()
+    except BaseException as error:  # noqa: BLE001
+        say(type(error).__name__, error)
+        os._exit(1)
+    os._exit(0)
+
+
+def all_right(children: list[int]) -> bool:
+    """Wait for children to end; whether all were successful."""
+    states = [os.waitpid(child, 0)[1] for child in children]
+    return not any(states)
+
+
+def in_threads(count: int, run: Callable[[int], object]) -> bool:
+    """Run something in threads; whether none raised anything."""
+    failed: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            run(k)
+        except BaseException as error:  # noqa: BLE001
+            say(type(error).__name__, error)
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return not failed
+
+
+def rounds() -> None:
+    """A thousand questions: of this process's threads and, at the same time, of children and their threads."""
+
+    def asked(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            ask(number)
+
+    def child(first: int) -> None:
+        def grandchild() -> None:
+            asked(first + 400, 20)
+
+        mine = in_child(grandchild)
+        assert in_threads(4, lambda k: asked(first + 100 * k, 40))
+        assert all_right([mine])
+
+    asked(0, 20)
+    process = llvm()._running
+    right = True
+
+    def work(k: int) -> None:
+        if k == 0:
+            nonlocal right
+            right = all_right([in_child(partial(child, 1000 * n)) for n in range(1, 5)])
+        else:
+            asked(10_000 * k, 65)
+
+    right = in_threads(5, work) and right
+    say("right", right, "same process", llvm()._running is process)
+
+
+def compilations() -> None:
+    """Forks while another thread compiles, which has LLVM's locks in this process and in its own."""
+    done = threading.Event()
+
+    def work(k: int) -> None:
+        if k == 0:
+            try:
+                for n in range(1, 9):
+                    assert all_right([in_child(partial(check, 100 * n))])
+            finally:
+                done.set()
+        while not done.is_set():
+            check(k)
+
+    def check(number: int) -> None:
+        assert compile_and_call(number) == number
+
+    check(1)
+    say("right", in_threads(3, work))
+
+
+def pools() -> None:
+    """The ways of `multiprocessing`."""
+    assert compile_and_call(1) == 1
+    for way, count in (("fork", 3), ("spawn", 1), ("forkserver", 1)):
+        with multiprocessing.get_context(way).Pool(count) as pool:
+            say(way, pool.map(compile_and_call, range(6), chunksize=1))
+
+
+def ends() -> None:
+    """What the end of one process does to the LLVM of another."""
+    ask(1)
+    running = llvm()._running
+    assert running is not None
+
+    def child() -> None:
+        ask(2)
+        with contextlib.suppress(SystemExit):
+            sys.exit(0)
+        import atexit
+
+        atexit._run_exitfuncs()
+
+    say("child", all_right([in_child(child)]), "alive", running.child.poll() is None)
+    ask(3)
+    say("same process", llvm()._running is running)
+
+    idle = in_child(lambda: time.sleep(60))
+    assert running.child.stdin is not None
+    running.child.stdin.close()
+    say("ends with its owner", running.child.wait(20) == 0)
+    os.kill(idle, signal.SIGKILL)
+    os.waitpid(idle, 0)
+
+
+def kills() -> None:
+    """Somebody ends LLVM's process: between questions, and while it thinks."""
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        ask(1)
+        running = llvm()._running
+        assert running is not None
+        running.child.send_signal(number)
+        ask(2)
+        running.child.wait(20)
+        ask(3)
+    running = llvm()._running
+    assert running is not None
+    running.child.send_signal(signal.SIGSTOP)
+    threading.Timer(0.3, running.child.kill).start()
+    ask(4)
+    say("right")
+
+
+def strangers() -> None:
+    """Forks that Python does not know of, and a process that meddles."""
+    ask(1)
+    if (child := ctypes.PyDLL(None).fork()) == 0:
+        ask(2)
+        os._exit(0)
+    say("child", all_right([child]))
+    running = llvm()._running
+    assert running is not None
+    assert running.child.stdin is not None
+    running.child.stdin.write(b'{"do": "check", "number": 0, "size": 0, "seconds": 0}\n')
+    time.sleep(0.3)
+    try:
+        ask(3)
+    except TlxError as error:
+        say(error)
+    ask(4)
+    say("right")
+
+
+def teams() -> None:
+    """Kernels on several threads, before a fork and behind it."""
+    x = np.arange(4096, dtype=np.float32).reshape(64, 64) % 13
+    compiled = tlx.compile(SQUARE, "generic", options=Options(threads="openmp", thread_cycles=0))
+
+    def check() -> None:
+        z = np.zeros((64, 64), np.float32)
+        compiled.f(x, z)
+        assert np.array_equal(z, x @ x)
+
+    def child() -> None:
+        check()
+        assert in_threads(2, lambda _: check())
+        assert all_right([in_child(check)])
+
+    check()
+    say("right", all_right([in_child(child), in_child(child)]))
+    check()
+
+
+def evaluators() -> None:
+    """Evaluators in threads: the limit of recursion is one for all."""
+    text = """
+define i32 @f(i32 %n) {
+  %end = icmp eq i32 %n, 0
+  br i1 %end, label %last, label %more
+more:
+  %m = sub i32 %n, 1
+  %r = call i32 @f(i32 %m)
+  %s = add i32 %r, 1
+  ret i32 %s
+last:
+  ret i32 0
+}
+"""
+    limit = sys.getrecursionlimit()
+
+    def check(k: int) -> None:
+        for n in (900, 3) * 3:
+            assert Machine(parse(text)).call("f", n + k) == n + k
+
+    say("right", in_threads(4, check), "limit", sys.getrecursionlimit() == limit)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,75 @@
+"""LLVM's process under forks, threads and signals: an answer is that to the question, or there is an error."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.tools import missing
+from tlx.llvm import openmp
+
+
+def printed(program: str, **environment: str) -> list[str]:
+    """What a program of `tests.unit.llvm.forks` prints. One that hangs is ended, with its children."""
+    command = [sys.executable, "-m", "tests.unit.llvm.forks", program]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | environment,
+        start_new_session=True,
+    )
+    try:
+        out, _ = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        out, _ = process.communicate()
+        pytest.fail(f"{program} hangs; it printed {out}")
+    assert process.returncode == 0, out
+    return out.splitlines()
+
+
+def test_a_thousand_questions_of_forks_and_threads() -> None:
+    assert printed("rounds") == ["right True same process True"]
+
+
+def test_forks_while_threads_compile() -> None:
+    assert printed("compilations") == ["right True"]
+
+
+def test_ways_of_multiprocessing() -> None:
+    numbers = [0, 1, 2, 3, 4, 5]
+    assert printed("pools") == [f"fork {numbers}", f"spawn {numbers}", f"forkserver {numbers}"]
+
+
+def test_the_end_of_a_child_is_not_that_of_the_parents_llvm() -> None:
+    assert printed("ends") == ["child True alive True", "same process True", "ends with its owner True"]
+
+
+def test_what_somebody_else_ended_is_started_again() -> None:
+    assert printed("kills") == ["right"]
+
+
+def test_an_answer_to_another_question_is_an_error() -> None:
+    child, error, last = printed("strangers")
+    assert (child, last) == ("child True", "right")
+    assert "the answer to question" in error
+    assert "another process writes to its pipes" in error
+
+
+@pytest.mark.parametrize("name", ["libgomp.so.1", "libomp.so.5"])
+def test_teams_of_threads_after_a_fork(name: str) -> None:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        missing(name)
+    assert printed("teams", **{openmp.VARIABLE: name, "OMP_NUM_THREADS": "3"}) == ["right True"]
+
+
+def test_evaluators_in_threads() -> None:
+    assert printed("evaluators") == ["right True limit True"]

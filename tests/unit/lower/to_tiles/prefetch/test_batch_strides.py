@@ -1,0 +1,172 @@
+"""How loops move what a product works on, and what its kernel does about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tlx
+from tlx.bench.workloads.products import batch
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.parser.module import parse
+from tlx.ir.types import FLOAT, PTR
+from tlx.ir.values import Local
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_tiles.match.loops import BatchLoops
+from tlx.lower.to_tiles.prefetch.policy import batch_prefetch_distance, batch_prefetch_locality
+from tlx.lower.to_tiles.problem.expression import MatrixView
+from tlx.lower.to_tiles.problem.problems import BatchStrides
+from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
+from tlx.target.hardware import Caches
+from tlx.target.lookup import find_target
+
+_LOOP = """
+define void @f(ptr %a, ptr %same, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %rows = mul i64 %i, 64
+  %behind = add i64 %rows, 8
+  %x = getelementptr float, ptr %a, i64 %behind
+  %run = mul i64 %i, %n
+  %y = getelementptr float, ptr %a, i64 %run
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, 100
+  br i1 %again, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
+    module = parse(_LOOP, wanted=lambda _: True)
+    function = module.functions[0]
+    flow = ControlFlow(function)
+    rounds = BatchLoops(module, function, flow, natural_loops(flow))
+    return rounds.batch(flow.blocks["loop"], [(Local(PTR, name), view) for name in names])
+
+
+def test_steps_are_bytes_from_round_to_round() -> None:
+    """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
+    found = _batch(["x", "x", "same", "y"], MatrixView(FLOAT, 8, 8, 8, 1))
+    assert found == BatchStrides((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
+    assert found is not None
+    assert found.read == ((1, 256, 256),)
+
+
+def test_matrices_with_gaps_are_not_prefetched() -> None:
+    """Their lines are not one behind the other."""
+    found = _batch(["x", "x"], MatrixView(FLOAT, 8, 8, 16, 1))
+    assert found is not None
+    assert found.read == ()
+
+
+def test_outside_of_loops_there_are_no_rounds() -> None:
+    """A product alone has no next one."""
+    module = parse(_LOOP, wanted=lambda _: True)
+    flow = ControlFlow(module.functions[0])
+    assert BatchLoops(module, module.functions[0], flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+
+
+def test_functions_say_that_they_are_called_in_a_loop() -> None:
+    """How often is not known, so nothing is said of the bytes of all rounds, nor of where results go."""
+    text = """
+define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
+  %row = mul i64 %group, 64
+  %x = getelementptr float, ptr %a, i64 %row
+  ret void
+}
+"""
+    module = parse(text, wanted=lambda _: True)
+    flow = ControlFlow(module.functions[0])
+    rounds, view = BatchLoops(module, module.functions[0], flow, []), MatrixView(FLOAT, 8, 8, 8, 1)
+    pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
+    found = rounds.batch(module.functions[0].entry, pointers)
+    assert found == BatchStrides((0, 256, 0), (256,) * 3, None)
+    assert batch_prefetch_locality(found, find_target("avx512"))
+    assert not batch_exceeds_caches(found, find_target("avx512"))
+
+
+@pytest.mark.parametrize(
+    ("size", "rounds", "fetch", "past"),
+    [(256, 100, 0, False), (1 << 10, 5000, 3, False), (4 << 10, 10000, 3, True), (64 << 10, 1000, 2, True)],
+)
+def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
+    """A, B and C of so many bytes each, in as many rounds."""
+    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
+    assert batch_prefetch_locality(found, target) == fetch
+    assert batch_exceeds_caches(found, target) is past
+
+
+@pytest.mark.parametrize(
+    ("l3", "sharers", "past"), [(480, 2, False), (320, 16, True), (24, 16, True), (32, 1, False), (8, 1, True)]
+)
+def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bool) -> None:
+    """30 MB stay there where a processor's share is 32 MB at least."""
+    target = replace(find_target("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
+    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
+    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target) is (l3 < 15)
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
+def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> None:
+    """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
+    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
+    assert batch_prefetch_distance(found, target) == rounds
+    small = replace(target, caches=replace(target.caches, l1=8 * size))
+    assert batch_prefetch_distance(found, small) <= 2
+
+
+def test_rounds_on_a_matrix_unit_prefetch_for_the_next_one() -> None:
+    """16 x 16 x 16 bfloat moves 2 KB a round."""
+    remarks = Remarks()
+    tlx.compile(batch("bf16", 10000, 16).text(), "amx", options=Options(emulate_matrix=True, remarks=remarks))
+    assert any("the next round's operands prefetched" in remark.message for remark in remarks)
+
+
+def test_operands_that_stay_do_not_count_as_moved() -> None:
+    """A is the same in all rounds, and nothing is known of C's."""
+    target = find_target("avx512")
+    assert batch_prefetch_distance(BatchStrides((0, 0, 512), (512,) * 3, None), target) == 12
+    assert batch_prefetch_distance(BatchStrides((0, 0, 0), (512,) * 3, None), target) == 1
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_results_past_the_caches(offset: int) -> None:
+    """Aligned results are written by non-temporal stores, others by ordinary ones: both are right."""
+    count, n = 3000, 32
+    compiled = tlx.compile(batch("f32", count, n).text(), "native")
+    random = np.random.default_rng(1)
+    a, b = (random.standard_normal((count, n, n), np.float32) for _ in range(2))
+    memory = np.zeros(count * n * n + 32, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + offset
+    c = memory[start : start + count * n * n].reshape(count, n, n)
+    compiled(c, a, b)
+    np.testing.assert_allclose(c, a @ b, atol=1e-4)
+    assert not memory[:start].any()
+    assert not memory[start + c.size :].any()
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_sums_of_tile_products_past_the_caches(offset: int) -> None:
+    """No tile goes there, vectors do: aligned results and others, by a model whose caches hold one round."""
+    count, n = 12, 32
+    target = replace(find_target("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))
+    options = Options(emulate_matrix=True, remarks=Remarks())
+    compiled = tlx.compile(batch("bf16", count, n).text(), target, options=options)
+    assert any("non-temporal stores" in remark.message for remark in options.remarks or ())
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-9, 9, (count, n, n)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    memory = np.zeros(count * n * n + 32, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + offset
+    c = memory[start : start + count * n * n].reshape(count, n, n)
+    compiled(c, a, b)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    assert not memory[:start].any()
+    assert not memory[start + c.size :].any()

@@ -1,0 +1,72 @@
+"""A product of two column-major matrices may be computed as its transpose, of two row-major ones."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tlx
+from tests.remarks import remarks_of
+from tlx.lower.knobs import NO_KNOBS, parse_knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.remarks import Remarks
+
+PROGRAM = """  ; shapes of column-major operands are listed as they lie: columns first
+define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype({type}) %a, <2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype({type}) %b, <2 x i32> <i32 {n}, i32 {k}>, <2 x i32> <i32 1, i32 0>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <{mn} x {sum}> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<{mn} x {sum}> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["avx512", "amx,avx512"])
+@pytest.mark.parametrize(("k", "transposed"), [(16, False), (512, True)])
+def test_it_is_transposed_where_more_would_be_packed_than_is_stored(k: int, transposed: bool, target: str) -> None:
+    text = PROGRAM.format(m=512, n=512, k=k, mn=512 * 512, type="float", sum="float")
+    assert ("C stored column by column" in remarks_of(text, target)) == transposed
+
+
+@pytest.mark.parametrize("words", ["matmul 512x480x300 float tt", "matmul 480x512x300 float"])
+def test_it_is_not_where_somebody_asks_for_a_tile_of_it_or_of_its_transpose(words: str) -> None:
+    text = PROGRAM.format(m=512, n=480, k=300, mn=512 * 480, type="float", sum="float")
+    remarks = Remarks()
+    asked = parse_knobs("mc=64")
+    options = Options(remarks=remarks, knobs=lambda question: asked if question.text == words else NO_KNOBS)
+    lower_text(text, target="avx512", options=options)
+    assert any("register tile" in remark.message for remark in remarks)
+    assert not any("C stored column by column" in remark.message for remark in remarks)
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("element", "m", "n", "k"),
+    [
+        ("float", 256, 96, 300),
+        ("float", 142, 77, 301),
+        ("double", 128, 90, 200),
+        ("bfloat", 128, 96, 128),
+        ("i32", 142, 77, 99),
+    ],
+)
+def test_its_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m)
+    types = {"float": np.float32, "double": np.float64, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
+    sums = {"double": ("double", np.float64), "i32": ("i32", np.int32)}
+    sum_, result = sums.get(element, ("float", np.float32))
+    a, b = (rng.integers(-8, 8, extents).astype(types[element]) for extents in ((k, m), (n, k)))
+    c = np.zeros((m, n), result)
+    text = PROGRAM.format(m=m, n=n, k=k, mn=m * n, type=element, sum=sum_)
+    remarks = Remarks()
+    tlx.compile(text, target, options=Options(remarks=remarks))(c, a, b)
+    assert np.array_equal(c, a.astype(result).T @ b.astype(result).T)
+    if (m, element) == (142, "float"):  # whose 77 columns fill registers badly
+        assert any("C stored column by column" in remark.message for remark in remarks)

@@ -1,0 +1,68 @@
+"""Few rows that meet a B from beyond the second-level cache read it unpacked, in short passes over K."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tlx.ir.types import BFLOAT, FLOAT, Type
+from tlx.lower.to_tiles.problem.expression import MatrixView
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.selection import select
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches
+
+_TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
+
+
+def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
+    views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
+    return select(Gemm(*views, None, "f", "f"), _TARGET)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(16, 1024, 1024), (64, 1024, 1024), (96, 1024, 1024), (16, 768, 4096), (16, 4096, 1024)]
+)
+def test_few_rows_prefetch_the_next_pass(m: int, n: int, k: int) -> None:
+    """The parts of B of two passes fit the second-level cache beside C."""
+    recipe = _recipe(m, n, k)
+    assert not recipe.packing.b
+    assert recipe.blocks.kc < k
+    assert recipe.prefetch.locality > 0
+    assert 4 * (2 * recipe.blocks.kc * n + m * n) <= _TARGET.caches.l2
+
+
+@pytest.mark.parametrize(("m", "n"), [(120, 1024), (64, 2048)])
+def test_many_rows_pack_b(m: int, n: int) -> None:
+    """So do fewer where C leaves too little room for parts of B."""
+    recipe = _recipe(m, n, 1024)
+    assert recipe.packing.b
+    assert recipe.blocks.kc == 1024
+    assert not recipe.prefetch.locality
+
+
+@pytest.mark.parametrize("m", [100, 196, 256])
+def test_a_b_in_the_second_level_cache_is_not_prefetched_by_passes(m: int) -> None:
+    assert not _recipe(m, 1024, 256).prefetch.locality
+
+
+def test_an_a_from_memory_meets_wider_blocks() -> None:
+    near, far = (_recipe(n, n, n).blocks for n in (2048, 4096))
+    assert near.kc == 2048
+    assert far.kc < near.kc
+    assert far.nc > near.nc
+
+
+def test_a_b_with_gaps_is_not_prefetched() -> None:
+    assert not _recipe(16, 1024, 1024, gap=64).prefetch.locality
+
+
+def test_sums_that_c_cannot_hold_are_made_in_one_pass() -> None:
+    assert _recipe(64, 1024, 1024, BFLOAT).blocks.kc == 1024
+
+
+def test_the_predicted_efficiency_knows_what_is_overlapped() -> None:
+    assert 0.6 < _recipe(16, 1024, 1024).efficiency < 0.9
+    assert _recipe(16, 1024, 1024, gap=64).efficiency < 0.5

@@ -1,0 +1,141 @@
+"""The best target for a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tlx.diagnostics import UsageError
+from tlx.ir.values import Value
+from tlx.legalize.x86.features import unlisted_features
+from tlx.target import host
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches, Dot
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
+
+
+def no_code(*_: object) -> Value:
+    pytest.fail("nothing is emitted here")
+
+
+BF16 = Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", no_code)
+PLAIN = Target("plain", "any")
+WIDE = Target(
+    "wide",
+    "wide",
+    features=("+avx512f", "+avx512bf16"),
+    vector_bytes=64,
+    dots=(BF16,),
+    requires=("avx512f",),
+)
+TILES = Target("tiles", "tiles", vector_bytes=16, matrix=find_target("amx").matrix, requires=("amx_tile", "avx512f"))
+ALL = (PLAIN, WIDE, TILES)
+
+
+def best(*flags: str) -> Target:
+    return host.best_target(ALL, frozenset(flags), Caches(l1=1, l2=2, l3=3))
+
+
+def test_the_most_capable_fitting_target_wins() -> None:
+    assert best().name == "plain"
+    assert best("avx512f").name == "wide"
+    assert best("avx512f", "amx_tile").name == "tiles"
+
+
+def test_features_are_those_of_the_machine() -> None:
+    assert best("avx512f").features == ("+avx512f",)
+    assert best("avx512f").usable_dots == ()
+    assert best("avx512f", "avx512_bf16").features == ("+avx512f", "+avx512bf16")
+    assert best("avx512f", "avx512_bf16").usable_dots == (BF16,)
+
+
+def test_caches_are_those_of_the_machine() -> None:
+    assert best().caches == Caches(1, 2, 3)
+
+
+@pytest.mark.parametrize(("text", "count"), [("0-7,16-23", 16), ("3", 1), ("0-1", 2), ("", 1), (None, 1)])
+def test_processors_that_share_the_last_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
+) -> None:
+    """As Linux lists them; where it does not, there is one."""
+    monkeypatch.setattr(host, "_CACHES", tmp_path)
+    (tmp_path / "index3").mkdir()
+    if text is not None:
+        (tmp_path / "index3" / "shared_cpu_list").write_text(f"{text}\n")
+    assert host.host_caches().sharers == count
+
+
+def test_no_target_fits() -> None:
+    with pytest.raises(UsageError, match="runs the code of no target"):
+        host.best_target([WIDE], frozenset(), Caches())
+
+
+def test_this_machine_has_a_target() -> None:
+    assert host.native_target().name in targets()
+    assert host.host_caches().l1 > 0
+
+
+def test_llvm_knows_the_machine_too() -> None:
+    by_llvm = host._flags_by_llvm()
+    for target in targets().values():
+        assert bool(host.missing_features(target, by_llvm)) == bool(host.missing_features(target, host.cpu_flags()))
+
+
+def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
+    found = unlisted_features()
+    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in host._flags_by_llvm()}
+    assert found <= host.cpu_flags()
+
+
+ARM = """processor\t: 0
+BogoMIPS\t: 243.75
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 \
+asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs dcpodp sve2 sveaes svebitperm flagm2 frint svei8mm i8mm bf16
+CPU implementer\t: 0x41
+"""
+RISCV = """processor\t: 0
+hart\t\t: 0
+isa\t\t: rv64imafdcv_zicsr_zifencei_zba_zbb_zvfh
+mmu\t\t: sv48
+
+processor\t: 1
+isa\t\t: rv64gc_zba_zbb
+mmu\t\t: sv48
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "have", "lack"),
+    [
+        (
+            ARM,
+            "neon fp-armv8 fullfp16 fp16fml dotprod i8mm bf16 sve sve2 lse rcpc crc rdm complxnum jsconv sve2-bitperm",
+            "sme sve2p1 sve2-sha3 f32mm mte",
+        ),
+        (RISCV, "i m a f d c zicsr zifencei zba zbb", "v zvfh zbs"),
+        (RISCV.partition("\n\n")[0], "v zvfh", "zvfbfmin"),
+        ("processor: 0\nisa: rv64imafdczba_zbb\n", "c zba zbb", "v"),
+    ],
+)
+def test_features_that_linux_lists_under_other_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, have: str, lack: str
+) -> None:
+    """LLVM's names; of several processors, what all have."""
+    (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(host, "_CPUINFO", tmp_path / "cpuinfo")
+    flags = host.cpu_flags.__wrapped__()
+    assert [name for name in have.split() if not host.has_feature(name, flags)] == []
+    assert [name for name in lack.split() if host.has_feature(name, flags)] == []
+
+
+def test_plain_vectors_have_the_features_of_the_machine() -> None:
+    """What no target asks for, LLVM makes use of."""
+    arm = host.best_target(targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64")
+    assert arm.name == "generic"
+    assert arm.features == ("+neon", "+fp-armv8", "+fullfp16", "+dotprod", "+bf16")
+    assert (arm.vector_bytes, arm.registers) == (16, 32)
+    riscv = host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "riscv64")
+    assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
+    assert host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "x86_64").features == ()

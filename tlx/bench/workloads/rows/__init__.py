@@ -1,1 +1,0 @@
-"""The rows of the table: each module gives its workloads by `workloads()`."""

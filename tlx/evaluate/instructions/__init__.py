@@ -1,1 +1,0 @@
-"""Steps of LLVM's instructions: arithmetic, casts, vector elements, memory, calls, tensor operations."""

@@ -1,1 +1,0 @@
-"""LLVM's intrinsics and library functions in numpy, found by name in `table`."""

@@ -1,0 +1,233 @@
+"""Steps that compute addresses and access memory: alloca, getelementptr, load, store, atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.arithmetic import binary_function, icmp_function
+from tlx.evaluate.context import STACK_SLOT, FunctionScope, Step
+from tlx.evaluate.globals import gep_step
+from tlx.evaluate.memory import alignment_check
+from tlx.evaluate.values import RuntimeValue, signed, signed_array, width_of
+from tlx.ir.instructions import Instruction
+from tlx.ir.types import Type, VectorType, scalar_of
+from tlx.ir.values import ConstInt, int_elements
+from tlx.ir.values import Value as Operand
+
+_MASK = (1 << 64) - 1
+
+
+def alloca(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`alloca`: a region that dies when the function returns."""
+    type_ = instruction.source_type
+    if type_ is None:
+        raise EvaluationError("alloca without a type")
+    layout, memory = scope.context.layout, scope.context.memory
+    size, align = layout.size(type_), instruction.align or layout.align(type_)
+    label = f"alloca %{instruction.result} of @{scope.function.name}"
+    out = scope.result(instruction)
+    count = scope.slot(instruction.operands[0]) if instruction.operands else None
+
+    def step(frame: list[RuntimeValue]) -> None:
+        many = 1 if count is None else frame[count]
+        region = memory.allocate(size * many, label, align)
+        frame[STACK_SLOT].append(region)
+        frame[out] = region.base
+
+    return step
+
+
+# Addresses -----------------------------------------------------------------------------------------------------------
+
+
+def _known(index: Operand) -> int | None:
+    """The number an index is, also one that is the same in all lanes of a vector."""
+    if isinstance(index, ConstInt):
+        return index.value
+    lanes = set(int_elements(index) or ())
+    return lanes.pop() if len(lanes) == 1 else None
+
+
+def _terms(scope: FunctionScope, instruction: Instruction) -> tuple[int, list[tuple[Operand, int]]]:
+    """A `getelementptr` as constant offset plus (index, bytes) products."""
+    type_ = instruction.source_type
+    if type_ is None:
+        raise EvaluationError("getelementptr without a type")
+    layout = scope.context.layout
+    first, *others = instruction.operands[1:]
+    known = _known(first)
+    constant = (known or 0) * layout.size(type_)
+    terms = [(first, layout.size(type_))] if known is None else []
+    for index in others:
+        known = _known(index)
+        type_, offset = gep_step(layout, type_, known)
+        if offset is None:
+            terms.append((index, layout.size(type_)))
+        constant += offset or 0
+    return constant, terms
+
+
+def gep(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`getelementptr` on one pointer, or lane by lane where any operand is a vector."""
+    constant, terms = _terms(scope, instruction)
+    base = scope.slot(instruction.operands[0])
+    out = scope.result(instruction)
+    if isinstance(instruction.type, VectorType):
+        return _vector_gep(scope, instruction, constant, terms)
+    if not terms:
+
+        def fixed(frame: list[RuntimeValue]) -> None:
+            frame[out] = (frame[base] + constant) & _MASK
+
+        return fixed
+    parts = [(scope.slot(o), size, 1 << (width_of(o.type) - 1)) for o, size in terms]
+    if len(parts) == 1:
+        index, size, sign = parts[0]
+
+        def single(frame: list[RuntimeValue]) -> None:
+            frame[out] = (frame[base] + constant + ((frame[index] ^ sign) - sign) * size) & _MASK
+
+        return single
+
+    def step(frame: list[RuntimeValue]) -> None:
+        address = frame[base] + constant
+        for index, size, sign in parts:
+            address += ((frame[index] ^ sign) - sign) * size
+        frame[out] = address & _MASK
+
+    return step
+
+
+def _vector_gep(
+    scope: FunctionScope, instruction: Instruction, constant: int, terms: list[tuple[Operand, int]]
+) -> Step:
+    base = scope.slot(instruction.operands[0])
+    out = scope.result(instruction)
+    count = instruction.type.count if isinstance(instruction.type, VectorType) else 1
+    parts = [(scope.slot(o), size, o.type) for o, size in terms]
+
+    def step(frame: list[RuntimeValue]) -> None:
+        addresses = np.full(count, constant & _MASK, np.uint64)
+        addresses += np.asarray(frame[base], np.uint64)
+        for index, size, type_ in parts:
+            addresses += _signed_index(frame[index], type_) * np.uint64(size)
+        frame[out] = addresses
+
+    return step
+
+
+def _signed_index(index: RuntimeValue, type_: Type) -> RuntimeValue:
+    bits = width_of(type_)
+    if isinstance(type_, VectorType):
+        return signed_array(index, bits).astype(np.int64).view(np.uint64)
+    return np.uint64(signed(index, bits) & _MASK)
+
+
+# Loads and stores ----------------------------------------------------------------------------------------------------
+
+
+def load(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`load`."""
+    codec = scope.context.codecs[instruction.type]
+    memory = scope.context.memory
+    pointer = scope.slot(instruction.operands[0])
+    out = scope.result(instruction)
+    size, decode = codec.size, codec.decode
+    access = f"load of {size} bytes ({instruction.type})"
+    check = alignment_check(instruction.align, access)
+
+    def step(frame: list[RuntimeValue]) -> None:
+        address = frame[pointer]
+        region = memory.last
+        if not (region.base <= address and address + size <= region.end):
+            region = memory.region(address, size, access)
+        frame[out] = decode(region.data, address - region.base)
+
+    return _checked(step, check, pointer)
+
+
+def store(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`store`."""
+    type_ = instruction.operands[0].type
+    codec = scope.context.codecs[type_]
+    memory = scope.context.memory
+    value, pointer = scope.slots(instruction)
+    size, encode = codec.size, codec.encode
+    access = f"store of {size} bytes ({type_})"
+    check = alignment_check(instruction.align, access)
+
+    def step(frame: list[RuntimeValue]) -> None:
+        address = frame[pointer]
+        region = memory.last
+        if not (region.base <= address and address + size <= region.end and region.writable):
+            region = memory.writable(address, size, access)
+        at = address - region.base
+        region.data[at : at + size] = encode(frame[value])
+
+    return _checked(step, check, pointer)
+
+
+def _checked(step: Step, check: Callable[[int], None] | None, pointer: int) -> Step:
+    """The step with an alignment check in front, if there is one."""
+    if check is None:
+        return step
+
+    def checked(frame: list[RuntimeValue]) -> None:
+        check(frame[pointer])
+        step(frame)
+
+    return checked
+
+
+# Atomics, in a world with one thread ---------------------------------------------------------------------------------
+
+
+def _update(operation: str, type_: Type) -> Callable[[RuntimeValue, RuntimeValue], RuntimeValue]:
+    if operation == "xchg":
+        return lambda _old, new: new
+    if operation == "nand":
+        mask = (1 << width_of(type_)) - 1
+        return lambda old, new: ~(old & new) & mask
+    if operation in ("max", "min", "umax", "umin"):
+        prefix = "u" if operation[0] == "u" else "s"
+        first = icmp_function(prefix + ("gt" if operation.endswith("max") else "lt"), type_)
+        return lambda old, new: old if first(old, new) else new
+    if operation in ("fmax", "fmin"):
+        return np.fmax if operation == "fmax" else np.fmin
+    return binary_function(operation, scalar_of(type_))
+
+
+def atomic_update(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`atomicrmw`: gives what was there."""
+    type_ = instruction.type
+    codec, memory = scope.context.codecs[type_], scope.context.memory
+    pointer, operand = scope.slots(instruction)
+    out = scope.result(instruction)
+    update = _update(instruction.predicate, type_)
+
+    def step(frame: list[RuntimeValue]) -> None:
+        address = frame[pointer]
+        old = codec.decode(memoryview(memory.read(address, codec.size, "atomicrmw")), 0)
+        memory.write(address, codec.encode(update(old, frame[operand])), "atomicrmw")
+        frame[out] = old
+
+    return step
+
+
+def compare_exchange(scope: FunctionScope, instruction: Instruction) -> Step:
+    """`cmpxchg`: gives what was there and whether it was as expected."""
+    codec, memory = scope.context.codecs[instruction.operands[1].type], scope.context.memory
+    pointer, expected, new = scope.slots(instruction)
+    out = scope.result(instruction)
+
+    def step(frame: list[RuntimeValue]) -> None:
+        address = frame[pointer]
+        old = codec.decode(memoryview(memory.read(address, codec.size, "cmpxchg")), 0)
+        if old == frame[expected]:
+            memory.write(address, codec.encode(frame[new]), "cmpxchg")
+        frame[out] = (old, int(old == frame[expected]))
+
+    return step

@@ -1,0 +1,349 @@
+"""`tlx fuzz --malformed`: damaged texts and bitcode must give a result or a clean error, and quickly.
+
+A campaign starts workers, which mutate seed texts; it counts their findings and keeps the first input of each.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from json import loads
+from pathlib import Path
+from typing import Any, Final
+
+from tlx.fuzz.generation.programs import random_program
+from tlx.intrinsics import INTRINSICS
+from tlx.lower.pipeline import front_ends
+
+_PIECE: Final = re.compile(r'"[^"]*"|[%@!#$]?[-\w.$]+|\s+|.', re.DOTALL)
+_NUMBER: Final = re.compile(r"-?\d+")
+_NUMBERS: Final = tuple(
+    str(n) for n in (0, 1, -1, 2, 7, 255, 65536, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, 10**30, -(2**31), 6400000)
+)
+_ODD: Final = ("\0", "\\", "9" * 5000, "é", "<" * 60, "{" * 60, *"()\"'!#;%@*", "\n", "\r\n", "...")
+_PROGRAMS: Final = 60
+_FRONT_END_WEIGHT: Final = 3
+"""Front ends have few examples, but as much code as others to read what is wrong with them."""
+_DEFINED: Final = re.compile(r"^define [^@\n]*@([\w.]+)", re.MULTILINE)
+_GLOBAL: Final = re.compile(r"@([\w.]+)")
+_TYPED: Final = re.compile(r"(?:\w|>)\*")
+_LONGEST: Final = 6000
+_OPERAND: Final = re.compile(r"(<[^<>]*>|ptr|\b(?:i\d+|half|bfloat|float|double))(?: elementtype\(\w+\))? (%\w+)")
+Pieces = list[str]
+
+
+@cache
+def seed_texts() -> tuple[str, ...]:
+    """Texts to damage: an example of each intrinsic, those of front ends, short random programs of all spellings."""
+    made = [random_program("any", f"seed {n}").text for n in range(_PROGRAMS)]
+    made += [random_program("loops", f"seed {n}").functions[0].text for n in range(10)]
+    examples = [_function(row.example) for row in INTRINSICS]
+    raised = [text for text, suffix in front_end_examples() if suffix == ".ll"]
+    return (*examples, *raised * _FRONT_END_WEIGHT, *(text for text in made if len(text) < _LONGEST))
+
+
+@cache
+def front_end_examples() -> tuple[tuple[str, str], ...]:
+    """The examples of the front ends, with the suffix of their files: LLVM assembly, or a language of its own."""
+    found: list[tuple[str, str]] = []
+    for front_end in front_ends():
+        name = f"{front_end.__name__}.examples"
+        if find_spec(name) is not None:
+            suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
+            found += [(text, suffix) for text in import_module(name).EXAMPLES]
+    return tuple(found)
+
+
+def combined_text(choose: random.Random) -> str:
+    """One to three texts in one, with pointers of one kind: front ends' calls beside tensor operations."""
+    first = choose.choice(seed_texts())
+    alike = [text for text in seed_texts() if _is_typed(text) == _is_typed(first)]
+    texts = [first, *choose.choices(alike, k=choose.choice([0, 1, 2]))]
+    lines: dict[str, None] = {}
+    bodies: list[str] = []
+    for at, text in enumerate(texts):
+        own = set(_DEFINED.findall(text))
+        body = _GLOBAL.sub(lambda name, own=own, at=at: f"{name[0]}.{at}" if name[1] in own else name[0], text)
+        declared = [line for line in body.splitlines() if line.startswith("declare ")]
+        lines |= dict.fromkeys(line for line in declared if _declared(line) not in map(_declared, lines))
+        bodies.append("\n".join(line for line in body.splitlines() if not line.startswith("declare ")))
+    return "\n".join([*bodies, *lines, ""])
+
+
+def _is_typed(text: str) -> bool:
+    return _TYPED.search(text) is not None
+
+
+def _declared(line: str) -> str:
+    """The name that a declaration declares."""
+    found = _GLOBAL.search(line)
+    return found[1] if found else line
+
+
+def _function(example: str) -> str:
+    """A function around the example of an intrinsic: what that does not define is a parameter."""
+    defined = set(re.findall(r"(%\w+) = ", example))
+    free = {name: type_ for type_, name in _OPERAND.findall(example) if name not in defined}
+    parameters = ", ".join(f"{type_} {name}" for name, type_ in free.items())
+    return f"define void @f({parameters}) {{\n{example}\n  ret void\n}}\n"
+
+
+@cache
+def _pieces(text: str) -> tuple[str, ...]:
+    return tuple(_PIECE.findall(text))
+
+
+@cache
+def _vocabulary() -> tuple[str, ...]:
+    words = {piece for text in seed_texts() for piece in _pieces(text) if len(piece) < 40}
+    return (*sorted(words), *_ODD, *_NUMBERS)
+
+
+def mutated_text(choose: random.Random, text: str | None = None) -> str:
+    """A text with some damage: one of the seeds where none is given."""
+    pieces = list(_pieces(choose.choice(seed_texts()) if text is None else text))
+    for _ in range(choose.choice([1, 1, 1, 2, 3, 6])):
+        choose.choice(_MUTATIONS)(choose, pieces)
+    return "".join(pieces)
+
+
+def mutated_bytes(choose: random.Random, bitcode: bytes) -> bytes:
+    """Bitcode with some bytes changed, taken out or put in, or an end that is missing."""
+    data = bytearray(bitcode)
+    for _ in range(choose.choice([1, 1, 2, 5, 20])):
+        at = choose.randrange(len(data))
+        way = choose.randrange(6)
+        if way == 0 and len(data) > 8:
+            del data[at : at + choose.randint(1, 8)]
+        elif way == 1:
+            data[at:at] = choose.randbytes(choose.randint(1, 8))
+        elif way == 2 and len(data) > 64:
+            del data[max(at, 4) :]
+        else:
+            data[at] = choose.randrange(256) if way % 2 else data[at] ^ 1 << choose.randrange(8)
+        if not data:
+            return b"BC"
+    return bytes(data)
+
+
+# Ways to damage a text ---------------------------------------------------------------------------------------------
+
+
+def _at(choose: random.Random, pieces: Sequence[str]) -> int:
+    return choose.randrange(len(pieces)) if pieces else 0
+
+
+def _delete(choose: random.Random, pieces: Pieces) -> None:
+    at = _at(choose, pieces)
+    del pieces[at : at + choose.choice([1, 1, 2, 5, 30])]
+
+
+def _duplicate(choose: random.Random, pieces: Pieces) -> None:
+    at = _at(choose, pieces)
+    pieces[at:at] = pieces[at : at + choose.choice([1, 1, 2, 5, 30])]
+
+
+def _swap(choose: random.Random, pieces: Pieces) -> None:
+    if pieces:
+        one, other = _at(choose, pieces), _at(choose, pieces)
+        pieces[one], pieces[other] = pieces[other], pieces[one]
+
+
+def _replace(choose: random.Random, pieces: Pieces) -> None:
+    if pieces:
+        pieces[_at(choose, pieces)] = choose.choice(_vocabulary())
+
+
+def _insert(choose: random.Random, pieces: Pieces) -> None:
+    pieces.insert(_at(choose, pieces), choose.choice(_vocabulary()))
+
+
+def _renumber(choose: random.Random, pieces: Pieces) -> None:
+    """Another number, or one that is near."""
+    numbers = [at for at, piece in enumerate(pieces) if _NUMBER.fullmatch(piece)]
+    if numbers:
+        at = choose.choice(numbers)
+        near = int(pieces[at][:20]) + choose.choice([1, -1, 2])
+        pieces[at] = choose.choice([str(near), choose.choice(_NUMBERS), pieces[choose.choice(numbers)]])
+
+
+def _truncate(choose: random.Random, pieces: Pieces) -> None:
+    del pieces[_at(choose, pieces) :]
+
+
+def _splice(choose: random.Random, pieces: Pieces) -> None:
+    """Go on with a part of another text."""
+    other = _pieces(choose.choice(seed_texts()))
+    start = choose.randrange(len(other))
+    at = _at(choose, pieces)
+    pieces[at:] = other[start : start + 2000]
+
+
+def _exchange(choose: random.Random, pieces: Pieces) -> None:
+    """A name for another of the text: a value used before it is there, or as what it is not."""
+    names = [at for at, piece in enumerate(pieces) if piece[:1] in "%@" and len(piece) > 1]
+    if names:
+        pieces[choose.choice(names)] = pieces[choose.choice(names)]
+
+
+def _retype(choose: random.Random, pieces: Pieces) -> None:
+    types = ("i1", "i8", "i32", "i64", "half", "bfloat", "float", "double", "token", "ptr", "void", "metadata", "fp128")
+    found = [at for at, piece in enumerate(pieces) if piece in types]
+    if found:
+        pieces[choose.choice(found)] = choose.choice(types)
+
+
+def _mangle(choose: random.Random, pieces: Pieces) -> None:
+    """One character of a piece."""
+    if pieces:
+        at = _at(choose, pieces)
+        place = choose.randrange(len(pieces[at]) + 1)
+        pieces[at] = pieces[at][:place] + chr(choose.randrange(1, 300)) + pieces[at][place + 1 :]
+
+
+_MUTATIONS: Final[tuple[Callable[[random.Random, Pieces], None], ...]] = (
+    _delete,
+    _duplicate,
+    _swap,
+    _replace,
+    _insert,
+    _renumber,
+    _renumber,
+    _exchange,
+    _exchange,
+    _retype,
+    _splice,
+    _mangle,
+    _truncate,
+)
+_BATCH: Final = 500
+_WALL_SECONDS: Final = 120
+
+
+@dataclass
+class _Findings:
+    """What is wrong, by place; the first input of each is kept in a file."""
+
+    folder: Path
+    say: Callable[[str], None]
+    tried: int = 0
+    counts: Counter[str] = field(default_factory=Counter[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, event: dict[str, Any]) -> None:
+        with self.lock:
+            self.counts[event["key"]] += 1
+            if self.counts[event["key"]] > 1:
+                return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"malformed-{event['seed']}{'.bc' if 'bitcode' in event else event.get('suffix', '.ll')}"
+        if "bitcode" in event:
+            path.write_bytes(base64.b64decode(event["bitcode"]))
+        else:
+            path.write_text(event.get("input", ""), encoding="utf-8", errors="surrogatepass", newline="")
+        self.say(f"{path}: {event['key']}; tlx {event.get('how', 'lower')} {path}\n{event['message']}")
+
+
+def fuzz_malformed(
+    program: str, seed: int, count: int, jobs: int, folder: Path, seconds: float | None, say: Callable[[str], None]
+) -> bool:
+    """Try damaged inputs; whether all end well or with a clean error.
+
+    Args:
+        program: The command `tlx` as `MODULE:COMMAND`.
+        seed: The first input's; the others follow.
+        count: How many inputs.
+        jobs: Processes.
+        folder: Where inputs that end otherwise are written to.
+        seconds: After which no more batches are begun; None for no limit.
+        say: Prints a line.
+    """
+    findings, begun = _Findings(folder, say), time.monotonic()
+    batches = iter(range(seed, seed + count, _BATCH))
+    lock = threading.Lock()
+
+    def work(_: int) -> None:
+        while seconds is None or time.monotonic() - begun < seconds:
+            with lock:
+                first = next(batches, None)
+            if first is None:
+                return
+            _batch(program, first, min(first + _BATCH, seed + count), findings)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, range(jobs)))
+    say(f"{findings.tried} damaged inputs: {findings.counts.total()} failed; {time.monotonic() - begun:.0f} s")
+    for key, times in findings.counts.most_common():
+        say(f"  {times:5}  {key}")
+    return not findings.counts
+
+
+def _batch(program: str, first: int, last: int, findings: _Findings) -> None:
+    """Try inputs in a process; one that ends it is followed by another process for the rest."""
+    while first < last:
+        first = _run(program, first, last, findings)
+
+
+def _run(program: str, first: int, last: int, findings: _Findings) -> int:
+    """The seed to go on with."""
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "tlx.fuzz.mutation_worker", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(f"{first} {last}\n".encode())
+        process.stdin.flush()
+        at = first
+        for event in _events(process):
+            if "done" in event:
+                process.kill()
+                findings.tried += last - first
+                return last
+            if "at" in event:
+                at = event["at"]
+            else:
+                findings.add(event)
+        process.kill()
+        said = process.stderr.read().decode(errors="replace")[-1500:]
+    hung = process.returncode == -signal.SIGKILL
+    how = f"nothing happened for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
+    findings.add(
+        {"seed": at, "key": f"{how}: {said.strip().splitlines()[-1] if said.strip() else ''}", "message": said}
+    )
+    findings.tried += at + 1 - first
+    return at + 1
+
+
+def _events(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    """Events until the process ends or says nothing for too long."""
+    assert process.stdout is not None
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(_WALL_SECONDS):
+            piece = os.read(process.stdout.fileno(), 1 << 16)
+            if not piece:
+                process.wait()
+                return
+            *lines, pending = (pending + piece).split(b"\n")
+            yield from (loads(line) for line in lines)

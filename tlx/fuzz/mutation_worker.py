@@ -1,0 +1,293 @@
+"""Run the commands of `tlx` on damaged texts and bitcode, in a process of its own.
+
+    python -m tlx.fuzz.mutation_worker MODULE:COMMAND
+
+MODULE:COMMAND is the `tlx` command, in click's terms; `tlx fuzz` says where it is, since nothing imports commands.
+Standard input has a line `FIRST LAST` for each batch of seeds. Standard output has the seed of each input before the
+input is tried, and what is wrong where a command neither succeeds nor ends with a clean error:
+
+    {"at": 17}
+    {"key": "KeyError reader.py:210 in _phi", "message": "Traceback ...", "input": "...", "seed": 17}
+
+An input may take two seconds of the processor's time, and the process a few gigabytes of memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import io
+import json
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from types import FrameType
+from typing import Any, Final
+
+import click
+
+from tlx.diagnostics import TlxError, UsageError
+from tlx.fuzz.delta_debugging import drop_items
+from tlx.fuzz.mutation import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
+from tlx.ir.parser.module import parse
+from tlx.llvm.codegen import emit_code
+from tlx.llvm.judge import disassemble
+from tlx.lower.pipeline import raise_front_ends, verify
+
+SECONDS: Final = 2.0
+"""Of the processor's time, for one input."""
+MEMORY: Final = 4 << 30
+"""Address space of this process."""
+_BITCODE: Final = 0.03
+_LANGUAGES: Final = 0.1
+_WHOLE: Final = 0.15
+_TARGETS: Final = ("generic", "avx2", "avx512", "amx")
+_DISCARD: Final = ("-o", "/dev/null")
+_QUICK: Final = ("lower", "--no-verify-each", *_DISCARD)
+_SOUND: Final = (
+    *(_QUICK,) * 5,
+    ("lower", *_DISCARD),
+    ("lower", "--stop-after=to-2d", *_DISCARD),
+    ("lower", "--stop-after=to-tiles", "--no-verify-each", *_DISCARD),
+    ("lower", "--threads=openmp", "--no-verify-each", *_DISCARD),
+    ("verify",),
+    ("raise", *_DISCARD),
+    ("canonicalise", *_DISCARD),
+    ("convert", "--to=tensor", *_DISCARD),
+    ("convert", "--to=matrix", *_DISCARD),
+)
+"""Commands for LLVM assembly, as often as they come; of each, TLX or LLVM says where valid input is not so."""
+_RUNNING: Final = (
+    ("lower", "--check=1", *_DISCARD),
+    ("lower", "--start-after=to-2d", *_DISCARD),
+    ("lower", "--start-after=to-tiles", *_DISCARD),
+    ("run", "--evaluate"),
+    ("run", "--evaluate", "--function=f"),
+)
+"""Commands that refuse or evaluate, and may refuse what is valid."""
+_TRANSLATING: Final = (
+    *(("translate", f"--emit={kind}", *_DISCARD) for kind in ("ll", "ast", "signature", "header")),
+    ("translate", "--std=v1", *_DISCARD),
+    ("translate", "--std=v1", "--emit=v2", *_DISCARD),
+    _QUICK,
+)
+_NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
+_INTERNAL_ERROR: Final = "bug of TLX"
+_SHRINK_TRIES: Final = 200
+_DEEP_NESTING: Final = 40
+"""Brackets in brackets that the tools may call nested too deeply."""
+
+
+class HangError(BaseException):
+    """An input takes too long; no handler of ordinary errors catches this."""
+
+
+class UncleanError(Exception):
+    """An error that blames TLX, that has no place, or that is reported for a valid program."""
+
+
+def main() -> None:
+    """Try inputs until there are no more."""
+    program = load_program(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGVTALRM, _raise_hang)
+    for target in _TARGETS:
+        run_command(program, seed_texts()[0], (*_QUICK, f"--target={target}"))  # what is imported now does not count
+    for line in sys.stdin:
+        first, last = map(int, line.split())
+        for seed in range(first, last):
+            _say(at=seed)
+            _try(program, seed)
+        _say(done=last - first)
+
+
+def load_program(name: str) -> click.Command:
+    """The command that `MODULE:COMMAND` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _try(program: click.Command, seed: int) -> None:
+    choose = random.Random(f"damage {seed}")
+    if choose.random() < _BITCODE:
+        data = mutated_bytes(choose, choose.choice(_bitcodes()))
+        found = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
+        if found:
+            _say(seed=seed, key=found[0], message=found[1], bitcode=base64.b64encode(data).decode())
+        return
+    trial = _Trial.draw(choose)
+    found = failure_of(lambda: trial.run(program))
+    if found:
+        small = shrink_text(trial.text, found[0], lambda text: replace(trial, text=text).run(program))
+        how = " ".join(trial.command)
+        _say(seed=seed, key=found[0], message=found[1], input=small, how=how, suffix=trial.suffix)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """An input, and the command that gets it.
+
+    Attributes:
+        text: The input.
+        suffix: Of its file.
+        command: Arguments of `tlx`, but for the file.
+        is_valid: Whether the input is right, so that no command may call it wrong.
+    """
+
+    text: str
+    suffix: str
+    command: tuple[str, ...]
+    is_valid: bool
+
+    @classmethod
+    def draw(cls, choose: random.Random) -> _Trial:
+        """Any."""
+        if choose.random() < _LANGUAGES:
+            text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
+            return cls(mutated_text(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
+        whole = choose.random() < _WHOLE
+        text = (
+            combined_text(choose)
+            if whole
+            else mutated_text(choose, combined_text(choose) if choose.random() < _WHOLE else None)
+        )
+        command = choose.choice(_SOUND if whole else (*_SOUND, *_RUNNING))
+        if command[0] == "lower":
+            command = (*command, f"--target={choose.choice(_TARGETS)}")
+        return cls(text, ".ll", command, whole)
+
+    def run(self, program: click.Command) -> None:
+        """Run the command.
+
+        Raises:
+            UncleanError: Its error blames TLX, has no place, or is reported for a valid program.
+        """
+        said = run_command(program, self.text, self.command, self.suffix)
+        if self.is_valid and "error: " in said:
+            raise UncleanError(said)
+
+
+def run_command(program: click.Command, text: str, command: Sequence[str], suffix: str = ".ll") -> str:
+    """The output of a command of `tlx` for a file with a text.
+
+    Raises:
+        UncleanError: An error blames TLX, not the text, or has no place.
+    """
+    said = io.StringIO()
+    with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="surrogatepass", newline="") as file:
+        file.write(text)
+        file.flush()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                program.main([*command, file.name], prog_name="tlx", standalone_mode=False)
+            except TlxError as error:
+                if error.span is None and error.name is None and not _is_about_arguments(error, command):
+                    raise UncleanError(f"no place: {error.render()}") from None
+                said.write(error.render())
+            except RecursionError:
+                if _nesting_depth(text) < _DEEP_NESTING:
+                    raise
+            except MemoryError:
+                if "--check=1" not in command:  # which watches a gigabyte for each pointer
+                    raise
+        words = said.getvalue().replace(file.name, f"damaged{suffix}")
+    if _INTERNAL_ERROR in words:
+        raise UncleanError(next(line for line in words.splitlines() if _INTERNAL_ERROR in line))
+    return words
+
+
+def _is_about_arguments(error: TlxError, command: Sequence[str]) -> bool:
+    return isinstance(error, UsageError) or command[0] == "run"
+
+
+def _nesting_depth(text: str) -> int:
+    """How deeply brackets stand in brackets, at most."""
+    deepest = depth = 0
+    for character in text:
+        if character in "<{[(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ">}])":
+            depth = max(0, depth - 1)
+    return deepest
+
+
+def run_bitcode(program: click.Command, data: bytes, target: str) -> None:
+    """Disassemble a file of bitcode, and verify and lower it."""
+    try:
+        text = disassemble(data, "damaged.bc").decode(errors="replace")
+    except TlxError as error:
+        error.render()
+        return
+    run_command(program, text, ("verify",))
+    run_command(program, text, ("lower", *_DISCARD, f"--target={target}"))
+
+
+@cache
+def _bitcodes() -> tuple[bytes, ...]:
+    """Some of the texts as bitcode."""
+    plain = "define i32 @g(i32 %x, ptr %p) {\n  %y = load i32, ptr %p\n  %z = add i32 %x, %y\n  ret i32 %z\n}\n"
+    texts = [plain]
+    for text in seed_texts()[-6:]:
+        module = raise_front_ends(parse(text))
+        verify(module)
+        texts.append(str(module))
+    return tuple(emit_code(text, "bc") for text in texts)
+
+
+def failure_of(use: Callable[[], object]) -> tuple[str, str] | None:
+    """The failure, in short and in full; None if there is none."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        use()
+    except (Exception, HangError) as error:  # noqa: BLE001 (any of them is a failure)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        frames = [
+            f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename and f.filename != __file__
+        ] or [None]
+        place = f"{frames[-1].filename.rpartition('/')[2]} in {frames[-1].name}" if frames[-1] else ""
+        said = _NAMES.sub("_", str(error).split("\n")[0])[:80] if isinstance(error, UncleanError) else place
+        return f"{type(error).__name__} {said}", "".join(traceback.format_exception(error)[-8:])[-3000:]
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return None
+
+
+def shrink_text(text: str, key: str, use: Callable[[str], object]) -> str:
+    """The text without the lines that the failure does not need."""
+    if key.startswith("HangError"):
+        return text
+    lines = text.split("\n")
+    tries = iter(range(_SHRINK_TRIES))
+
+    def drop(start: int, end: int) -> int | None:
+        candidate = "\n".join(lines[:start] + lines[end:])
+        found = failure_of(lambda: use(candidate)) if next(tries, None) is not None else None
+        if found is None or found[0] != key:
+            return None
+        del lines[start:end]
+        return len(lines)
+
+    drop_items(len(lines), drop)
+    return "\n".join(lines)
+
+
+def _raise_hang(_signal: int, _frame: FrameType | None) -> None:
+    raise HangError
+
+
+def _say(**event: Any) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

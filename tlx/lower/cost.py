@@ -1,0 +1,248 @@
+"""The cost model that both stages ask: cycles of products on vectors and tiles, before there is a recipe.
+
+`ComputeUnit` prices the products of a blocking, for the first stage; the second stage chooses register tiles by the
+cycles of a step along K, and adds to them what a recipe does beside (`tlx.lower.to_tiles.select.cost`). All figures are
+data of the target.
+
+A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
+
+    ports      (multiplies^3 + loads^3)^(1/3)     both queues nearly full disturb each other (measured: a cube fits)
+    chain      latency                            a sum is added to once a step, at most every `latency` cycles
+    front end  0.05 (h + v)                       instructions around the products
+    registers  3 %                                none is left over: LLVM may spill (4x24 of 16 registers, not 6x16)
+    caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
+    columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or what crosses them
+               3, or 7                            A is copied column by column: halves of lines, or what crosses them
+
+28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
+from tlx.target.hardware import BlockCosts, Caches, CoreModel
+from tlx.target.matrix import MatrixTiming
+from tlx.target.target import Target
+
+_WORD_BITS: Final = 32
+_REGISTER: Final = 64
+_ALL: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeUnit:
+    """What multiplies the matrices of a contraction: the vector unit, or the matrix unit beside it.
+
+    A product of M x N x K takes these cycles, with N padded to registers, and M and K to tiles:
+
+        vectors    M * (N / lanes) * K / products
+        matrix     (N / lanes) * (K / step) * (M / rows * tile + packing)
+
+    Attributes:
+        lanes: Sums that a vector register holds, or a row of a tile.
+        rows: Rows of a tile; 0 for vectors.
+        k_step: Positions along K in a tile.
+        width: Rows of the right operand that it reads interleaved.
+        permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
+        dot_share: Of the cycles of multiply-adds, those of dot products on vectors; 1 where there are none.
+        timing: The matrix unit's cycles; None for vectors.
+        core: Ports and latency of the vector unit.
+        caches: Sizes of the caches.
+        costs: Cycles of what surrounds products.
+    """
+
+    lanes: int
+    rows: int = 0
+    k_step: int = 1
+    width: int = 1
+    permutes: bool = False
+    dot_share: float = 1.0
+    timing: MatrixTiming | None = None
+    core: CoreModel = field(default_factory=CoreModel)
+    caches: Caches = field(default_factory=Caches)
+    costs: BlockCosts = field(default_factory=BlockCosts)
+
+    @classmethod
+    def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
+        """The fastest unit of a target that multiplies elements of two types and adds up those of a third."""
+        lanes = target.vector_bytes * 8 // max(32, bits_of(element))
+        permutes = target.vector_bytes == _REGISTER and target.can_permute(bits_of(lhs))
+        types = str(lhs), str(rhs)
+        sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
+        on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
+        dot_share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
+        vectors = cls(
+            lanes,
+            permutes=permutes,
+            dot_share=dot_share,
+            core=target.core,
+            caches=target.caches,
+            costs=target.blocks,
+        )
+        dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
+        if target.matrix is None or not dots:
+            return vectors
+        width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
+        matrix, k_step = target.matrix, target.matrix.row_bytes // bytes_of(lhs)
+        return replace(vectors, rows=matrix.rows, k_step=k_step, width=width, timing=matrix.timing)
+
+    def has_tiles_for(self, rows: int, columns: int) -> bool:
+        """Whether tiles may multiply matrices of so many rows and columns; vectors are better for one."""
+        return self.rows > 0 and rows > 1 and columns > 1
+
+    def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
+        """About how many cycles a product takes.
+
+        Args:
+            rows: Its rows.
+            columns: Its columns.
+            depth: Positions along K.
+            group: How many rows of the right operand lie interleaved.
+            packings: How often that is packed: less than once where several products share it.
+        """
+        vectors = -(-columns // self.lanes)
+        is_near = depth * columns * _WORD_BITS // 8 <= self.costs.near_b
+        sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
+        by_vectors = max(sums, self.core.products * self.core.latency) * depth / self.core.products
+        timing = self.timing
+        if timing is None or (group == 1 and not self.has_tiles_for(rows, columns)):
+            return by_vectors
+        tiles = vectors * -(-depth // self.k_step)
+        if group > 1:
+            return tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_interleaved)
+        return min(by_vectors, tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_packed * packings))
+
+
+def tile_step_cycles(core: CoreModel, height: float, vectors: int, *, streams: bool = False) -> float:
+    """Cycles of one step along K of a tile of `height` rows (an average) and `vectors` registers a row.
+
+    Args:
+        core: The machine's ports.
+        height: Rows.
+        vectors: Registers of a row.
+        streams: Whether B comes from the second cache.
+    """
+    multiplies = height * vectors / core.products
+    loads = (height + vectors) / core.loads
+    busy = max((multiplies**3 + loads**3) ** (1 / 3), core.latency)
+    costs = core.costs
+    return busy + costs.front_end * (height + vectors) + (costs.l2_vector * vectors if streams else 0)
+
+
+def product_cycles(core: CoreModel, m: int, vectors: int, mr: int, nv: int, *, resident: int = _ALL) -> float:
+    """Cycles per position of K over all tiles of a result of `m` rows and `vectors` registers a row.
+
+    Rows and vectors are split evenly: tiles differ by at most one row and one vector. A panel of up to `resident`
+    vectors stays in the first cache.
+    """
+    row_tiles = -(-m // mr)
+    panels = -(-vectors // nv)
+    narrow, wider = divmod(vectors, panels)
+    height = m / row_tiles
+    cycles = (panels - wider) * tile_step_cycles(core, height, narrow, streams=narrow > resident)
+    if wider:
+        cycles += wider * tile_step_cycles(core, height, narrow + 1, streams=narrow >= resident)
+    return row_tiles * cycles
+
+
+def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int) -> Iterator[tuple[int, int]]:
+    """Tiles (rows, vectors) that fit the registers.
+
+    Rule (measured): `mr * nv + min(mr, nv) + 1 <= registers`; the smaller operand set is held, the other streamed.
+    """
+    for mr in range(1, min(m, registers) + 1):
+        for nv in range(1, min(vectors, registers) + 1):
+            if mr * nv + min(mr, nv) + 1 + spare > registers:
+                break
+            yield mr, nv
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTileProblem:
+    """What the choice of a register tile depends on.
+
+    Attributes:
+        m, n: Rows and columns of the result.
+        lanes: Elements of a register.
+        resident: Vectors of B that may be side by side in a panel that stays in the first cache.
+        transposed_store: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
+        column: Rows of which 32 bytes of a column are.
+        copied_a: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
+    """
+
+    m: int
+    n: int
+    lanes: int
+    resident: int = _ALL
+    transposed_store: int = 0
+    column: int = 1
+    copied_a: int = 0
+
+    @property
+    def vectors(self) -> int:
+        """Registers of a row of the result."""
+        return -(-self.n // self.lanes)
+
+
+def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
+    """Rows and vectors of the register tile that needs the fewest cycles; `spare` are needed for something else."""
+
+    def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
+        mr, nv = tile
+        cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident)
+        cycles += _by_columns(shape, core, mr)
+        tight = mr * nv + min(mr, nv) + 1 + spare == registers
+        return cycles * (core.costs.full_registers if tight else 1), -(mr * nv), abs(mr - 8), nv
+
+    return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare), key=key)
+
+
+def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
+    """Cycles per position of K to store C, and to copy A, column by column, where that is done."""
+    cycles = 0.0
+    if shape.transposed_store:
+        cycles += transposed_store_cycles(core, shape.m, shape.vectors, mr, shape.column) / shape.transposed_store
+    if shape.copied_a:
+        cycles += copied_a_cycles(core, shape.m, mr, shape.copied_a)
+    return cycles
+
+
+def copied_a_cycles(core: CoreModel, m: int, mr: int, step: int) -> float:
+    """Cycles to copy a column of an A of `m` rows to tiles of up to `mr`, where `step` rows are half of a line."""
+    filled, others = _filled(m, mr, step)
+    aligned, crossing = core.costs.copied_column
+    return aligned * filled + crossing * others
+
+
+def transposed_store_cycles(core: CoreModel, m: int, vectors: int, mr: int, column: int) -> float:
+    """Cycles to store a result of `m` rows and `vectors` registers a row column by column.
+
+    Args:
+        core: The machine's costs.
+        m: Rows of the result.
+        vectors: Registers of a row.
+        mr: Rows of a tile.
+        column: Rows of which 32 bytes of a column are.
+    """
+    filled, others = _filled(m, mr, column)
+    halves, parts = core.costs.transposed_store
+    return m * vectors * (halves * filled + parts * others) / (filled + others)
+
+
+def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
+    """Row tiles whose rows are a multiple of a step, and others, of `m` rows that are split evenly."""
+    tiles = -(-m // mr)
+    height, taller = divmod(m, tiles)
+    filled = taller * ((height + 1) % step == 0) + (tiles - taller) * (height % step == 0)
+    return filled, tiles - filled
+
+
+def transfer_cycles(size: float, target: Target) -> float:
+    """Cycles in which so many bytes come from the cache or memory that holds them all; none from the first cache."""
+    if size <= target.caches.l1:
+        return 0
+    return size / (target.memory.l2_bytes_per_cycle if size <= target.caches.l2 else target.memory.bytes_per_cycle)

@@ -1,0 +1,297 @@
+"""Element conversions of registers, in forms that every LLVM from 14 on selects good code for.
+
+Also rounding to integers and fused multiply-add on machines without instructions for them, exact for all inputs:
+signed zeros, infinities, NaN, and numbers so large that they are integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, IntType, Type, VectorType
+from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.lower.legalize.registers import splat_like
+from tlx.lower.operations import ElementwiseOp
+from tlx.target.target import Target
+
+ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint", "nearbyint", "roundeven", "round")
+
+
+def rounded_to_integer(b: Builder, name: str, x: Value) -> Value:
+    """A register rounded to integers as `llvm.<name>` does.
+
+    |x| + 2^23 - 2^23 is |x| rounded to the nearest integer (2^52 for double); the other roundings correct that.
+    """
+    size = _magnitude(b, x)
+    nearest = _nearest(b, size)
+    if name in ("floor", "ceil"):
+        result = _toward(b, name, x, _signed(b, nearest, x))
+    elif name == "trunc":
+        result = _down(b, nearest, size)
+    elif name == "round":
+        below = _down(b, nearest, size)
+        half = compare(b, "oge", b.binary("fsub", size, below), splat_like(x, 0.5))
+        result = b.binary("fadd", below, b.select(half, splat_like(x, 1.0), splat_like(x, 0.0)))
+    else:
+        result = nearest
+    is_small = compare(b, "olt", size, splat_like(x, _first_whole(x)))
+    # The sign comes last: LLVM 19 to 22 select a wrong vpternlog for `select(c, signed(result, x), x)`.
+    return _signed(b, b.select(is_small, result, size), x)
+
+
+def _nearest(b: Builder, size: Value) -> Value:
+    shift = splat_like(size, _first_whole(size))
+    return b.binary("fsub", b.binary("fadd", size, shift), shift)
+
+
+def _down(b: Builder, nearest: Value, size: Value) -> Value:
+    """The nearest integer, or the one below if the nearest is larger than the number."""
+    above = compare(b, "ogt", nearest, size)
+    return b.binary("fsub", nearest, b.select(above, splat_like(size, 1.0), splat_like(size, 0.0)))
+
+
+def _toward(b: Builder, name: str, x: Value, nearest: Value) -> Value:
+    predicate, opcode = ("ogt", "fsub") if name == "floor" else ("olt", "fadd")
+    beyond = compare(b, predicate, nearest, x)
+    return b.binary(opcode, nearest, b.select(beyond, splat_like(x, 1.0), splat_like(x, 0.0)))
+
+
+def fma_rounded_once(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """The sum x * y + z of float registers, rounded once.
+
+    The product is exact in double; the sum is rounded to odd, so that rounding it again to float is correct.
+    """
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    total = odd_fused(b, x, y, z)
+    return b.cast("fptrunc", total, type_)
+
+
+def odd_fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """The sum x * y + z of float registers as double, rounded to odd."""
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    wide = VectorType(type_.count, DOUBLE)
+    product = b.binary("fmul", b.cast("fpext", x, wide), b.cast("fpext", y, wide))
+    return _odd_sum(b, product, b.cast("fpext", z, wide))
+
+
+def _odd_sum(b: Builder, x: Value, y: Value) -> Value:
+    """The sum x + y rounded to odd: where it is inexact, the neighbour whose last bit is 1."""
+    total = b.binary("fadd", x, y)
+    part = b.binary("fsub", total, x)
+    error = b.binary("fadd", b.binary("fsub", x, b.binary("fsub", total, part)), b.binary("fsub", y, part))
+    bits = as_bits(b, total)
+    is_even = b.icmp("eq", b.binary("and", bits, splat_like(bits, 1)), splat_like(bits, 0))
+    inexact = compare(b, "one", error, splat_like(error, 0.0))
+    outward = b.icmp("sge", b.binary("xor", bits, as_bits(b, error)), splat_like(bits, 0))
+    step = b.select(outward, splat_like(bits, 1), splat_like(bits, -1))
+    change = b.select(b.binary("and", is_even, inexact), step, splat_like(bits, 0))
+    return b.cast("bitcast", b.binary("add", bits, change), total.type)
+
+
+def odd_float(b: Builder, x: Value) -> Value:
+    """A register of double as float, rounded to odd: rounding it again, to 16 bits, is correct."""
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    near = b.cast("fptrunc", x, VectorType(type_.count, FLOAT))
+    back = b.cast("fpext", near, type_)
+    bits = as_bits(b, near)
+    size, back_size = _magnitude(b, x), _magnitude(b, back)
+    narrow = VectorType(type_.count, I32)
+    outward = b.cast("sext", compare(b, "ogt", back_size, size), narrow)
+    inexact = b.cast("zext", compare(b, "one", back_size, size), narrow)
+    odd = b.binary("or", b.binary("add", bits, outward), inexact)
+    return b.cast("bitcast", odd, near.type)
+
+
+def compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
+    """`fcmp`."""
+    assert isinstance(x.type, VectorType)
+    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, IntType(1)), [x, y], "is")
+
+
+def as_bits(b: Builder, x: Value) -> Value:
+    """A register of floats as integers of their bits."""
+    assert isinstance(x.type, VectorType)
+    return b.cast("bitcast", x, VectorType(x.type.count, I64 if x.type.element == DOUBLE else I32))
+
+
+def _magnitude(b: Builder, x: Value) -> Value:
+    return _by_bits(b, x, lambda bits: b.binary("and", bits, splat_like(bits, _most(bits))))
+
+
+def _signed(b: Builder, size: Value, sign: Value) -> Value:
+    """`size` with the sign of `sign`."""
+    bits = as_bits(b, sign)
+    mask = b.binary("and", bits, splat_like(bits, -_most(bits) - 1))
+    return _by_bits(b, size, lambda s: b.binary("or", b.binary("and", s, splat_like(s, _most(s))), mask))
+
+
+def _by_bits(b: Builder, x: Value, change: Callable[[Value], Value]) -> Value:
+    return b.cast("bitcast", change(as_bits(b, x)), x.type)
+
+
+def _most(bits: Value) -> int:
+    """The largest signed integer: all bits but the sign."""
+    return (1 << (_int_element(bits).bits - 1)) - 1
+
+
+def _int_element(bits: Value) -> IntType:
+    assert isinstance(bits.type, VectorType)
+    assert isinstance(bits.type.element, IntType)
+    return bits.type.element
+
+
+def _first_whole(x: Value) -> float:
+    return 2.0**52 if _element(x) == DOUBLE else 2.0**23
+
+
+def _element(x: Value) -> Type:
+    assert isinstance(x.type, VectorType)
+    return x.type.element
+
+
+_NARROW: Final = (BFLOAT, HALF)
+
+
+def convert_register(b: Builder, target: Target, opcode: str, register: Value, source: Type, to: Type) -> Value:
+    """One register converted from element type `source` to `to`.
+
+    Args:
+        b: The builder.
+        target: The machine, which may have instructions for some conversions.
+        opcode: LLVM's cast.
+        register: The register; bfloat and half as i16.
+        source: Its element type.
+        to: The element type of the result.
+    """
+    type_ = register.type
+    assert isinstance(type_, VectorType)
+    if opcode == "bitcast":
+        return b.cast(opcode, register, VectorType(type_.count, I16 if to in _NARROW else to))
+    if source in _NARROW:
+        wide = narrow_to_float(b, target, register, source)
+        return float_to_narrow(b, target, wide, to) if to in _NARROW else _cast(b, opcode, wide, to)
+    if to not in _NARROW:
+        return _cast(b, opcode, register, to)
+    if isinstance(source, IntType):
+        return float_to_narrow(b, target, _integer_to_float(b, opcode, register, source, to), to)
+    return float_to_narrow(b, target, odd_float(b, register) if source == DOUBLE else register, to)
+
+
+def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -> Value:
+    """A register of bfloat or half as float."""
+    count = _count(register)
+    if source == BFLOAT:
+        return _from_bfloat(b, register, count)
+    if not target.converts_half:
+        return _from_half(b, register, count)
+    return b.cast("fpext", b.cast("bitcast", register, VectorType(count, HALF)), VectorType(count, FLOAT))
+
+
+def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Value:
+    """A register of float as bfloat or half, rounded to nearest even."""
+    count = _count(register)
+    if to == BFLOAT:
+        return _to_bfloat(b, register, count)
+    if not target.converts_half:
+        return _to_half(b, register, count)
+    return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
+
+
+def _integer_to_float(b: Builder, opcode: str, register: Value, source: IntType, to: Type) -> Value:
+    """Integers as floats that round to `to` as the integers do.
+
+    For half, integers that are inexact in float are beyond half's range anyway. For bfloat, i32 is exact in double; for
+    i64 beyond 2**53 the bits that double lacks become a sticky bit.
+    """
+    count = _count(register)
+    if to == HALF or source.bits <= 16:
+        return b.cast(opcode, register, VectorType(count, FLOAT))
+    if source.bits > 32:
+        register = _sticky(b, opcode, register, count)
+    return odd_float(b, b.cast(opcode, register, VectorType(count, DOUBLE)))
+
+
+def _sticky(b: Builder, opcode: str, register: Value, count: int) -> Value:
+    low = b.binary("and", register, _ints(count, 0xFFF, I64))
+    any_low = b.cast("zext", b.icmp("ne", low, _ints(count, 0, I64)), VectorType(count, I64))
+    marked = b.binary("or", b.binary("xor", register, low), b.binary("shl", any_low, _ints(count, 11, I64)))
+    if opcode == "sitofp":
+        beyond = b.binary("add", register, _ints(count, 1 << 53, I64))
+        is_large = b.icmp("ugt", beyond, _ints(count, 1 << 54, I64))
+    else:
+        is_large = b.icmp("ugt", register, _ints(count, 1 << 53, I64))
+    return b.select(is_large, marked, register)
+
+
+def _cast(b: Builder, opcode: str, register: Value, to: Type) -> Value:
+    return b.cast(opcode, register, VectorType(_count(register), to))
+
+
+def _count(register: Value) -> int:
+    assert isinstance(register.type, VectorType)
+    return register.type.count
+
+
+def _ints(count: int, number: int, type_: IntType = I32) -> Value:
+    return const_ints(type_, [number] * count)
+
+
+def _from_bfloat(b: Builder, bits: Value, count: int) -> Value:
+    """Bfloat is the upper half of a float."""
+    wide = b.cast("zext", bits, VectorType(count, I32))
+    return b.cast("bitcast", b.binary("shl", wide, _ints(count, 16)), VectorType(count, FLOAT))
+
+
+def _to_bfloat(b: Builder, value: Value, count: int) -> Value:
+    """Round to nearest even on the bits; NaN stays NaN (its quiet bit is set)."""
+    bits = b.cast("bitcast", value, VectorType(count, I32))
+    odd = b.binary("and", b.binary("lshr", bits, _ints(count, 16)), _ints(count, 1))
+    rounded = b.binary("add", bits, b.binary("add", odd, _ints(count, 0x7FFF)))
+    quiet = b.binary("or", bits, _ints(count, 0x400000))
+    is_nan = _unordered(b, value, count)
+    chosen = b.select(is_nan, quiet, rounded)
+    return b.cast("trunc", b.binary("lshr", chosen, _ints(count, 16)), VectorType(count, I16))
+
+
+def _unordered(b: Builder, value: Value, count: int) -> Value:
+    body = f"fcmp uno {value.typed}, {value}"
+    return b.value("fcmp", VectorType(count, I1), [value, value], body)
+
+
+def _from_half(b: Builder, value: Value, count: int) -> Value:
+    """Shift exponent and mantissa to their place in a float and scale by 2**112, which also normalises denormals."""
+    bits = b.cast("zext", value, VectorType(count, I32))
+    sign = b.binary("shl", b.binary("and", bits, _ints(count, 0x8000)), _ints(count, 16))
+    rest = b.binary("and", bits, _ints(count, 0x7FFF))
+    shifted = b.binary("shl", rest, _ints(count, 13))
+    scale = const_vector([const_float(FLOAT, 2.0**112)] * count)
+    scaled = b.binary("fmul", b.cast("bitcast", shifted, VectorType(count, FLOAT)), scale)
+    finite = b.cast("bitcast", scaled, VectorType(count, I32))
+    special = b.binary("or", shifted, _ints(count, 0x7F800000))
+    magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x7BFF)), special, finite)
+    return b.cast("bitcast", b.binary("or", magnitude, sign), VectorType(count, FLOAT))
+
+
+def _to_half(b: Builder, value: Value, count: int) -> Value:
+    """Round to nearest even: normals on the bits, denormals by adding a float whose last place is 2**-24."""
+    wide = VectorType(count, I32)
+    bits = b.cast("bitcast", value, wide)
+    sign = b.binary("and", bits, _ints(count, -0x80000000))
+    rest = b.binary("xor", bits, sign)
+    odd = b.binary("and", b.binary("lshr", rest, _ints(count, 13)), _ints(count, 1))
+    bias = b.binary("add", odd, _ints(count, ((15 - 127) << 23) + 0xFFF))
+    normal = b.binary("lshr", b.binary("add", rest, bias), _ints(count, 13))
+    half_ulp = const_vector([const_float(FLOAT, 0.5)] * count)
+    shifted = b.binary("fadd", b.cast("bitcast", rest, VectorType(count, FLOAT)), half_ulp)
+    denormal = b.binary("sub", b.cast("bitcast", shifted, wide), _ints(count, 0x3F000000))
+    finite = b.select(b.icmp("ult", rest, _ints(count, 113 << 23)), denormal, normal)
+    is_nan = b.icmp("ugt", rest, _ints(count, 0x7F800000))
+    special = b.select(is_nan, _ints(count, 0x7E00), _ints(count, 0x7C00))
+    magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x477FFFFF)), special, finite)
+    result = b.binary("or", magnitude, b.binary("lshr", sign, _ints(count, 16)))
+    return b.cast("trunc", result, VectorType(count, I16))
