@@ -44,7 +44,7 @@ def alloca(scope: FunctionScope, instruction: Instruction) -> Step:
 
 
 def _known(index: Operand) -> int | None:
-    """The number an index is, also one that is the same in all lanes of a vector."""
+    """The value of a constant index, or of a splat of one; None for any other index."""
     if isinstance(index, ConstInt):
         return index.value
     lanes = set(int_elements(index) or ())

@@ -154,7 +154,7 @@ def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> 
 
 
 def _forget_marks(function: Function) -> None:
-    """What stage 1, or a front end, says of loops is of no use any more."""
+    """Remove the marks of independent loops, which no later stage reads."""
     if CALL_COUNTER_ATTRIBUTE in function.signature.attributes:
         function.replace_attributes(_COUNTER.sub("", function.signature.attributes))
     for block in function.blocks:
@@ -163,7 +163,7 @@ def _forget_marks(function: Function) -> None:
 
 
 def _has_bfloat_memory(module: Module, function: Function) -> bool:
-    """Whether a function for LLVM 14 has buffers of bfloat: it makes of what kernels store as i16 bfloat, and fails."""
+    """Whether a function for LLVM 14 has bfloat buffers: inlined kernels would store i16 there, which crashes LLVM 14."""
     return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
 
 

@@ -119,7 +119,7 @@ def working_bits(type_: Type, *, moved: bool = False) -> int:
 
 
 def unary_bits(type_: Type) -> int:
-    """Width that elements are worked on in by what makes one of another of the same type."""
+    """Width in bits at which an operation from this type to the same type is computed."""
     return working_bits(type_, moved=scalar_of(type_) == BFLOAT)
 
 
@@ -132,7 +132,7 @@ MIN_MAX: Final = frozenset({"max", "min"})
 
 
 def emit_combine(b: Builder, operation: str, x: Value, y: Value) -> Value:
-    """Both combined by add, mul, max, min, and, or or xor. NaN wins in max and min."""
+    """Combine two values by add, mul, max, min, and, or or xor; max and min give NaN if `x` or `y` is NaN."""
     best = emit_combine_ordered(b, operation, x, y)
     if operation not in MIN_MAX or not _are_floats(x):
         return best
@@ -140,7 +140,7 @@ def emit_combine(b: Builder, operation: str, x: Value, y: Value) -> Value:
 
 
 def emit_combine_ordered(b: Builder, operation: str, x: Value, y: Value, *, signed: bool = True) -> Value:
-    """Both combined, where none of them is NaN; of integers the signed or unsigned extremes."""
+    """Combine two values that are not NaN; max and min of integers are signed unless `signed` is false."""
     if operation not in MIN_MAX:
         return b.binary(f"f{operation}" if _are_floats(x) and operation in ("add", "mul") else operation, x, y, "acc")
     sense = "gt" if operation == "max" else "lt"
@@ -150,7 +150,7 @@ def emit_combine_ordered(b: Builder, operation: str, x: Value, y: Value, *, sign
 
 
 def emit_portable_combine(b: Builder, operation: str, x: Value, y: Value) -> Value:
-    """Both combined by instructions that the later stages lower; numbers, vectors or flattened tensors."""
+    """Combine two scalars, vectors or flattened tensors by instructions that the later stages lower."""
     floats = isinstance(scalar_of(x.type), FloatType)
     if operation not in MIN_MAX:
         opcode = f"f{operation}" if floats and operation in ("add", "mul") else operation
@@ -161,7 +161,7 @@ def emit_portable_combine(b: Builder, operation: str, x: Value, y: Value) -> Val
 
 
 def combine_identity(operation: str, element: Type) -> Constant:
-    """What changes nothing when it is combined: -0 for sums of floats, as -0 + -0 is -0."""
+    """The identity element of `operation`: -0 for sums of floats, since -0 + -0 is -0."""
     if isinstance(element, FloatType):
         return const_float(element, {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}[operation])
     assert isinstance(element, IntType)

@@ -33,6 +33,11 @@ class WideningLoads:
     lanes: tuple[int, ...]
 
 
+def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value:
+    msg = "this product has no vector form: `TileOperations.product` of its matrix unit emits it"
+    raise NotImplementedError(msg)
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """A dot-product instruction: `acc[i] += sum_j lhs[i*width + j] * rhs[i*width + j]`.
@@ -44,8 +49,8 @@ class Dot:
         feature: Subtarget feature that gives it.
         cycles: Cycles from one on a full register to the next.
         slower: A feature, and the cycles on processors that have it.
-        emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
-            accumulator's lanes whose elements hold `width` operands each.
+        emit: Emits it for one register, unless it is a matrix unit's: (builder, acc, lhs, rhs) -> acc; lhs and rhs are
+            vectors of the accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
         reads: Where operands are widened as they are loaded; `emit` then multiplies and adds once for each of the
             `width` positions, lanes of the accumulator's type.
@@ -56,7 +61,7 @@ class Dot:
     accumulator: str
     width: int
     feature: str
-    emit: DotEmitter
+    emit: DotEmitter = _no_vector_form
     temporaries: int = 0
     reads: WideningLoads | None = None
     cycles: float = 0.5

@@ -142,6 +142,10 @@ class MatrixTiming:
     block_scattered: float
 
 
+def _no_shapes(_function: Function) -> frozenset[tuple[str, ...]]:
+    return frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
     """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
@@ -151,7 +155,7 @@ class MatrixUnit:
         row_bytes: Bytes of a row: of A along K, of accumulators along N.
         tiles: Tile registers.
         grid: Accumulators of the inner loop, (along M, along N).
-        dots: Kinds of products the unit has; `emit` is unused, `width` is the VNNI factor.
+        dots: Kinds of products the unit has, without `emit`; `width` is the VNNI factor. Sums are float or i32.
         operations: Makes what emits the unit's instructions: (builder, attributes of the target's functions, emulate).
         tile_shapes: The shapes of a legalised function's tiles, as text, where the unit is configured by them; a
             function with tiles of one shape is not inlined into one with tiles of another.
@@ -166,7 +170,7 @@ class MatrixUnit:
     dots: tuple[Dot, ...]
     timing: MatrixTiming
     operations: TileOperationsFactory
-    tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]]
+    tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]] = _no_shapes
     emulation: MatrixEmulation | None = None
     max_uses: int = 1 << 30
 
@@ -174,6 +178,9 @@ class MatrixUnit:
         needed = self.grid[0] * self.grid[1] + sum(self.grid)
         if needed > self.tiles:
             msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
+            raise ValueError(msg)
+        if others := {dot.accumulator for dot in self.dots} - {"float", "i32"}:
+            msg = f"sums of type {min(others)}: a matrix unit's sums are float or i32"
             raise ValueError(msg)
 
     @property

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
         """See `Target.detect`."""
 
         def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
-            """Emit it."""
+            """Emit code that asks the processor; gives the number of the best version that it runs."""
             ...
 
     class Finisher(Protocol):
         """See `Target.finish`."""
 
         def __call__(self, module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
-            """Change the module."""
+            """Finish a lowered module: add what the machine's code needs once a program, such as constructors."""
             ...
 
 

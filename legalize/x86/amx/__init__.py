@@ -20,18 +20,11 @@ from typing import Final
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.transform.functions import add_constructor
-from tlx.ir.values import Value
 from tlx.legalize.x86.amx.tiles import ROW_BYTES, ROWS, TileEmitter, number_tiles, tile_shapes
 from tlx.legalize.x86.avx512 import TARGET as AVX512
 from tlx.legalize.x86.features import request_tiles
 from tlx.target.hardware import Caches, Dot
 from tlx.target.matrix import MatrixEmulation, MatrixTiming, MatrixUnit
-
-
-def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Tile products have no vector form; `TileEmitter` emits them."""
-    del b, lhs, rhs
-    return acc
 
 
 def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
@@ -48,13 +41,9 @@ def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -
 
 
 _DOTS: Final = (
-    Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "amx-bf16", _no_register_form),
-    Dot(("half", "f"), ("half", "f"), "float", 2, "amx-fp16", _no_register_form),
-    *(
-        Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8", _no_register_form)
-        for lhs in ("s", "u")
-        for rhs in ("s", "u")
-    ),
+    Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "amx-bf16"),
+    Dot(("half", "f"), ("half", "f"), "float", 2, "amx-fp16"),
+    *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
 
 AMX_TIMING: Final = MatrixTiming(

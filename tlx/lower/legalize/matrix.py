@@ -173,7 +173,7 @@ class MatrixLegalizer(VectorLegalizer):
             return
         super().plain(instruction)
 
-    def legalise(self, instruction: Instruction) -> bool:
+    def legalize(self, instruction: Instruction) -> bool:
         """Emit pending stores and prefetches before any other memory access and the end of the block."""
         if _is_prefetch_for_write(instruction):
             self.pending_prefetches.append(instruction)
@@ -182,7 +182,7 @@ class MatrixLegalizer(VectorLegalizer):
         if instruction.is_terminator or (is_plain and instruction.opcode in _MEMORY_OPCODES):
             self._store_pending()
             self._prefetch(len(self.pending_prefetches))
-        return super().legalise(instruction)
+        return super().legalize(instruction)
 
     def operation(self, op: TensorOp) -> None:
         """Products of tiles become tile products."""

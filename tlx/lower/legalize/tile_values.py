@@ -40,7 +40,7 @@ from tlx.target.target import Target
 TileShapes = dict[str, tuple[Type, int, int]]
 
 
-def tile_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
+def value_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
     """Element type, rows and columns of every flattened tile value, by name.
 
     A vector has the shape of the operation that defines it, or of the typeinfo that reads it.
@@ -172,7 +172,7 @@ class TileValues:
         permuted: The source of each vector with permuted columns, by name.
         phis: Phis of vectors, each with those of its registers.
         ends: The last part of each block that was split, by its name.
-        shapes: The shape of each flattened vector; see `tile_shapes`.
+        shapes: The shape of each flattened vector; see `value_shapes`.
         lane_counts: Lanes of a vector's registers; see `lane_counts`.
         gather: Gathers elements of registers, if the target has an instruction.
     """
@@ -188,7 +188,7 @@ class TileValues:
         self.permuted: dict[str, Tensor] = {}
         self.phis: list[tuple[Instruction, list[Instruction]]] = []
         self.ends: dict[str, str] = {}
-        self.shapes = tile_shapes(function, self.tensors)
+        self.shapes = value_shapes(function, self.tensors)
         self.lane_counts: dict[str, int] = {}
         self.gather = gatherer(self.b, self.target)
 

@@ -81,7 +81,7 @@ class VectorLegalizer(TileValues):
             block.instructions = []
             self.b.at_end(block)
             for instruction in instructions:
-                if not self.legalise(instruction):
+                if not self.legalize(instruction):
                     self._keep(instruction)
             self._note_end(block)
         self._finish_phis()
@@ -95,7 +95,7 @@ class VectorLegalizer(TileValues):
 
     # One instruction -------------------------------------------------------------------------------------------
 
-    def legalise(self, instruction: Instruction) -> bool:
+    def legalize(self, instruction: Instruction) -> bool:
         """Replace an instruction; returns False if it stays."""
         op = self.tensors.op_of(instruction)
         if instruction.result in self.products.absorbed:

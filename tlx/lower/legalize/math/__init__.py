@@ -1,6 +1,6 @@
 """Vector code for the mathematical functions, without calls of a library.
 
-    >>> expand(b, target, "exp", x, FLOAT)
+    >>> emit_math_function(b, target, "exp", x, FLOAT)
 
 emits ordinary instructions that compute e^x in every lane of the register x. Every function is within 4 ulp of the
 infinitely precise result for all arguments, denormal arguments and results included, and gives IEEE 754's special
