@@ -30,7 +30,7 @@ define void @gemm(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
 x = np.arange(12).reshape(4, 3).astype(bfloat16)
 y = np.array([[1, 0], [0, 1], [1, 1]], bfloat16)
 
-print("# Compile and call. The functions of a module are its attributes; numpy's memory is used as it lies.")
+print("# Compile and call. The functions of a module are its attributes; numpy's memory is used in place.")
 module = tlx.compile(GEMM)
 c = np.zeros((4, 2), np.float32)
 module.gemm(x, y, c)

@@ -30,7 +30,7 @@ FOR_SEMANTICS: Final = ("tlx.evaluate", "tlx.intrinsics.numpy_types")
 # Only these may import the part.
 IMPORTERS: Final = {"tlx.bench": ("tlx.cli",), "tlx.fuzz": ("tlx.cli",)}
 
-# What the rules do not hold for yet. The lists only become shorter: a line without an import behind it is an error.
+# What the rules do not hold for yet. The lists only become shorter: a line that matches no import is an error.
 EXCEPTIONS: Final[set[Edge]] = set()
 # Imports that close a cycle of modules, and of the parts directly below `tlx`.
 CYCLIC: Final[set[Edge]] = set()

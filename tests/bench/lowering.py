@@ -1,6 +1,6 @@
 """How long tlx-lower takes: the whole program, on modules with 1, 10, 100 and 1000 products (`tests.bench.programs`).
 
-The first line, a module whose only tensor operation nobody uses, is what starting Python and LLVM costs. `growth` says
+The first line, a module whose only tensor operation is unused, is the cost of starting Python and LLVM. `growth` says
 how much longer a product takes than in the smaller program of the line above, starting not counted: 1 is linear. `opt`
 is opt-19 -O2 on what comes out. Where starting is less than half of the time, growth may be at most 1.3, and the whole
 may take at most twice as long as opt.

@@ -297,12 +297,12 @@ def cell_name(cell: Record) -> str:
 
 
 def median_rate(cell: Record, who: str) -> float | None:
-    """Somebody's speed."""
+    """The speed of a contestant."""
     return cell["rates"][who]["median"] if who in cell["rates"] else None
 
 
 def share_of_peak(cell: Record, who: str = OURS) -> float | None:
-    """Somebody's share of the peak."""
+    """A contestant's share of the peak."""
     return cell["rates"].get(who, {}).get("of_peak")
 
 

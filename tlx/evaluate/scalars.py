@@ -327,7 +327,7 @@ def _scalar_choice(function: Callable[[Array, Array], Array], *, is_signed: bool
 
 
 def with_overflow(exact: Callable[[int, int], int], *, is_signed: bool) -> ImplementationFactory:
-    """`llvm.sadd.with.overflow` and its kin: {wrapped result, whether it was wrapped}."""
+    """`llvm.sadd.with.overflow` and its variants: {wrapped result, whether it was wrapped}."""
 
     def make(site: CallSite) -> Implementation:
         bits = width_of(site.arguments[0])

@@ -178,7 +178,7 @@ def _borders(rank: int, dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], t
 
 
 def _pad(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """Along each dimension `low` elements before `x` and `high` behind it, all equal to `value`.
+    """Along each dimension `low` elements before `x` and `high` after it, all equal to `value`.
 
     Negative numbers crop instead. `interior` elements of `value` first come between neighbours (XLA's pad). What is
     added is data of the result, unlike the padding of a token.

@@ -42,7 +42,7 @@ def dtype_of(type_: Type) -> np.dtype[Any]:
 
 
 def memory_dtype(type_: Type) -> np.dtype[Any] | None:
-    """The dtype of arrays that hold an LLVM scalar as it lies in memory; None where numpy has none.
+    """The dtype of arrays that hold an LLVM scalar in its memory format; None where numpy has none.
 
     Without ml_dtypes a `bfloat` is its bits, a `uint16`.
     """

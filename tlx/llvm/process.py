@@ -107,7 +107,7 @@ class _Running:
 
     def detach(self) -> None:
         """Close this side's ends of what connects it with the process."""
-        self.child.returncode = self.child.returncode or 0  # it may be another process's child: nobody waits for it
+        self.child.returncode = self.child.returncode or 0  # another process's child cannot be waited for
         for file in (self.child.stdin, self.child.stdout, self.bulk, self.errors):
             if file:
                 with contextlib.suppress(OSError):

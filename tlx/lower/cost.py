@@ -1,15 +1,15 @@
-"""The cost model that both stages ask: cycles of products on vectors and tiles, before there is a recipe.
+"""The cost model of both stages: cycles of products on vectors and tiles, before there is a recipe.
 
-`ComputeUnit` prices the products of a blocking, for the first stage; the second stage chooses register tiles by the
-cycles of a step along K, and adds to them what a recipe does beside (`tlx.lower.to_tiles.select.cost`). All figures are
+`ComputeUnit` prices the products of a blocking, for the first stage. The second stage chooses register tiles by the
+cycles of a step along K, and adds those of a recipe's other work (`tlx.lower.to_tiles.select.cost`). All figures are
 data of the target.
 
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
-    ports      (multiplies^3 + loads^3)^(1/3)     both queues nearly full disturb each other (measured: a cube fits)
-    chain      latency                            a sum is added to once a step, at most every `latency` cycles
+    ports      (multiplies^3 + loads^3)^(1/3)     nearly full queues slow each other down (measured: a cube fits)
+    chain      latency                            each sum is a dependence chain of one multiply-add a step
     front end  0.05 (h + v)                       instructions around the products
-    registers  3 %                                none is left over: LLVM may spill (4x24 of 16 registers, not 6x16)
+    registers  3 %                                no free register: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
     columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or what crosses them
                3, or 7                            A is copied column by column: halves of lines, or what crosses them
@@ -35,7 +35,7 @@ _ALL: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnit:
-    """What multiplies the matrices of a contraction: the vector unit, or the matrix unit beside it.
+    """The unit that multiplies the matrices of a contraction: the vector unit or the matrix unit.
 
     A product of M x N x K takes these cycles, with N padded to registers, and M and K to tiles:
 
@@ -45,14 +45,14 @@ class ComputeUnit:
     Attributes:
         lanes: Sums that a vector register holds, or a row of a tile.
         rows: Rows of a tile; 0 for vectors.
-        k_step: Positions along K in a tile.
-        width: Rows of the right operand that it reads interleaved.
+        k_step: Positions of K in a tile.
+        width: Rows of the right operand that it reads interleaved (VNNI factor).
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
-        dot_share: Of the cycles of multiply-adds, those of dot products on vectors; 1 where there are none.
+        dot_share: Cycles of dot products on vectors, as a fraction of those of multiply-adds; 1 where there are none.
         timing: The matrix unit's cycles; None for vectors.
         core: Ports and latency of the vector unit.
         caches: Sizes of the caches.
-        costs: Cycles of what surrounds products.
+        costs: Cycles of the work around products.
     """
 
     lanes: int
@@ -68,7 +68,7 @@ class ComputeUnit:
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
-        """The fastest unit of a target that multiplies elements of two types and adds up those of a third."""
+        """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
         lanes = target.vector_bytes * 8 // max(32, bits_of(element))
         permutes = target.vector_bytes == _REGISTER and target.can_permute(bits_of(lhs))
         types = str(lhs), str(rhs)
@@ -95,14 +95,14 @@ class ComputeUnit:
         return self.rows > 0 and rows > 1 and columns > 1
 
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
-        """About how many cycles a product takes.
+        """Approximate cycles of a product.
 
         Args:
             rows: Its rows.
             columns: Its columns.
-            depth: Positions along K.
-            group: How many rows of the right operand lie interleaved.
-            packings: How often that is packed: less than once where several products share it.
+            depth: Positions of K.
+            group: How many rows of the right operand are interleaved in memory.
+            packings: How often it is packed: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
         is_near = depth * columns * _WORD_BITS // 8 <= self.costs.near_b

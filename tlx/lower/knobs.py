@@ -43,14 +43,14 @@ class KnobOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What is asked for; None leaves it to the model.
+    """Requested decisions; None leaves one to the cost model.
 
     Attributes:
         tile: Rows and columns of the register tile, in elements.
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         pack_a, pack_b: Whether the operand is copied into panels first.
         ahead: Steps by which B is prefetched into the first cache, 0 for none.
-        origin: Who asks, None for nobody.
+        origin: Who requests them; None where nothing is requested.
     """
 
     tile: tuple[int, int] | None = None
@@ -117,7 +117,7 @@ def no_knobs(_question: KnobQuery) -> Knobs:
 
 @runtime_checkable
 class TrackedKnobSource(Protocol):
-    """Answers that can tell afterwards which of them nobody took."""
+    """A source of knobs that can report afterwards which of them were not used."""
 
     def __call__(self, question: KnobQuery, /) -> Knobs:
         """The knobs of a product."""

@@ -140,7 +140,7 @@ def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> 
     """Inline kernels into nests, and into functions that have asked for the target's features.
 
     Args:
-        module: The module; kernels that nobody calls any more are taken out.
+        module: The module; kernels that are no longer called are removed.
         legalized: The kernels by name, made of target instructions.
     """
     calls = _count_calls(module, legalized)
@@ -163,7 +163,7 @@ def _forget_marks(function: Function) -> None:
 
 
 def _has_bfloat_memory(module: Module, function: Function) -> bool:
-    """Whether a function for LLVM 14 has bfloat buffers: inlined kernels would store i16 there, which crashes LLVM 14."""
+    """Whether a function for LLVM 14 has bfloat buffers: inlined kernels would store i16 there, and LLVM 14 crashes."""
     return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
 
 

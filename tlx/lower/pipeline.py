@@ -47,7 +47,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
         options: How to lower.
 
     Returns:
-        The lowered module (another one where a front end made it anew).
+        The lowered module (a new one where a front end rebuilt it).
 
     Raises:
         ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
@@ -218,7 +218,7 @@ def _mentions(raiser: ModuleType, text: str) -> bool:
 _EVALUATED: Final = 1 << 18
 """Bytes of a kernel's result up to which evaluating it (one second for 1 MB) is faster than compiling it."""
 _BUFFER_ALIGN: Final = 64
-_OVERREAD: Final = 4096  # bytes that a vector load which begins in a constant may reach behind it
+_OVERREAD: Final = 4096  # bytes that a vector load which begins in a constant may read past its end
 
 
 def _run_kernel(module: Module, name: str, constant: bytes, offset: int, size: int) -> bytes:

@@ -1,6 +1,6 @@
 """What a machine can do, as frozen data that checks itself; and which target a name or this CPU means.
 
-hardware   what a target is made of: vector registers, dot products, caches, a core's throughput
+hardware   the parts of a target: vector registers, dot products, caches, a core's throughput
 matrix     matrix units, and the operations on tiles that a target implements
 target     Target
 discovery  the targets of `tlx.legalize` and of other packages

@@ -1,4 +1,4 @@
-"""The targets there are: the modules of `tlx.legalize`, and the entry points of other packages."""
+"""Discovery of targets: the modules of `tlx.legalize`, and the entry points of other packages."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ ENTRY_POINT_GROUP: Final = "tlx.legalize"
 
 
 SEMANTICS_MODULE: Final = "semantics"
-"""Module of an architecture's folder that tells the evaluator what its instructions do; no target."""
+"""Module of an architecture's folder that defines its instructions for the evaluator; no target."""
 
 
 @cache
 def target_modules() -> dict[str, str]:
     """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
 
-    They lie in `tlx.legalize`, or in one of its folders, each of which is an architecture. A module whose name begins
-    with an underscore is none.
+    They are in `tlx.legalize` or in one of its folders, each of which is an architecture. A module whose name begins
+    with an underscore is no target.
     """
     found = {name.rpartition(".")[2]: name for name in _modules()}
     return {name: found[name] for name in sorted(found) if not name.startswith("_") and name != SEMANTICS_MODULE}
 
 
 def semantics_modules() -> list[str]:
-    """The modules that tell the evaluator what the instructions of an architecture do."""
+    """The modules that define the instructions of an architecture for the evaluator."""
     return [name for name in _modules() if name.endswith(f".{SEMANTICS_MODULE}")]
 
 

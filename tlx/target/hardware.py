@@ -1,4 +1,4 @@
-"""What a target is made of: vector registers, dot products, caches, a core's throughput."""
+"""The parts of a target: vector registers, dot products, caches, a core's throughput."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class WideningLoads:
 
     Attributes:
         lhs: The element at the address, in all lanes.
-        rhs: Of a register of VNNI groups at the address, those at each position of their group: even ones, odd ones.
-        lanes: How many lanes they come with.
+        rhs: Of a register of VNNI groups at the address, the elements at each position of their group: even, odd.
+        lanes: Lanes of their results.
     """
 
     lhs: Reader
@@ -48,9 +48,9 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor).
         feature: Subtarget feature that gives it.
         cycles: Cycles from one on a full register to the next.
-        slower: A feature, and the cycles on processors that have it.
-        emit: Emits it for one register, unless it is a matrix unit's: (builder, acc, lhs, rhs) -> acc; lhs and rhs are
-            vectors of the accumulator's lanes whose elements hold `width` operands each.
+        slower: A feature, and the cycles on processors that have it, where the instruction is slower.
+        emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
+            accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
         reads: Where operands are widened as they are loaded; `emit` then multiplies and adds once for each of the
             `width` positions, lanes of the accumulator's type.
@@ -73,13 +73,13 @@ class Dot:
             raise ValueError(msg)
 
     def pays(self, core: CoreModel) -> bool:
-        """Whether it makes as many products a cycle as multiply-adds of converted operands, and reads less."""
+        """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""
         return self.width / self.cycles >= core.products
 
 
 @dataclass(frozen=True, slots=True)
 class FloatInstructions:
-    """Instructions that mathematical functions are shorter with, on whole registers of float or double.
+    """Instructions that shorten mathematical functions, on whole registers of float or double.
 
     Attributes:
         scale: (builder, x, n) -> x 2^floor(n), rounded once, also to infinity and to denormals.
@@ -100,7 +100,7 @@ class FloatInstructions:
 
 @dataclass(frozen=True, slots=True)
 class Permutes:
-    """Instructions that put the elements of a register, or of two, into any order.
+    """Instructions that permute the elements of one register, or of two.
 
     Attributes:
         register_bytes: Bytes of a register.
@@ -109,7 +109,7 @@ class Permutes:
         two: (builder, first, second, order, name) -> elements of both registers.
         pairs: Element types that `two` takes.
         constraint: Constraint of inline assembly for such a register.
-        opaque: Widths of integers whose orders are hidden from LLVM, which would not keep the one instruction.
+        opaque: Widths of integers whose permutations are hidden from LLVM, which would split the instruction.
     """
 
     register_bytes: int
@@ -127,7 +127,7 @@ class Permutes:
 
 @dataclass(frozen=True, slots=True)
 class PairRounding:
-    """An instruction that rounds two registers of floats to one of bfloats, and takes subnormal floats for zeros.
+    """An instruction that rounds two registers of floats to one of bfloats, and flushes subnormal floats to zero.
 
     Attributes:
         feature: Subtarget feature that gives it.
@@ -148,7 +148,7 @@ class Caches:
         line: Bytes of a cache line.
         l1_way: Bytes of a way of the first-level cache: lines that far apart are in the same set.
         page: Bytes of a page of virtual memory.
-        far_pitch: Bytes; a tile's 16 rows that far apart share a few sets of a cache, and lie in many pages.
+        far_pitch: Bytes; a tile's 16 rows that far apart share a few sets of a cache, and are in many pages.
     """
 
     l1: int = 32 << 10
@@ -170,15 +170,15 @@ class Memory:
     Attributes:
         l2_bytes_per_cycle: Bandwidth of the second-level cache: half a line.
         bytes_per_cycle: Bandwidth from beyond the second-level cache.
-        latency: Cycles until what is beyond the second-level cache arrives.
-        stream_detection_bytes: Bytes that could have arrived until a sequential stream is recognized.
+        latency: Latency of loads that miss the second-level cache, in cycles.
+        stream_detection_bytes: Bytes that could have arrived before the prefetcher recognizes a sequential stream.
         tlb_bytes: Bytes that the first-level TLB covers: 96 pages of 4 KB.
-        l3_program_bytes: No more of a last-level cache, which other cores use too, is counted on.
-        l3_core_bytes: Of a shared last-level cache, each processor counts on at least so much.
-        line_for_write: Cycles until a line that is written next arrives from the second-level cache.
-        shared_row_cycles: What each thread loses at a row of C that other threads write parts of: lines move between
-            cores. Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half of it
-            where only one of them works.
+        l3_program_bytes: Most bytes of a last-level cache that one program counts on, as other cores use it too.
+        l3_core_bytes: Least bytes of a shared last-level cache that each processor counts on.
+        line_for_write: Cycles to fetch a line from the second-level cache before it is written.
+        shared_row_cycles: Cycles that each thread loses at a row of C that other threads write parts of: lines move
+            between cores. Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half
+            of it where only one of them works.
     """
 
     l2_bytes_per_cycle: int = 32
@@ -196,17 +196,17 @@ class Memory:
 class BlockCosts:
     """Cycles by which the first stage compares blocks and copies, before there are recipes.
 
-    Estimates for x86-64 server cores that rank choices; the machine is named where a figure was measured alone.
+    Estimates for server cores, good enough to rank choices; a figure measured on one machine names it.
 
     Attributes:
-        call: Of a 2-D product, beside its arithmetic.
+        call: Of a 2-D product, besides its arithmetic.
         term: Between two products of a sum.
-        term_register: More of that for each register of the result, whose tiles begin a loop each.
+        term_register: The same, for each register of the result, as each of its tiles begins a loop.
         near_b: Bytes of a right operand that stay in the first-level cache.
         far_rows: Rows that take as long as one where the right operand does not stay there: it is read once for them.
         near: Bytes of operands that stay in the caches between blocks.
-        copied_input: Bytes up to which a convolution's input is copied at once, and of its parts otherwise: filters are
-            in the caches, too.
+        copied_input: Bytes up to which a convolution's input is copied at once, and of its parts otherwise: filters
+            share the caches.
         far_byte: Of a byte that is read from beyond the caches.
         crowded_stride: Bytes; rows that are a multiple of them apart share cache sets.
         crowded_pixels: The same for positions of a convolution's input, whose windows overlap.
@@ -268,7 +268,7 @@ class BlockCosts:
 
 @dataclass(frozen=True, slots=True)
 class KernelCosts:
-    """Cycles of what a vector kernel does beside its multiply-adds.
+    """Cycles of a vector kernel's work besides its multiply-adds.
 
     Fitted to kernels of 8 to 512 rows and columns, float, on Sapphire Rapids (AVX-512) and Zen 5 (AVX2); see
     `tlx.lower.to_tiles.select.cost`.
@@ -276,19 +276,18 @@ class KernelCosts:
     Attributes:
         front_end: Of the instructions around a step's products, for each row and each register of a row.
         l2_vector: Of a register of B that a step prefetches from the second-level cache.
-        full_registers: Factor for tiles that leave no register: LLVM may spill.
+        full_registers: Factor for tiles that leave no register free: LLVM may spill.
         transposed_store: Of a register of a tile that is stored column by column: in halves of cache lines, and in
             parts that cross them.
         copied_column: Of a column of a tile's rows of A that is copied: in equal parts of cache lines, and across them.
         call: Of the kernel's call and loops.
         packed: Of a register that is packed.
-        packed_from_far: More of one that comes from beyond the first-level cache.
-        packed_column: Of a register that is transposed, for each column, if columns come from beyond the second-level
-            cache.
-        corrected: More of a packed register whose columns are summed.
+        packed_from_far: The same, additionally, of one that misses the first-level cache.
+        packed_column: Of a register that is transposed, for each column, if columns miss the second-level cache.
+        corrected: Additional ones of a packed register whose columns are summed.
         exposed: Share of packing and the like during which no product runs, on average: products of 8 to 100 (float,
             half, bfloat, bytes; Xeon 6/207/2, called in a loop), 0.3 to 0.6 of most.
-        prefetched: Share of what tiles prefetch that they wait for all the same.
+        prefetched: Share of the latency of prefetched data that tiles wait for all the same.
         dot_column: Of a dot product along K: to add up the lanes of a sum and store it; to copy an element of B.
         paired_column: Of columns summed by pairs: to interleave two rows of B in registers; to store them as well; to
             add up the sums of a row.
@@ -351,7 +350,7 @@ class VectorRegisters:
         architectures: Architectures that have them.
         masked_bits: Element widths that masked loads and stores of them have instructions for.
         fused: Whether multiply-add of them is one instruction.
-        converts_half: Whether an instruction converts half.
+        converts_half: Whether an instruction converts half to and from float.
         rounds: Whether an instruction rounds floats to integers.
     """
 

@@ -60,12 +60,12 @@ def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
 
 
 def missing_features(target: Target, flags: frozenset[str]) -> list[str]:
-    """What a machine with these flags lacks to run the target's code."""
+    """The features that a machine with these flags lacks to run the target's code."""
     return [flag for flag in target.requires if not has_feature(flag, flags)]
 
 
 def version_for(target: Target, flags: frozenset[str]) -> Target:
-    """Of several versions, the one that a machine with these flags runs; the target itself where it is one."""
+    """Of several versions, the one that a machine with these flags runs; the target itself where it has only one."""
     able = [
         v
         for v in target.versions
@@ -105,7 +105,7 @@ def _extensions(isa: str) -> Iterator[str]:
 
 
 def host_caches() -> Caches:
-    """Data caches that one thread can count on; the defaults where the system does not tell."""
+    """Data caches that one thread can count on; the defaults where the system does not report them."""
     sizes = {level: size for kind, level, size in _cache_entries() if kind in ("Data", "Unified")}
     default = Caches()
     return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3), _sharers())
@@ -121,7 +121,7 @@ def _flags_by_llvm() -> frozenset[str]:
 
 
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
-    """Features to add, because a dot product or LLVM wants them and the machine has them, and to take away."""
+    """Features to add, which the machine has and a dot product or LLVM uses, and features to take away."""
     dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
     wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.host_features.get(architecture, ())])
     on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
@@ -148,7 +148,7 @@ def _plain_names(flags: frozenset[str]) -> frozenset[str]:
 
 
 def _sharers() -> int:
-    """Processors that share the last cache, "0-7,16-23" being 16; 1 where the system does not tell."""
+    """Processors that share the last-level cache, "0-7,16-23" being 16; 1 where the system does not report it."""
     with contextlib.suppress(OSError, ValueError):
         ranges = (_CACHES / "index3" / "shared_cpu_list").read_text().strip().split(",")
         ends = [[int(end) for end in range_.split("-")] for range_ in ranges]

@@ -7,7 +7,7 @@ AVX-512 came without VNNI, with it, and with BF16 as well.
     avx2,avx512  ->  avx2   avx2.avxvnni   avx512   avx512.avx512vnni   avx512.avx512vnni.avx512bf16
     level            1      2              3        4                   5
 
-Tiers have only features that LLVM 14 makes code for, as all of a file is compiled wherever one part of it is.
+Tiers have only features that LLVM 14 supports, as the same compiler compiles all versions in a file.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tlx.target.target import Target
 
 
 def multiversion(targets: Sequence[Target]) -> Target:
-    """One target for the machines of all.
+    """One target with a version for each of several targets.
 
     Raises:
-        UsageError: One is named twice, or a program cannot find out whether its machine is that.
+        UsageError: One is named twice, or a program cannot detect whether its machine supports it.
     """
     ordered = sorted(targets, key=lambda target: (target.rank, len(target.features)))
     names = ",".join(target.name for target in ordered)

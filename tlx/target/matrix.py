@@ -30,10 +30,10 @@ class TilePlace:
 
 
 class TileOperations(Protocol):
-    """What a matrix unit does with tiles, emitted where a builder stands.
+    """The operations of a matrix unit on tiles, emitted where a builder stands.
 
-    A tile is one value of a type that the unit chooses. From block to block it may travel in another form: `phi` makes
-    a phi of that form, `to_phi` and `from_phi` convert.
+    A tile is one value of a type that the unit chooses. Between blocks it may be passed in another form: `phi` makes a
+    phi of that form, `to_phi` and `from_phi` convert.
     """
 
     def zero(self) -> Value:
@@ -69,7 +69,7 @@ class TileOperations(Protocol):
         ...
 
     def to_phi(self, tile: Value) -> Value:
-        """What a phi takes for an accumulator."""
+        """The value that a phi takes for an accumulator."""
         ...
 
 
@@ -88,7 +88,7 @@ class MatrixEmulation:
     Attributes:
         llvm_options: Command-line options of LLVM that turn it on.
         attributes: Attributes that functions with tiles need for it.
-        opt_level: The last optimisation level at which LLVM does it right.
+        opt_level: The highest optimisation level at which LLVM's code is right.
     """
 
     llvm_options: tuple[str, ...]
@@ -98,11 +98,11 @@ class MatrixEmulation:
 
 @dataclass(frozen=True, slots=True)
 class MatrixTiming:
-    """Cycles of what a matrix unit's kernel does; a tile product takes one for each row of the left tile.
+    """Cycles of the work of a matrix unit's kernel; a tile product takes one for each row of the left tile.
 
     Attributes:
-        configuration: Of configuring the tiles, once a call, and what waits for it.
-        load: Of a tile from the first-level cache, the second, from more of it than the first-level TLB has pages for,
+        configuration: Of configuring the tiles, once a call, with the stalls that it causes.
+        load: Of a tile from the first-level cache, from the second within and beyond the pages of the first-level TLB,
             and from beyond.
         load_bypassing_l1: Of a tile from the second-level cache without entering the first, within the pages of the
             first-level TLB and beyond.
@@ -110,17 +110,17 @@ class MatrixTiming:
         crossing: Factor for stores of tiles whose rows cross cache lines.
         packed_row: Of a row of a tile that is packed in the first-level cache, the second, and beyond.
         transposed_row: The same for a column-major left operand.
-        masked_row: More of a packed row that is padded.
+        masked_row: Additional ones of a packed row that is padded.
         epilogue_row: Of a row of sums that is converted after the last product.
         vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
             and rows that are streamed.
         split: Of splitting a register of 16 halves into two of bfloat, apart from waiting for memory.
         split_lead: Share of the vectors' cycles that a product of split halves may take to be preferred.
-        block_tile, block_packed, block_interleaved: The blocking of contractions, which knows no recipe yet, counts
-            these for a tile product with its loads, and for a tile of the right operand: packed, or read as it lies
-            because its rows are interleaved already.
-        block_crossing, block_scattered: And these more for a tile of the right operand whose rows cross cache lines,
-            and of the left one whose rows are not adjacent.
+        block_tile, block_packed, block_interleaved: In the blocking of contractions, which has no recipe yet: of a tile
+            product with its loads, and of a tile of the right operand that is packed, or read in place because its rows
+            are interleaved already.
+        block_crossing, block_scattered: Also there: additional ones of a tile of the right operand whose rows cross
+            cache lines, and of the left one whose rows are not adjacent.
     """
 
     configuration: float

@@ -1,4 +1,4 @@
-"""Target: what a machine can do, as frozen data that checks itself.
+"""Target: a machine's capabilities, as frozen data that checks itself.
 
 A target is one file in `legalize/` (or in a package that announces itself under the entry point group
 `tlx.legalize`) with a module-level `TARGET`. The core finds targets by discovery and never imports one by name.
@@ -68,29 +68,29 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         permutes: Instructions that permute elements of registers, if there are any.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
-        broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself: a processor needs two
-            operations for it in place of one where the address has an index.
+        broadcasts: Whether a multiply-add can broadcast an element from memory; with an indexed address it takes two
+            micro-operations instead of one.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
-        float_instructions: What helps mathematical functions, if there is any.
+        float_instructions: Instructions for mathematical functions, if there are any.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         host_features: Features that LLVM uses, by architecture as the system calls it: kernels for the machine at hand
             get those that it has.
-        linux_names: What /proc/cpuinfo calls features whose names differ from LLVM's in more than punctuation; both
-            without punctuation.
+        linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
+            punctuation.
         detect_features: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
         bfloat_rounding: Rounds sums of products, which are never subnormal, to bfloat, if an instruction does.
         finish: Called once at the end, for module-wide parts such as constructors: (module, emulate_matrix,
-            request_permission). The latter: whether the program may ask the system for the use of the machine's units.
+            request_permission). The last is whether the program may request the system's permission to use a unit.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
-        tiers: Sets of optional features that came together, smallest first: the versions for it where several targets
-            are asked for.
-        detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets,
-            request_permission) -> number. It is that of the strongest; `request_permission` as for `finish`.
-        level: As one of several, the number of its version.
-        versions: The targets in one, weakest first, of which a program takes what its machine runs; see
-            `tlx.target.lookup`.
+        tiers: Sets of optional features that processors introduced together, smallest first: the versions made for it
+            where several targets are named.
+        detect: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
+            (builder, targets, request_permission) -> number; `request_permission` as for `finish`.
+        level: As one of several versions, its number.
+        versions: The targets combined in this one, weakest first, of which a program runs the best that its machine
+            supports; see `tlx.target.lookup`.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Target:
     versions: tuple[Target, ...] = ()
 
     def __hash__(self) -> int:
-        """By what tells targets apart; its mappings cannot be hashed."""
+        """The hash of the fields that distinguish targets; mappings cannot be hashed."""
         return hash((self.name, self.features, self.vector_bytes, self.caches))
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Target:
     def with_features(self, extra: tuple[str, ...]) -> Target:
         """The target with more (or, by `-`, fewer) features; dot products follow the features.
 
-        Of several versions, those get more features that know them as optional, if any does.
+        Of several versions, those that know the features as optional get them, if any does.
         """
         if self.versions:
             versions = tuple(v.with_features(_concerning(v, self.versions, extra)) for v in self.versions)
@@ -154,7 +154,7 @@ class Target:
         """The target with features that a user adds or takes away.
 
         Raises:
-            UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
+            UsageError: A feature cannot be taken away: others imply it, or all code of the target uses it.
         """
         for version in self.versions:
             version.with_attributes(attrs)
@@ -173,7 +173,7 @@ class Target:
     def on_cpu(self, cpu: str) -> Target:
         """The target with the optional features that a processor has; unchanged where the processor is not known.
 
-        Versions find out about the processor themselves.
+        A target of several versions is unchanged: its program detects the processor at run time.
         """
         if self.versions:
             return self
@@ -190,10 +190,10 @@ class Target:
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of so many bits, and as many registers as machines with such vectors have.
 
-        They stay as wide whatever features a function or a kernel has.
+        The features of a function or a kernel do not change the width.
 
         Raises:
-            UsageError: They are not for it to choose.
+            UsageError: The target's vectors have another, fixed width.
         """
         if not self.vectors and bits != self.vector_bytes * 8:
             raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
@@ -206,9 +206,9 @@ class Target:
         """The target for a function with these `"target-features"`.
 
         Where the function is compiled for the target's kind of machine (it has the target's first feature), its
-        optional features are the function's; else it says nothing about the machine, and they stay. A target that
-        leaves its vectors open has all features of a function that tells about them. Versions find out about the
-        machine themselves.
+        optional features are the function's; else the function says nothing about the machine, and they stay. A target
+        that leaves its vectors open has all features of a function that determine them. A target of several versions is
+        unchanged: its program detects the machine at run time.
         """
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
         if any(known.feature in have for known in self.vectors):
@@ -227,7 +227,7 @@ class Target:
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     def can_permute(self, bits: int) -> bool:
-        """Whether one instruction puts the elements of a register, of so many bits each, into any order."""
+        """Whether one instruction permutes the elements of a register, of so many bits each."""
         permutes = self.permutes
         if permutes is None or permutes.register_bytes != self.vector_bytes:
             return False
@@ -249,12 +249,12 @@ class Target:
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:
-        """How much it can do, for comparison with others: matrix units come first, then vectors, then requirements."""
+        """A key that orders targets by capability: by matrix units, then vectors, then requirements."""
         return self.matrix is not None, self.vector_bytes, len(self.requires), self.registers
 
     @property
     def optional(self) -> frozenset[str]:
-        """Features that it makes use of and may lack."""
+        """Features that it uses if they are present."""
         required = {normalized_feature(flag) for flag in self.requires}
         return frozenset(d.feature for d in self._all_dots if normalized_feature(d.feature) not in required)
 
@@ -283,7 +283,7 @@ def normalized_feature(feature: str) -> str:
 
 
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
-    """The target with the vectors that these features or that architecture have, if it leaves that open."""
+    """The target with the vectors of these features or that architecture, if it leaves its vectors open."""
     for known in target.vectors:
         if known.feature in features or architecture in known.architectures:
             return replace(

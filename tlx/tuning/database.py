@@ -1,4 +1,4 @@
-"""What tuning found: a JSON file in the user's cache that any number of processes may write at the same time.
+"""The tuning database: a JSON file in the user's cache that any number of processes may write concurrently.
 
     {"schema": 1,
      "entries": {"<problem> | <target> <features> | <cpu>": {
@@ -8,8 +8,8 @@
         "complete": true,
         "best": {"knobs": "tile=8x48", "ratio": 1.04, "rate": 98.1, "default_rate": 94.3, "date": "2026-11-22"}}}}
 
-Every change reads the file, changes it and replaces it as a whole, under a lock on a file beside it. A file that is
-damaged, or of a later schema, is never written over.
+Every change reads the file, changes it and replaces it as a whole, under a lock on another file in its directory. A
+file that is damaged, or of a later schema, is never overwritten.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """What an entry is about: a product, the target and features it is lowered for, and the processor it runs on."""
+    """The key of an entry: a product, the target and features it is lowered for, and the processor it runs on."""
 
     problem: str
     target: str
@@ -112,7 +112,7 @@ class Database:
         self._change(key, change)
 
     def finish(self, key: EntryKey, best: BestKnobs | None, *, complete: bool) -> None:
-        """Say what was the best of an entry's trials, None for the model's choice.
+        """Record the best of an entry's trials, None for the model's choice.
 
         Raises:
             UsageError: The file cannot be read or written.
@@ -121,7 +121,7 @@ class Database:
         self._change(key, lambda entry: entry.update(best=found, complete=complete))
 
     def forget(self, key: EntryKey) -> None:
-        """Make an entry anew, without trials.
+        """Replace an entry by a new one without trials.
 
         Raises:
             UsageError: The file cannot be read or written.
@@ -129,7 +129,7 @@ class Database:
         self._change(key, lambda entry: entry.update(key.new))
 
     def clear(self) -> int:
-        """Remove all entries; gives how many there were. A damaged file is kept under another name.
+        """Remove all entries; returns how many there were. A damaged file is kept under another name.
 
         Raises:
             UsageError: The file cannot be written.
@@ -183,7 +183,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class BestKnobs:
-    """The best knobs of an entry, their speed beside the model's choice in 10^9 operations a second, and the day."""
+    """The best knobs of an entry, their speed and the model's choice's in 10^9 operations a second, and the day."""
 
     knobs: str
     ratio: float
@@ -193,12 +193,12 @@ class BestKnobs:
 
     @property
     def text(self) -> str:
-        """As remarks say it."""
+        """The text in remarks."""
         return f"tuned on {self.date} at {self.rate:.1f} GFLOP/s, {self.ratio:.2f} times the model's choice"
 
 
 class TunedKnobs:
-    """The database as a source of knobs, for products that run on a processor, on a number of threads if on several."""
+    """The database as a source of knobs, for products on a processor and a number of threads."""
 
     def __init__(self, database: Database, cpu: str, threads: int = 1) -> None:
         self._database = database
@@ -208,7 +208,7 @@ class TunedKnobs:
         self._asked: dict[str, bool] = {}
 
     def __call__(self, question: KnobQuery, /) -> Knobs:
-        """The best knobs that are known; else those of the product on one thread, of the plain one, of both.
+        """The best known knobs; else those of the product on one thread, of the unfused product, or of both.
 
         Raises:
             UsageError: The database is damaged.
@@ -237,7 +237,7 @@ class TunedKnobs:
         return NO_KNOBS
 
     def _like(self, text: str) -> Iterator[str]:
-        """The problems whose knobs do for a question, the best first."""
+        """The problems whose knobs suit a query, best match first."""
         alone = text.removesuffix(f" {OPENMP}")
         for one in dict.fromkeys((alone, alone.removesuffix(f" {FUSED}"))):
             if text != alone:
@@ -246,19 +246,19 @@ class TunedKnobs:
 
     def _of(self, question: KnobQuery, problem: str) -> Knobs:
         assert self._entries is not None
-        target = question.target.partition(".")[0]  # without the features that a version has beside the target's
+        target = question.target.partition(".")[0]  # without the features that a version has besides the target's
         key = EntryKey(problem, target, question.features, self._cpu)
         best = best_of(self._entries.get(str(key), {}))
         return parse_knobs(best.knobs, KnobOrigin(best.text, binding=False)) if best else NO_KNOBS
 
 
 def tuned_knobs(path: str | None = None) -> TunedKnobs:
-    """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`.
+    """Tuned knobs for this machine, from a file or the user's cache: `Options(knobs=tuned())`.
 
-    Threads are as many as OpenMP would start here: OMP_NUM_THREADS, or the processors that this process may use.
+    The number of threads is that of OpenMP: OMP_NUM_THREADS, or the processors that this process may use.
 
     Raises:
-        UsageError: There is no such file; the user's cache may be empty.
+        UsageError: There is no such file; only the user's cache may be missing.
     """
     from tlx.tuning.measure.machine import processor
 
@@ -270,13 +270,13 @@ def tuned_knobs(path: str | None = None) -> TunedKnobs:
 
 
 def best_of(entry: Entry) -> BestKnobs | None:
-    """The best knobs of an entry; None where the model's choice is the best, as far as is known."""
+    """The best knobs of an entry; None where the model's choice is the best known."""
     best = entry.get("best")
     return BestKnobs(**best) if best else None
 
 
 def key_of(entry: Entry) -> EntryKey:
-    """What an entry is about."""
+    """The key of an entry."""
     return EntryKey(entry["problem"], entry["target"], tuple(entry["features"]), entry["cpu"])
 
 

@@ -1,4 +1,4 @@
-"""Knobs files: TOML or JSON, what is asked for by patterns of products.
+"""Knobs files: TOML or JSON, with knobs for patterns of products.
 
     ["matmul 1024x1024x1024 float"]            {"matmul 1024x1024x1024 float":
     tile = "8x48"                                 {"tile": "8x48", "kc": 1024},
@@ -10,8 +10,8 @@
     pattern = [ target ":" ] words, in which `*` stands for anything, `?` for a character, `[a-z]` for one of these
     table   = { knob value }
 
-The first pattern that matches a product decides. A pattern that names fewer words than the product matches, too. Words
-that no product has are mistakes; a pattern of which there is no product in a file is not, as knobs serve many files.
+The first pattern that matches a product decides. A pattern with fewer words than the product matches, too. A word that
+no product can have is an error; a pattern that matches no product of a file is not, as knobs files serve many inputs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of 
 
 @dataclass(frozen=True, slots=True)
 class KnobsEntry:
-    """A pattern and what is asked for the products that it matches."""
+    """A pattern, and the knobs for the products that it matches."""
 
     pattern: str
     knobs: Knobs
 
     def matches(self, question: KnobQuery) -> bool:
-        """Whether a product is meant."""
+        """Whether the pattern matches a product."""
         target, colon, words = self.pattern.partition(": ")
         if not colon:
             target, words = "*", self.pattern
@@ -55,12 +55,12 @@ class KnobsEntry:
 
 @dataclass(frozen=True, slots=True)
 class KnobsFile:
-    """The entries of a file; it answers questions.
+    """The entries of a file, as a source of knobs.
 
     Attributes:
         entries: In the order of the file.
-        queries: The questions so far, in order.
-        used: Patterns of the entries that were answers.
+        queries: The queries so far, in order.
+        used: Patterns of the entries that have matched a query.
     """
 
     entries: tuple[KnobsEntry, ...]
@@ -89,7 +89,7 @@ def read_knobs_file(path: str) -> KnobsFile:
     """Read a file.
 
     Raises:
-        UsageError: It cannot be read, or is wrong; with file, line and column.
+        UsageError: It cannot be read, or is invalid; with file, line and column.
     """
     from tlx.api import files
 
@@ -97,10 +97,10 @@ def read_knobs_file(path: str) -> KnobsFile:
 
 
 def parse_knobs_file(text: str, name: str) -> KnobsFile:
-    """Entries from a text; JSON where it begins with a brace.
+    """Parse a text; it is JSON where it begins with a brace.
 
     Raises:
-        UsageError: The text is wrong; with file, line and column.
+        UsageError: The text is invalid; with file, line and column.
     """
     source = Source(name, text)
     table = _json(source) if text.lstrip().startswith("{") else _toml(source)
@@ -127,7 +127,7 @@ def _entry(source: Source, pattern: str, settings: object) -> KnobsEntry:
 
 
 def _check_pattern(pattern: str, span: Span) -> None:
-    """Refuse words that no product has, and targets that there are not."""
+    """Refuse words that no product can have, and unknown targets."""
     target, colon, text = pattern.partition(": ")
     if colon and not _WILD.search(target):
         _check_target(target, span)
@@ -158,7 +158,7 @@ def _hint(word: str) -> str:
 
 
 def _place(source: Source, name: str, start: int = 0) -> Span:
-    """Where a key stands, as a string or a bare word; the first character where it is spelled in another way."""
+    """The span of a key, a string or a bare word; the first character where it is spelled in another way."""
     spellings = (json.dumps(name), json.dumps(name, ensure_ascii=False), f"'{name}'")
     for spelling in (*spellings, name):
         pattern = rf"(?m)(?<![\w-]){re.escape(spelling)}(?=\s*[\]=:])"

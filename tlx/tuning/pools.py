@@ -1,4 +1,4 @@
-"""Where trials run. A pool has kinds of machines, by their processors; a trial runs on a machine of one kind."""
+"""Pools of machines that run trials. A kind of machine is a processor; a trial runs on a machine of one kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tlx.tuning.measure.machine import processor
 from tlx.tuning.trial import Trial, TrialOutcome
 
 TRIAL_SECONDS: Final = 180.0
-"""A trial that takes longer hangs."""
+"""Seconds after which a trial is considered to hang."""
 
 
 class Pool(Protocol):
@@ -31,16 +31,16 @@ class Pool(Protocol):
         ...
 
     def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, TrialOutcome]]:
-        """Run trials on machines of a kind; gives outcomes as they come."""
+        """Run trials on machines of a kind; yields outcomes as they arrive."""
         ...
 
     def close(self) -> None:
-        """End what was started."""
+        """End all processes and connections."""
         ...
 
 
 class LocalPool:
-    """A process of this machine that stays on as many processors as its code has threads; a crash makes a new one."""
+    """A process on this machine, pinned to as many processors as its code has threads, and restarted after a crash."""
 
     def __init__(self, cpu: int | None = None, threads: int = 1) -> None:
         allowed = sorted(os.sched_getaffinity(0))
@@ -169,7 +169,7 @@ class DaskPool:
             yield trial, TrialOutcome(cpu=kind, error="no worker that could run it is left, or it hangs")
 
     def _next(self, ended: Queue[Any], workers: Sequence[str]) -> Any:
-        """The next future that is done; None where no worker is left, or a trial takes too long."""
+        """The next finished future; None where no worker is left, or a trial takes too long."""
         end = time.monotonic() + TRIAL_SECONDS
         while time.monotonic() < end:
             try:
@@ -181,7 +181,7 @@ class DaskPool:
         return None
 
     def close(self) -> None:
-        """Leave the cluster, which goes on without us."""
+        """Disconnect from the cluster, which keeps running."""
         self._client.close(timeout=5)
 
     def _by_kind(self) -> dict[str, list[str]]:
@@ -207,22 +207,22 @@ class DaskPool:
 
 
 def _check_address(address: str) -> None:
-    """Refuse what is no address, which a client would notice too late to be closed.
+    """Refuse an invalid address, which a client would notice too late to be closed.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The address is invalid.
     """
     from distributed.comm.addressing import parse_address, parse_host_port
     from distributed.comm.registry import get_backend
 
     scheme, place = parse_address(address)
     get_backend(scheme)
-    if scheme in ("tcp", "tls"):  # those of others, such as wss://host/path, are their own
+    if scheme in ("tcp", "tls"):  # other schemes, such as wss://host/path, have their own syntax
         parse_host_port(place)
 
 
 def _result(future: Any, kind: str) -> TrialOutcome:
-    """What a future came to."""
+    """The outcome of a future."""
     error: BaseException | None = future.exception()
     if error is None:
         return future.result()
@@ -236,7 +236,7 @@ def _kind() -> str:
 
 
 def _run(trial: Trial) -> TrialOutcome:
-    """A trial, on a worker."""
+    """Run a trial on a worker."""
     from tlx.tuning.trial import run_trial
 
     return run_trial(trial)

@@ -1,4 +1,4 @@
-"""A product from its words, as a workload that can be compiled, checked and timed; and the products of a file."""
+"""Products as workloads that can be compiled, checked and timed: from a description, or all those of a file."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class ProductOperand:
     Attributes:
         element: Element type.
         rows, cols: Extents.
-        by_rows: Whether it lies row by row, or column by column.
+        by_rows: Whether it is row-major, else column-major.
         pitch: Elements from a line to the next.
-        group: Rows that lie interleaved.
-        terms: So many matrices lie one behind the other.
+        group: Rows that are interleaved in memory.
+        terms: Number of matrices, one after the other in memory.
     """
 
     element: Element
@@ -105,7 +105,7 @@ class ProductOperand:
 
     @property
     def size(self) -> int:
-        """Elements from a matrix to the next."""
+        """Elements from one matrix to the next."""
         return self.shape[0] * self.pitch
 
     def loaded(self, b: WorkloadBuilder, name: str) -> Value:
@@ -133,7 +133,7 @@ class ProductOperand:
 
 @dataclass(frozen=True, slots=True)
 class ProductWorkload:
-    """`C = A @ B`, or the sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 is none."""
+    """`C = A @ B`, or the sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 for none."""
 
     words: str
     a: ProductOperand
@@ -144,7 +144,7 @@ class ProductWorkload:
 
     @property
     def gemm(self) -> Gemm:
-        """The problem that the target's model decides on."""
+        """The problem that a recipe is selected for."""
         c = ProductOperand(self.result, self.a.rows, self.b.cols, True, self.b.cols)
         sums = tuple((term * self.a.size, term * self.b.size) for term in range(self.a.terms))
         return Gemm(self.a.view, self.b.view, c.view, None, *self._signs, term_offsets=sums)
@@ -165,7 +165,7 @@ class ProductWorkload:
 
     @property
     def workload(self) -> Workload:
-        """What is compiled, checked and timed."""
+        """The workload that is compiled, checked and timed."""
         buffers = (WorkloadBuffer("c", self.result, (self.a.rows, self.b.cols), output=True), *self._inputs)
         return Workload(
             row="gemm",
@@ -206,7 +206,7 @@ class ProductWorkload:
         return b.mma(MMA_NAMES[self._signs], start, lhs, rhs, type_)
 
     def expected(self, arrays: dict[str, Array]) -> ElementwiseCheck:
-        """The result for operands by the buffers' names."""
+        """The expected result for operands, by the buffers' names."""
         lhs, rhs = self.a.values(arrays["a"]), self.b.values(arrays["b"])
         values = (lhs @ rhs).sum(0)
         magnitude = (np.abs(lhs) @ np.abs(rhs)).sum(0) if self.result.is_float else None
@@ -220,10 +220,10 @@ class ProductWorkload:
 
 
 def parse_product(words: str) -> ProductWorkload:
-    """The product that words name.
+    """The product that `words` describe.
 
     Raises:
-        UsageError: They name none, or one of types that are not tuned.
+        UsageError: They describe no product, or one of types that cannot be tuned.
     """
     found = _WORDS.fullmatch(words)
     if found is None:
@@ -248,7 +248,7 @@ def parse_product(words: str) -> ProductWorkload:
 
 
 def with_threads(text: str, threads: int) -> str:
-    """The words of a product for a number of threads, where its code has threads at all."""
+    """The words of a product for a number of threads, where its code uses threads at all."""
     return f"{text}={threads}" if text.endswith(f" {OPENMP}") else text
 
 
@@ -275,7 +275,7 @@ def _sign(element: Element) -> Sign:
 def products_of_file(
     path: str, target: Target, threads: int = 1, reading: InputFormat = FORMAT_BY_NAME
 ) -> list[KnobQuery]:
-    """The products that are left to kernels when a file is lowered for so many threads, each once.
+    """The products that become kernels when a file is lowered for so many threads, each once.
 
     Raises:
         TlxError: The file cannot be read or lowered.

@@ -2,12 +2,12 @@
 
 probe:   the model's choice alone, which shows whether anything can be measured
 tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on: the register
-         tiles of the highest predicted share of the peak, some of them with B packed otherwise
+         tiles with the highest predicted share of the peak, some of them with the opposite packing of B
 blocks:  the same with candidates around the best one and the model's choice, and once more if that helped: one knob
          changed, K cut into passes, blocks of M and N halved and doubled, packing, prefetches
 final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise
 
-Candidates fit, and no two make the same kernel.
+All candidates fit the product and the target, and no two make the same kernel.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GAIN: Final = 1.01
 _WINS: Final = 0.75
 
 MeasureTrials = Callable[[Sequence[Trial]], Sequence[TrialOutcome | None]]
-"""Measures trials; None for those that the budget did not suffice for."""
+"""Measures trials; None for those that exceed the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SearchResult:
 
     Attributes:
         knobs: Those that are faster than the model's choice; none where it is the best.
-        outcome: The last measurement of the best candidate; None where nothing else was measured.
+        outcome: The last measurement of the best candidate; None where only the model's choice was measured.
         complete: Whether the budget sufficed.
         error: Why not even the model's choice could be measured; empty where it could.
     """
@@ -112,7 +112,7 @@ class Search:
 
 
 def _is_faster(outcome: TrialOutcome) -> bool:
-    """Faster in most rounds, and by more than nothing."""
+    """Whether a candidate is faster in most rounds, and measurably so."""
     wins = sum(ratio > 1.0 for ratio in outcome.ratios)
     return outcome.ratio >= _GAIN and wins >= _WINS * len(outcome.ratios)
 
@@ -122,7 +122,7 @@ _WORST: Final = 0.7
 
 
 class Candidates:
-    """The candidates for a product on a target; none is given out twice."""
+    """The candidates for a product on a target, each proposed once."""
 
     def __init__(self, product: ProductWorkload, target: Target) -> None:
         self._product = product
@@ -133,7 +133,7 @@ class Candidates:
         self._new(NO_KNOBS)
 
     def tiles(self, count: int) -> list[Knobs]:
-        """The most promising register tiles; the first few of them, and the model's choice, packed otherwise, too."""
+        """The most promising register tiles; the first few, and the model's choice, also with the opposite packing."""
         found = [(recipe.efficiency, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
         found.sort(key=lambda pair: -pair[0])
         least = _WORST * max([self.default.efficiency, *(share for share, _ in found[:1])])
@@ -143,7 +143,7 @@ class Candidates:
         return [*tiles[: max(count - len(others), 0)], *others][:count]
 
     def blocks(self, around: Knobs) -> list[Knobs]:
-        """Knobs that differ from others in one cache block, in packing or in prefetches."""
+        """Variations of some knobs in one cache block, in packing or in prefetches."""
         recipe = select(self._gemm, self._target, around)
         k = self._gemm.k
         wanted: list[Knobs] = []
@@ -175,7 +175,7 @@ class Candidates:
         return (knobs for knobs in wanted if self._new(knobs) is not None)
 
     def _new(self, knobs: Knobs) -> Recipe | None:
-        """The recipe by some knobs; None if they do not fit or the kernel was given out before."""
+        """The recipe by some knobs; None if they do not fit or their kernel was proposed before."""
         try:
             recipe = select(self._gemm, self._target, knobs)
         except UsageError:
@@ -187,7 +187,7 @@ class Candidates:
         return recipe
 
     def _kernel(self, recipe: Recipe) -> Any:
-        """What the kernel depends on: tiles of one size, and how many of them are worked on at a time."""
+        """The parts of a recipe that the kernel depends on: tiles of one size, and the tiles of a block."""
         rows, columns = row_ranges(self._gemm, recipe), column_ranges(self._gemm, recipe)
         tiles = [min(r.count, max(1, recipe.blocks.mc // r.size)) for r in rows]
         panels = [min(c.count, max(1, recipe.blocks.nc // c.size)) for c in columns]

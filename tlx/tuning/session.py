@@ -1,4 +1,4 @@
-"""A tuning session: searches, remembers what was measured, and reports what was found."""
+"""A tuning session: runs searches, stores measurements, and reports results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a search may cost: trials, seconds, or as much as it takes."""
+    """The cost limit of a search: trials, seconds, or none."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -80,13 +80,13 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """What came of a search.
+    """The result of a search.
 
     Attributes:
-        key: What it was about.
+        key: The product, target and processor.
         best: The best knobs, None for the model's choice.
         complete: Whether the budget sufficed.
-        known: Whether everything was known before.
+        known: Whether all of it was in the database before.
         error: Why the model's choice itself could not be measured; empty where it could.
     """
 
@@ -105,8 +105,8 @@ class TuningSession:
         database: Where outcomes go, one by one.
         pool: Where trials run.
         budget: Of each search.
-        remeasure: Whether to begin anew what was tuned before.
-        step: Called for every trial that is done.
+        remeasure: Whether to repeat earlier searches.
+        step: Called after every trial.
     """
 
     database: Database
@@ -119,7 +119,7 @@ class TuningSession:
         """Search for every product on every kind of machine; reports come as searches end.
 
         Raises:
-            UsageError: The database cannot be written, or a product is none.
+            UsageError: The database cannot be written, or a product is invalid.
         """
         keys = [EntryKey(q.text, q.target, q.features, kind) for kind in self.pool.kinds for q in questions]
         with ThreadPoolExecutor(len(self.pool.kinds)) as threads:  # machines of one kind take one search at a time
@@ -158,7 +158,7 @@ def _best(finding: SearchResult) -> BestKnobs | None:
 
 
 class _Measuring:
-    """Measures trials of one search: from the database what is there, the rest on machines, within the budget."""
+    """Measures the trials of one search, on machines and within the budget, but for those in the database."""
 
     def __init__(self, session: TuningSession, key: EntryKey, entry: Entry) -> None:
         self._session = session
@@ -179,7 +179,7 @@ class _Measuring:
         return [found.get(trial) for trial in trials]
 
     def _parts(self, trials: list[Trial]) -> Iterator[list[Trial]]:
-        """What the budget suffices for; a little at a time where it is one of time."""
+        """The trials that the budget allows; a few at a time where it limits time."""
         if self._left is not None:
             trials = trials[: self._left]
             self._left -= len(trials)

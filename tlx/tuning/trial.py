@@ -1,4 +1,4 @@
-"""One measurement: a candidate beside the model's choice, on the machine that this runs on.
+"""One measurement: a candidate against the model's choice, on the machine that this runs on.
 
 The result of the candidate is compared with numpy's before its time counts.
 """
@@ -27,11 +27,11 @@ from tlx.tuning.product import parse_product
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is measured.
+    """A trial: one candidate for a product.
 
     Attributes:
-        words: The product, and how many threads work on it.
-        target, features: The machine that code is made for.
+        words: The product, and its number of threads.
+        target, features: The machine that code is generated for.
         knobs: The candidate, as `--knobs` takes it; empty for the model's choice.
         rounds: Samples.
     """
@@ -50,14 +50,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What came out.
+    """The outcome of a trial.
 
     Attributes:
         ratios: Speed of the candidate divided by that of the model's choice, round by round.
         best_ratio: The highest speed of the candidate divided by the highest of the model's choice.
         rate, default_rate: Median speeds in 10^9 operations a second.
         cpu: The processor.
-        error: Why there is nothing; empty where there is.
+        error: Why there is no measurement; empty where there is.
     """
 
     ratios: tuple[float, ...] = ()
@@ -69,10 +69,10 @@ class TrialOutcome:
 
     @property
     def ratio(self) -> float:
-        """How much faster the candidate surely is: by the median and by the best of the rounds; 0 if there are none.
+        """The speed-up that both the median and the best of the rounds confirm; 0 if there are no rounds.
 
-        What disturbs the machine slows single samples down. One of the model's choice shows in the median of the
-        ratios, if there are several, but not in its best; one of the candidate the other way round.
+        Noise slows single samples down. A slow sample of the model's choice may distort the median of the ratios, but
+        not the ratio of the best samples; one of the candidate the other way round.
         """
         return min(median(self.ratios), self.best_ratio) if self.ratios else 0.0
 
@@ -86,13 +86,13 @@ def target_of(name: str, features: tuple[str, ...]) -> Target:
 
 
 def run_trial(trial: Trial) -> TrialOutcome:
-    """Measure; a mistake in the trial is an outcome, too."""
+    """Measure a trial; an error in it is an outcome, too."""
     cpu = processor()
     try:
         return replace(_measured(trial), cpu=cpu)
     except TlxError as error:
         return TrialOutcome(cpu=cpu, error=error.message)
-    except Exception as error:  # noqa: BLE001 (one candidate's mistake must not end the search)
+    except Exception as error:  # noqa: BLE001 (one candidate's error must not end the search)
         return TrialOutcome(cpu=cpu, error=f"internal error: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
@@ -136,6 +136,6 @@ def _problem(words: str) -> tuple[Workload, dict[str, Array], ResultCheck]:
 
 def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck) -> None:
     out: Any = arrays[work.output.name]
-    out.view("u1")[...] = 0xA5  # what is not written is wrong
+    out.view("u1")[...] = 0xA5  # elements that are not written are wrong
     repeat(1)
     work.check(out, expected, "the candidate")

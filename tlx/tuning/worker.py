@@ -1,9 +1,9 @@
 """A process that runs trials: one JSON object a line on standard input, one outcome a line on standard output.
 
-    python -m tlx.tuning.worker 3 2      stays on two processors, 3 and another one, for as many threads
+    python -m tlx.tuning.worker 3 2      is pinned to two processors, 3 and another one, for as many threads
     {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
 
-It ends when its input ends, so that it does not outlive who started it.
+It ends when its input ends, so that it does not outlive its parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     machine.pin(cpu, threads)
     machine.prepare_libraries(cpu_flags(), threads)
     answers = os.dup(1)
-    os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
+    os.dup2(2, 1)  # other output must not be mistaken for an outcome
     from tlx.tuning.trial import Trial, run_trial
 
     for line in sys.stdin:
@@ -33,7 +33,7 @@ def main() -> None:
         outcome = run_trial(Trial(**asked))
         try:
             os.write(answers, f"{json.dumps(asdict(outcome))}\n".encode())
-        except BrokenPipeError:  # whoever asked was interrupted
+        except BrokenPipeError:  # the parent was interrupted
             return
 
 

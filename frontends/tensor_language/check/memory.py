@@ -120,7 +120,7 @@ def check_size(context: Context, node: Size) -> None:
     type_ = memref_or_group(context, node, node.operand)
     check_result(context, node, "an extent")
     if isinstance(type_, GroupType) and type_.size is None and context.groups_without_size:
-        message = f'size: {node.operand} is of unknown size, and "groups_without_size" says that nobody passes it'
+        message = f'size: {node.operand} is of unknown size, and "groups_without_size" says that sizes are not passed'
         context.error(f"{message}: write the size in its type, or drop the attribute", node.span)
         return
     order = 1 if isinstance(type_, GroupType) else type_.order if type_ else None

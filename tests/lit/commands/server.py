@@ -43,7 +43,7 @@ def start(environment: Mapping[str, str]) -> str:
         The name of its socket, which is in no folder: nothing is left behind, whatever ends the server.
     """
     name = f"tlx-lit-{secrets.token_hex(8)}"
-    end, _kept = os.pipe()  # nobody closes the other end before lit's process ends
+    end, _kept = os.pipe()  # the other end stays open until lit's process ends
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")
         listener.listen(_WAITING)

@@ -1,6 +1,6 @@
 """Extents known only at run time: programs mean the same before and after every stage, and as machine code.
 
-Sizes are those around the blocks the lowering uses. Machine code runs on memory that ends at a page nobody may touch.
+Sizes are those around the blocks the lowering uses. Machine code runs on memory that ends at a guard page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Right operands with interleaved rows, read as they lie or packed: each stage is compared with the input."""
+"""Right operands with interleaved rows, read in place or packed: each stage is compared with the input."""
 
 from __future__ import annotations
 

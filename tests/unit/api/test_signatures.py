@@ -1,4 +1,4 @@
-"""What the accesses of a function tell of the memory behind its pointers."""
+"""Signatures inferred from a function's accesses to the memory of its pointers."""
 
 from __future__ import annotations
 

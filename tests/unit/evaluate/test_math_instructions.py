@@ -1,4 +1,4 @@
-"""Instructions that mathematical functions are made of: what the processor gives."""
+"""Instructions used by mathematical functions, compared with the processor's results."""
 
 from __future__ import annotations
 

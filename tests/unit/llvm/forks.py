@@ -181,7 +181,7 @@ def ends() -> None:
 
 
 def kills() -> None:
-    """Somebody ends LLVM's process: between questions, and while it thinks."""
+    """LLVM's process is killed: between requests, and during one."""
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         ask(1)
         running = llvm()._running
@@ -219,7 +219,7 @@ def strangers() -> None:
 
 
 def teams() -> None:
-    """Kernels on several threads, before a fork and behind it."""
+    """Kernels on several threads, before and after a fork."""
     x = np.arange(4096, dtype=np.float32).reshape(64, 64) % 13
     compiled = tlx.compile(SQUARE, "generic", options=Options(threads="openmp", thread_cycles=0))
 

@@ -97,7 +97,7 @@ class Onednn:
         return self._attempt(pd, {places[n]: make.memory(d[n], arrays[n]) for n in "abc"}, arrays)
 
     def _convolution(self, conv: ConvolutionProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """On images as they lie; and in oneDNN's own layouts, to and from which they are brought, timed."""
+        """On images in their given layout; and in oneDNN's own layouts, with the conversions timed."""
         make = self._library
         x = ((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
         y = ((conv.images, conv.filters, conv.out_rows, conv.out_columns), conv.out)

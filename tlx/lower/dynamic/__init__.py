@@ -4,10 +4,10 @@
     ->
     call void @tlx.dynamic.smma.f32.f32.f32.rr(ptr %c, i64 %n, ptr %a, i64 %k, i64 1, ptr %b, i64 %n, i64 1, ...)
 
-`decisions` says for a function which loads are copied and which results are written where they are stored; `expansion`
-then rewrites it by a rule for each operation (`rules`). A handle, a value of run-time size, is a dense array
-(`heap`). Helper functions (`helpers`) do the work, by loops around static tensors (`products`, `elementwise`) or around
-vectors of one register (`elementwise`, `reductions`); stages 2 and 3 see nothing dynamic.
+For each function, `decisions` determines which loads are copied and which results are written directly to where they
+are stored; `expansion` then rewrites the function by a rule for each operation (`rules`). A handle, a value of run-time
+size, is a dense array (`heap`). Helper functions (`helpers`) compute, by loops around static tensors (`products`,
+`elementwise`) or around vectors of one register (`elementwise`, `reductions`); stages 2 and 3 see nothing dynamic.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tlx.lower.context import LoweringContext
 
 
 def expand_dynamic(module: Module, context: LoweringContext) -> None:
-    """Rewrite the functions that have tensors of run-time extents; others stay as they are.
+    """Rewrite the functions that have tensors of run-time extents; others are unchanged.
 
     Raises:
-        VerifyError: A rule of the tensor intrinsics is broken.
-        LoweringError: Something is not lowered yet; no function was changed.
+        VerifyError: A rule of the tensor intrinsics is violated.
+        LoweringError: Something is not supported yet; no function was changed.
     """
     found = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
     found = [(function, tensors) for function, tensors in found if tensors.dynamic]

@@ -107,7 +107,7 @@ class ExpansionDecisions:
     # Aliases ---------------------------------------------------------------------------------------------------
 
     def _may_alias(self, op: DynamicOp) -> bool:
-        """Whether nothing changes what a `tovector` reads until the last use of its result."""
+        """Whether the memory that a `tovector` reads is unchanged until the last use of its result."""
         tensor = op.tensors[0]
         if op.intrinsic.name != "tovector" or tensor.kind == "value" or tensor.definition.result in self.copied:
             return False

@@ -1,6 +1,6 @@
 """Elementwise instructions and functions of tensors of run-time size: loops over vectors or static chunks.
 
-An expression of elementwise instructions on handles becomes one loop over vectors, and one over the last elements:
+An expression of elementwise instructions on handles becomes one loop over vectors, and one over remaining elements:
 
     %s = fmul <vscale x 1 x float> %a, splat (float 2.0)
     %d = fadd <vscale x 1 x float> %s, %b                      only %d is used by anything but one such instruction
@@ -16,7 +16,7 @@ A function of one tensor is computed in static chunks of 256 elements; the rest 
 define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, i64 %t0, i64 %f0) {
   for each row:
     for (; j + 256 <= %e1; j += 256) store(%to + j, typeinfo(exp(load(%from + j, <256>))))
-    copy what is left to a chunk of zeros, the same there, copy it back
+    copy the remaining elements to a chunk of zeros, compute that, copy the result back
 }
 """
 
@@ -71,7 +71,7 @@ class FusedExpression:
         nodes: The instructions.
         leaves: The handles they read.
         scalars: Numbers that are known only at run time.
-        constants: Constants, by how the operand is spelled.
+        constants: Constants, by the operand's text.
     """
 
     nodes: list[Instruction]
@@ -80,12 +80,12 @@ class FusedExpression:
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
 
     def add_leaf(self, leaf: HandleOperand) -> None:
-        """Add a handle unless it is known."""
+        """Add a handle unless it is there already."""
         if leaf not in self.leaves:
             self.leaves.append(leaf)
 
     def add_scalar(self, scalar: UniformOperand) -> None:
-        """Add a scalar unless it is known."""
+        """Add a scalar unless it is there already."""
         if scalar not in self.scalars:
             self.scalars.append(scalar)
 
@@ -98,7 +98,7 @@ def elementwise_operands(instruction: Instruction) -> list[Value]:
 def needs_own_math(expression: FusedExpression) -> bool:
     """Whether later stages expand a part of an expression, and no part traps on padding.
 
-    That is functions, and bfloat, which LLVM 14 does not convert and later ones convert by calls.
+    These are functions, and bfloat, which LLVM 14 does not convert and later versions convert by calls.
     """
     if any(node.opcode in _TRAPPING for node in expression.nodes):
         return False
@@ -116,14 +116,14 @@ def emit_expression(
     """Compute an expression.
 
     Args:
-        b: Where.
-        expression: What.
-        loaded: The leaves as they lie in memory: i8 for i1.
+        b: Where to emit.
+        expression: The expression.
+        loaded: The leaves in their memory types: i8 for i1.
         scalars: The numbers known at run time, by `s` and their position.
         lanes: Length of the vectors; None for single elements.
 
     Returns:
-        The root as it lies in memory.
+        The root in its memory type.
     """
     values: dict[str, Value] = {}
     for leaf, value in zip(expression.leaves, loaded, strict=True):
@@ -187,7 +187,7 @@ class _ExpressionWriter:
 
 
 def _instruction_text(node: Instruction, operands: list[Value], type_: Type) -> str:
-    """The text of an instruction behind `%name = `."""
+    """The text of an instruction after `%name = `."""
     head = " ".join([node.opcode, *node.flags])
     if node.opcode in BINARY_OPCODES:
         return f"{head} {operands[0].typed}, {operands[1]}"
@@ -267,7 +267,7 @@ class ExpressionLoops:
         b.tensor_store(pointers["to"], token)
 
     def _rest(self, full: Value) -> None:
-        """The last elements, in chunks on the stack that are padded with ones."""
+        """The remaining elements, in chunks on the stack that are padded with ones."""
         b, p = self.b, self.p
         left = b.sub(p["count"], full, "left")
         body, end = b.new_block("rest"), b.new_block("done", b.function.blocks[-1])

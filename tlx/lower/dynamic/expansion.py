@@ -8,7 +8,7 @@ loop:
 entry: copy %a to new memory; free what %x.slot holds; put the new memory there
 loop:
   %x.count = phi i64 [ %a's count ], [ %b's count ]
-  %x = load ptr, ptr %x.slot, moved on to a line of the caches
+  %x = load ptr, ptr %x.slot, aligned up to a cache line
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Expansion:
         helpers: The module's helper functions.
         rules: How each operation is expanded, by the intrinsic's name.
         product_into: Expands a product that is sunk to its only store.
-        b: The builder, behind the last instruction that was rewritten.
+        b: The builder, after the last instruction that was rewritten.
         flats: Handles in memory, by name.
         last_part: The block in which each original block ends, now that loops split it.
     """
@@ -133,7 +133,7 @@ class Expansion:
     # Tokens ----------------------------------------------------------------------------------------------------
 
     def view(self, tensor: Tensor | DynamicTensor) -> DynamicView:
-        """Where the tensor of an operand lies."""
+        """The view of an operand's tensor in memory."""
         name = str(tensor.definition.result)
         if isinstance(tensor, DynamicTensor):
             return self._views[name]
@@ -179,7 +179,7 @@ class Expansion:
         return self.b.select(self.b.icmp("eq", pitch, 0, "is.dense"), size, pitch, "pitch")
 
     def _copied(self, view: DynamicView, token: DynamicTensor) -> DynamicView:
-        """A copy of what a load reads, made when it runs."""
+        """A copy of the memory that a load reads, made where the load stands."""
         b = self.b
         extents = [dim.extent for dim in view.dims]
         stem = f"{token.definition.result}.copy"
@@ -190,7 +190,7 @@ class Expansion:
         return DynamicView(pointer, view.element, dims, view.shape, view.layout)
 
     def _static_view(self, tensor: Tensor) -> DynamicView:
-        """A tensor of static extents, stored to memory unless it is there."""
+        """A tensor of static extents, stored to memory unless it is there already."""
         type_ = tensor.type
         name = str(tensor.definition.result)
         pointer, pitches = tensor.source, tensor.pitches
@@ -228,7 +228,7 @@ class Expansion:
         self.maps.emit_at(name, store.pointer, product(self.b, shape))
 
     def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> DenseHandle:
-        """Memory for what an operation returns."""
+        """Memory for the result of an operation."""
         assert op.like is not None
         return self.new_flat(op.instruction, count, op.like.element, zero=zero)
 
@@ -244,7 +244,7 @@ class Expansion:
         return flat
 
     def target(self, op: DynamicOp, shape: list[Value], extents: list[Value]) -> list[Value]:
-        """Elements between neighbours along each memory dimension where a store writes."""
+        """Strides, in elements, of the memory dimensions that a store writes."""
         assert op.pitches is not None
         pitches = self.entries.of(op.pitches)
         sizes = self.pitched(shape, pitches)
@@ -295,7 +295,7 @@ class CarriedHandles:
         self._late.append(carried)
 
     def emit_late(self) -> None:
-        """Load the addresses of carried handles, behind the phis of a block."""
+        """Load the addresses of carried handles, after the phis of a block."""
         for carried in self._late:
             pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
             self.expansion.flats[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
@@ -324,7 +324,7 @@ class CarriedHandles:
             c.count.spans = None
 
     def _renamed(self, block: Block, predecessor: str) -> str:
-        """The block that an edge comes from now: emitted loops may have split its original block."""
+        """The current source block of an edge: emitted loops may have split the original one."""
         names = {b.name: b for b in self.expansion.function.blocks}
         found = names.get(predecessor)
         if found is not None and block.name in found.terminator.targets:
@@ -341,7 +341,7 @@ class CarriedHandles:
         return slot, flat.count
 
     def _edge(self, origin: Block, block: Block) -> Block:
-        """A block on the edge alone: a critical edge is split."""
+        """A block that only this edge passes: a critical edge is split."""
         targets = origin.terminator.targets
         if set(targets) == {block.name}:
             return origin
@@ -397,7 +397,7 @@ class FusedLoops:
 
         Args:
             name: Name of the instruction.
-            pointer: Where the store writes.
+            pointer: The address that the store writes to.
             count: How many elements it writes.
         """
         self._emit(self._pending.pop(name), pointer, count)

@@ -33,7 +33,7 @@ def product(b: Builder, factors: Sequence[Value]) -> Value:
 
 @dataclass(eq=False)
 class RuntimeChecks:
-    """Conditions that must hold at run time; `emit` stops the program where one does not.
+    """Conditions that must hold at run time; the code of `emit` stops the program where one does not.
 
     call void @tlx.dynamic.check(i1 %all)
     """
@@ -55,11 +55,11 @@ class RuntimeChecks:
         self._conditions.append(condition)
 
     def require_countable(self, sizes: Sequence[Value]) -> None:
-        """Require that the product of positive numbers is a possible number of elements."""
+        """Require that the product of positive numbers does not exceed the largest number of elements."""
         total: Value | None = None
         for size in sizes:
             if total is not None and not (isinstance(total, ConstInt) and isinstance(size, ConstInt)):
-                positive = self.b.binary("or", size, i64(1), "positive")  # whether it is one is checked as well
+                positive = self.b.binary("or", size, i64(1), "positive")  # its sign is checked as well
                 most = self.b.binary("udiv", i64(_MOST_ELEMENTS), positive, "most")
                 self._conditions.append(self.b.icmp("ule", total, most, "valid"))
             total = size if total is None else self.b.mul(total, size, "count")
@@ -94,8 +94,8 @@ class VectorEntries:
     """The entries of a function's vectors.
 
     Attributes:
-        b: Where they are taken out.
-        folder: Knows the constant ones.
+        b: Where entries are extracted.
+        folder: Folds the constant ones.
         definitions: The function's instructions by result.
     """
 

@@ -1,11 +1,11 @@
-"""Memory of values of run-time size: slots, which are null or hold the address of what was allocated.
+"""Memory of values of run-time size: slots, which are null or hold the address of an allocation.
 
 Rewrite:
     %sum = ...                          ->  %sum.slot = alloca ptr                  entry block; null is stored to it
                                             call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
                                             %memory = load ptr, ptr %sum.slot
-                                            %sum = %memory, moved on to a cache line
-    ret                                 ->  call void @free(what %sum.slot holds)   every ret and resume
+                                            %sum = %memory, aligned up to a cache line
+    ret                                 ->  call void @free(the pointer in %sum.slot)   every ret and resume
 
 A value that a loop defines again replaces the one before it (`tlx.dynamic.reallocate`).
 
@@ -18,12 +18,12 @@ Allocations of straight-line code are merged into the first one:
     %y.memory = load %y.slot                               %y.memory = getelementptr %x.memory, %x.size
     ... work on y ...                                      ... work on y ...
 
-glibc gives memory back to the system where more of it is free than twice the largest block freed so far, and then each
-page is touched for the first time again in each call; one block never is that much.
+glibc returns memory to the system when more than twice the largest block freed so far is free, and then each call has
+page faults again; a single block never exceeds that limit.
 
-A size that is computed earlier is computed before it was checked. What is larger than any tensor becomes `_MOST`, which
-malloc refuses: the program stops there instead of at the check. Nothing moves across a call of the program's own, which
-need not return.
+A size that moves up is computed before it is checked. A size larger than any tensor becomes `_MOST`, which malloc
+refuses: the program stops there instead of at the check. No size moves across a call of the program's own, which need
+not return.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from tlx.lower.memory.allocation import (
 )
 
 _MOST: Final = 1 << 52
-"""Bytes: more than a tensor of checked extents has, and more than malloc allocates; sums do not overflow."""
+"""Bytes: more than any tensor of checked extents has, and more than malloc allocates; sums of it do not overflow."""
 _LARGEST_GROUP: Final = 256
 _PURE: Final = frozenset(
     "add sub mul and or xor shl icmp select sext zext trunc freeze insertelement extractelement shufflevector".split()
@@ -68,8 +68,8 @@ class Allocation:
 
     Attributes:
         slot: Its slot.
-        call: What fills the slot.
-        load: What reads the memory's address from it, the only one.
+        call: The call that fills the slot.
+        load: The only instruction that reads the memory's address from it.
     """
 
     slot: Local
@@ -95,9 +95,9 @@ def merge_allocations(module: Module, function: Function, found: Sequence[Alloca
 
 
 def _mergeable_groups(block: Block, by_call: dict[int, Allocation]) -> Iterator[list[Allocation]]:
-    """Runs of allocations whose sizes can all be computed in front of the first one."""
+    """Runs of allocations whose sizes can all be computed before the first one."""
     group: list[Allocation] = []
-    fixed: set[str] = set()  # what is defined behind the first one, and cannot be before it
+    fixed: set[str] = set()  # values defined after the first one that cannot move before it
     for instruction in block.instructions:
         allocation = by_call.get(id(instruction))
         if allocation is not None and 0 < len(group) < _LARGEST_GROUP and _name(allocation.size) not in fixed:
@@ -129,7 +129,7 @@ def _name(value: Value) -> str:
 
 
 def _merge_group(b: Builder, group: Sequence[Allocation]) -> None:
-    """Place the others behind the first allocation in its memory."""
+    """Place the other allocations after the first one, in its memory."""
     first, *others = group
     _move_in_front(b.block, first.call, [allocation.size for allocation in others])
     b.index = b.block.instructions.index(first.call)
@@ -148,14 +148,14 @@ def _merge_group(b: Builder, group: Sequence[Allocation]) -> None:
 
 
 def _bounded(b: Builder, size: Value) -> Value:
-    """A size, or `_MOST` where it is more."""
+    """The minimum of a size and `_MOST`."""
     if isinstance(size, ConstInt):
         return size
     return b.select(b.icmp("ult", size, i64(_MOST), "possible"), size, i64(_MOST), "bytes")
 
 
 def _move_in_front(block: Block, place: Instruction, sizes: Iterable[Value]) -> None:
-    """Move the computation of sizes in front of an instruction."""
+    """Move the computation of sizes before an instruction."""
     start = block.instructions.index(place)
     later = {str(i.result): i for i in block.instructions[start:] if i.result is not None}
     wanted: set[int] = set()
@@ -179,8 +179,8 @@ def _remove_allocas(entry: Block, names: set[str]) -> None:
 class Heap:
     """The slots of one function.
 
-    A slot that is filled at most once in a call holds a frame, which the arena of a thread can give. A slot in a loop,
-    or of a phi, is filled again while later memory is still in use: it holds memory of malloc.
+    A slot that is filled at most once in a call holds a frame, which the thread's arena may provide. A slot in a loop,
+    or of a phi, is refilled while later memory is still in use, so malloc allocates its memory.
 
     Attributes:
         b: The builder of the function.
@@ -261,7 +261,7 @@ class Heap:
         self._remark()
 
     def _remark(self) -> None:
-        """Say which memory malloc allocates in spite of `--workspace`."""
+        """Add a remark about memory that malloc allocates in spite of `--workspace`."""
         workspace = self.helpers.context.options.workspace
         if workspace != "malloc" and self._slots.keys() - self._frames:
             message = f"malloc, not --workspace={workspace}, allocates values of run-time size that change in a loop"

@@ -2,7 +2,7 @@
 
     call void @tlx.dynamic.copy.r2.i32(ptr %to, ptr %from, i64 %rows, i64 %columns, ...)
 
-They carry the target's features, as kernels do, and keep control flow out of the function they are called from.
+They have the target's features, as kernels do, and keep control flow out of their callers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Products of matrices of run-time size: operands packed in padded blocks of static size, and loops over these blocks.
 
-A matrix of P x K (K is the dimension that a product sums over, P the other one) becomes blocks that lie one behind the
-other. Blocks are 256 or 32 positions deep along K; along P the caller chooses the sizes, the larger first:
+A matrix of P x K (K is the dimension that a product sums over, P the other one) becomes consecutive blocks in memory.
+Blocks have 256 or 32 positions along K; along P the caller chooses the sizes, the larger first:
 
           k0 = 0 .. 255     256 .. 511    512 .. 543   (K = 520: two deep blocks, and a shallow one half empty)
     p0=0  [ block          ][ block      ][ block   ]
     p0=64 ...
 
-Block (p0, k0) is p0 * kr + k0 * (its size along P) elements behind the first, where kr is K rounded up to 32.
+Block (p0, k0) is p0 * kr + k0 * (its size along P) elements after the first, where kr is K rounded up to 32.
 
 The helper of a product loops over these blocks:
 
@@ -42,7 +42,7 @@ from tlx.lower.memory.allocation import CACHE_LINE, FRAME_METADATA, emit_allocat
 
 BLOCK_DEPTHS: Final = (256, 32)
 PackUnit = Literal["p", "k"]
-"""The dimension whose neighbours are next to each other in a block: the rows of the block are along it."""
+"""The dimension that is contiguous in a block."""
 
 
 def round_up(b: Builder, value: Value, step: int) -> Value:
@@ -74,7 +74,7 @@ def split_into_blocks(b: Builder, extent: Value, sizes: Sequence[int]) -> list[B
 
 @contextmanager
 def each_block(b: Builder, segment: BlockSegment, extent: Value, name: str) -> Generator[tuple[Value, Value]]:
-    """A loop over the blocks of a segment; gives where a block begins, and how many of its positions hold data."""
+    """A loop over the blocks of a segment; yields a block's start and how many of its positions hold data."""
     with b.loop(segment.first, segment.last, segment.size, name=name) as loop:
         start = loop.index
         if segment.is_full:
@@ -123,7 +123,7 @@ class _PackSide:
 def _emit_block(
     b: TensorBuilder, to: Value, source: Value, element: IntType, outer: _PackSide, inner: _PackSide
 ) -> None:
-    """Rows of a block: what holds data is copied, the rest is zero."""
+    """Write the rows of a block: data is copied, the rest is zero."""
     size = bytes_of(element)
     if not (outer.segment.is_full and inner.segment.is_full):
         b.memset(to, 0, outer.segment.size * inner.segment.size * size)
@@ -188,11 +188,11 @@ def emit_matrix_product(
     rhs: DynamicMatrix,
     acc: DynamicMatrix | None = None,
 ) -> None:
-    """`C = A @ B`, or `C = Acc + A @ B`; the columns of C are next to each other.
+    """`C = A @ B`, or `C = Acc + A @ B`; the columns of C are adjacent.
 
     Args:
         helpers: The module's helpers.
-        b: Where.
+        b: Where to emit.
         kind: How integers are extended: the name of a product with an accumulator.
         c: The result; its memory may be that of an operand, or exactly that of `acc`.
         lhs: A.
@@ -217,7 +217,7 @@ def emit_matrix_product(
 
 
 def _shared(helpers: HelperFunctions, element: Type) -> Type:
-    """A pointer to memory that other parameters may point to as well."""
+    """The type of a pointer to memory that other parameters may alias."""
     return helpers.module.pointer_to(element)
 
 

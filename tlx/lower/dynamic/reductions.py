@@ -3,7 +3,7 @@
     define internal void @tlx.dynamic.reduce.add.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, ...)
 
 for each element of the result but the last dimension:
-  a window that goes along rows:     for each element of the result: vectors along the window, added up at the end
+  a window along rows:               for each element of the result: vectors along the window, combined at the end
   a window one column wide:          vectors of neighbouring elements of the result, the window's rows one after another
 """
 
@@ -85,7 +85,7 @@ class WindowLoops:
         return self._joined(acc, self._get(self.b.gep(self.element, start, offset, "row"), self._lanes))
 
     def _along(self, start: Value) -> Value:
-        """One window: vectors along its rows, then what is left of the rows."""
+        """One window: vectors along its rows, then the remaining elements of the rows."""
         b = self.b
         width = self.p[f"w{self.rank - 1}"]
         full = b.binary("and", width, i64(-self._lanes), "full")

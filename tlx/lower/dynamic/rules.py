@@ -70,7 +70,7 @@ def lower_reduction(e: Expansion, op: DynamicOp) -> None:
     ]
     flat = e.result(op, product(b, extents))
     rank = view.rank
-    order = list(view.layout)  # the loops go along memory: the last dimension's elements are neighbours
+    order = list(view.layout)  # loops in memory order: elements along the last dimension are adjacent
     steps = row_major_strides(b, extents)
     names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
     parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]

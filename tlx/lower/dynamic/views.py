@@ -19,9 +19,9 @@ class DenseHandle:
     """The dense memory of a handle.
 
     Attributes:
-        pointer: The first.
-        count: How many, i64.
-        element: Their type in memory: i8 for those of i1.
+        pointer: The first element.
+        count: Number of elements, i64.
+        element: Their type in memory: i8 for i1.
     """
 
     pointer: Value
@@ -31,7 +31,7 @@ class DenseHandle:
 
 @dataclass(frozen=True)
 class DynamicDim:
-    """A dimension: its extent without padding, and elements between neighbours."""
+    """A dimension: its extent without padding, and its stride in elements."""
 
     extent: Value
     step: Value
@@ -79,7 +79,7 @@ class DynamicView:
 
 
 def row_major_strides(b: Builder, sizes: Sequence[Value]) -> list[Value]:
-    """Elements between neighbours along each dimension of a dense array."""
+    """Strides, in elements, of the dimensions of a dense array."""
     steps: list[Value] = [i64(1)]
     for size in reversed(sizes[1:]):
         steps.append(b.mul(steps[-1], size, "step"))
@@ -110,7 +110,7 @@ class Walk:
 def each_index(
     b: TensorBuilder, extents: Sequence[Value], walks: Sequence[Walk], name: str = "i"
 ) -> Generator[list[Value]]:
-    """Loops over some dimensions; gives the pointers of an iteration."""
+    """Loops over some dimensions; yields the pointers of an iteration."""
     pointers = [walk.pointer for walk in walks]
     with ExitStack() as stack:
         for k, extent in enumerate(extents):
@@ -133,7 +133,7 @@ def copy_strided(
 
     Args:
         helpers: The module's helpers.
-        b: Where.
+        b: Where to emit.
         element: Type of the elements.
         to: Pointer and step of each dimension.
         source: Pointer, and extent and step of each dimension.

@@ -189,7 +189,7 @@ class _Temporary:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The offset of the first byte after it."""
         return self.offset + self.size
 
 

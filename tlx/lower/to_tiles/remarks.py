@@ -1,4 +1,4 @@
-"""What is said of each kernel: how it multiplies, with which tile and blocks, how fast that should be, and why."""
+"""Remarks about each kernel: how it multiplies, with which tile and blocks, its predicted speed, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def for_version(target: Target, text: str) -> str:
 
 
 def describe_kernel(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
-    """What a kernel does that multiplies no matrices, and what bounds it."""
+    """What a kernel without a product does, and what bounds it."""
     if isinstance(problem, Elementwise):
         return _describe_map(problem, target)
     return _describe_rows(problem, target) if isinstance(problem, RowFusion) else _describe_reduction(problem, target)
@@ -80,7 +80,7 @@ def _step(problem: Elementwise | Reduction) -> str:
 
 
 def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> str:
-    """How a product is computed, why, by whose choice, and the share of the peak that it should reach."""
+    """How a product is computed, why, who chose it, and the share of the peak that it should reach."""
     mma, packed = recipe.mma, [name for name, on in (("A", recipe.packing.a), ("B", recipe.packing.b)) if on]
     head = (
         f"{gemm.title}: {_UNITS[mma.unit]} {mma.operand_a} x {mma.operand_b} -> {mma.accumulator}, "
@@ -102,7 +102,7 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(
     context: LoweringContext, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction
 ) -> None:
-    """Note how a product is computed, and that the matrix unit could not."""
+    """Note how a product is computed, and why the matrix unit cannot compute it, if so."""
     text = describe_product(gemm, recipe, knobs, target)
     prediction = None if gemm.all_pairs else Prediction(recipe.mma.unit, recipe.efficiency)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
@@ -114,7 +114,7 @@ def remark_product(
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
     reasons: list[str] = []
     if recipe.tile.streamed_rows:
-        reasons.append(f"B read once, as it lies, {recipe.tile.streamed_rows} rows side by side")
+        reasons.append(f"B read once, unpacked, {recipe.tile.streamed_rows} rows side by side")
     elif recipe.mma.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
         reasons.append("too small for the matrix unit")
     if gemm.all_pairs:
@@ -156,7 +156,7 @@ def _named(operands: str) -> str:
 
 
 def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
-    """The first fact about A that speaks against reading it as it lies."""
+    """The first reason against reading A in place."""
     if recipe.mma.operand_a != gemm.a.element:
         return f"{gemm.a.element} becomes {recipe.mma.operand_a}"
     if not gemm.a.is_row_major:
@@ -173,7 +173,7 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
 
 
 def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
-    """The first fact about B that speaks against reading it as it lies."""
+    """The first reason against reading B in place."""
     if recipe.mma.operand_b != view.element:
         return f"{view.element} becomes {recipe.mma.operand_b}"
     if recipe.mma.width > view.interleave:

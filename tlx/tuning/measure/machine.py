@@ -1,4 +1,4 @@
-"""The machine that is measured: what it is, which processor we stay on, how numpy's BLAS is to use it."""
+"""The machine that is measured: its processor, pinning to it, and the settings of numpy's BLAS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
     """Have libraries use a number of threads, and OpenBLAS its best kernels for this machine.
 
-    OpenBLAS takes AVX2 kernels on AMD's AVX-512 machines by itself, and a shell may preset something worse. It
-    reads these variables when it is loaded, which numpy's import may do.
+    OpenBLAS selects AVX2 kernels on AMD's AVX-512 machines by default, and the environment may preset something worse.
+    It reads these variables when it is loaded, which numpy's import may do.
     """
     os.environ.pop("OPENBLAS_L2_SIZE", None)
     os.environ.pop("OPENBLAS_CORETYPE", None)
@@ -24,7 +24,7 @@ def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
 
 
 def pin(cpu: int | None, threads: int = 1) -> list[int]:
-    """Stay on one processor, or as many as there are threads; gives their numbers.
+    """Pin the process to one processor, or to as many as there are threads; returns their numbers.
 
     Raises:
         ValueError: There is no such processor, or there are too few.

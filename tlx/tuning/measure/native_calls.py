@@ -60,7 +60,7 @@ def compile_loop(text: str, keep: object = None) -> Repeat:
 
 
 def loop_function(body: str, last: str = LOOP_LABEL, first: str = "", attributes: str = "") -> str:
-    """The function `@repeat`, which does `first` once and a body as often as it is told.
+    """The function `@repeat`, which runs `first` once and a body the given number of times.
 
     Args:
         body: Instructions that begin in the block `LOOP_LABEL`.
@@ -76,12 +76,12 @@ def counted_loop(name: str, before: str, limit: object, body: str, step: int = 1
     """A loop that counts `%NAME.i` from 0 up to a limit, in steps; it runs once at least.
 
     Args:
-        name: Its first block; the block behind it is `NAME.end`.
+        name: Its first block; the block after the loop is `NAME.end`.
         before: The block that it is entered from.
         limit: A number or a value.
-        body: Instructions; phis of their own come first.
-        step: What is added each time.
-        last: Block that they end in, if they have several.
+        body: Instructions; their own phis come first.
+        step: The increment.
+        last: The last block of the body, if it has several.
     """
     return f"""  br label %{name}
 {name}:
@@ -105,5 +105,5 @@ def _constant(type_: str, value: float) -> str:
 
 
 def function_address(function: Any) -> int:
-    """Where a function of a library is."""
+    """The address of a library's function."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0

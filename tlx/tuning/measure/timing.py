@@ -1,8 +1,8 @@
-"""Samples of contestants that take turns, so that noise hits all alike; and whether a core is undisturbed.
+"""Interleaved samples of contestants, so that noise affects all alike; and whether a core is undisturbed.
 
-Time is what the thread had of its processor: other programs that share the processor cost cache and clock, not time.
+Time is the thread's CPU time: other programs on the processor cost cache contents and clock frequency, not time.
 
-A core may be ours alone, or another program runs on its second hyperthread.
+Another program may run on the core's second hyperthread.
 
 That costs a loop of multiply-adds nothing, so the peak shows nothing; but it takes half of the front end, and with it a
 fifth to a third of the speed of code that also loads, stores and counts. What shows it is
@@ -30,7 +30,7 @@ _FEWEST: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
 _VERY_LONG_NS: Final = 20_000_000_000
-_MORE: Final = 3  # times as many rounds at most, for want of quiet ones
+_MORE: Final = 3  # times as many rounds at most, where too few are quiet
 _MORE_NS: Final = 4_000_000_000
 LENGTHY: Final = 0.05  # seconds
 
@@ -72,18 +72,18 @@ class Rates:
         return (self.best - min(self.rounds)) / self.median
 
     def share(self, whole: Rates) -> float:
-        """Median of the ratios to what was measured beside it."""
+        """Median of the ratios to another contestant's speeds in the same rounds."""
         return statistics.median(own / other for own, other in zip(self.rounds, whole.rounds, strict=True))
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What contestants did beside each other.
+    """Interleaved measurements of contestants.
 
     Attributes:
         rates: By contestant, in the same rounds for all: the quiet ones, where there are enough.
-        rounds: How many there were.
-        quiet: How many of them were quiet; None where nobody looked.
+        rounds: Number of rounds.
+        quiet: How many of them were quiet; None where that was not checked.
     """
 
     rates: dict[str, Rates]
@@ -96,14 +96,14 @@ def interleaved(
 ) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
-    There are fewer rounds where one time takes so long that they would not end: three, or two of ten seconds each.
-    The order is another one in each round: who comes after the peak loop is up to a fifth slower. With a core to look
-    at, before and after each contestant, there are more rounds until enough were quiet.
+    There are fewer rounds where one run takes too long: three, or two of ten seconds each. The order changes in each
+    round, as the contestant after the peak loop is up to a fifth slower. Where a core is watched, before and after each
+    contestant, rounds are added until enough of them were quiet.
 
     Args:
         contestants: By name.
-        rounds: How many are asked for.
-        core: What tells quiet rounds; None takes all.
+        rounds: Requested number of rounds.
+        core: Detects quiet rounds; None accepts all.
         steady: Contestants that are as fast as at best in a quiet round.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
@@ -115,7 +115,7 @@ def interleaved(
         ratio = core.ratio() if core else 0.0
         for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
             if counts[name] > 1:
-                contestants[name].repeat(1)  # the peak loop has memory of its own, which pushed this one's out
+                contestants[name].repeat(1)  # the peak loop has evicted this one's memory
             elapsed = _elapsed(contestants[name], counts[name])
             samples[name].append(contestants[name].operations * counts[name] / elapsed)
             ratio = max(ratio, core.ratio() if core else 0.0)
@@ -132,14 +132,14 @@ def _few(kept: Sequence[int], rounds: int) -> bool:
 
 
 def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
-    """Whether there is another round, after some and so many nanoseconds."""
+    """Whether there is another round, after so many rounds and nanoseconds."""
     if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
         return False
     return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
 
 
 def fastest(contestants: Sequence[Contestant]) -> int:
-    """Which of several ways to do the same takes the shortest time."""
+    """The index of the fastest of several contestants that compute the same."""
     if len(contestants) == 1:
         return 0
     if all(one.seconds_estimate > LENGTHY for one in contestants):
@@ -149,7 +149,7 @@ def fastest(contestants: Sequence[Contestant]) -> int:
 
 
 def seconds(repeat: Callable[[int], object], times: int = 2) -> float:
-    """How long once takes, roughly: the shortest of some times; what is lengthy is done only once."""
+    """Approximate seconds of one run: the shortest of some runs; a lengthy one is run only once."""
     shortest = inf
     for _ in range(times):
         shortest = min(shortest, _elapsed(Contestant(repeat, 1), 1) / 1e9)
@@ -175,7 +175,7 @@ def _calibrated(contestant: Contestant) -> int:
 
 
 def use_clock(threads: int) -> None:
-    """Measure time on the wall from now on, for several threads, or what this thread has of its processor."""
+    """Measure wall-clock time from now on, for several threads, or this thread's CPU time."""
     global _clock  # noqa: PLW0603 (one choice for a process)
     _clock = time.perf_counter_ns if threads > 1 else time.thread_time_ns
 
@@ -187,9 +187,9 @@ def _elapsed(contestant: Contestant, count: int) -> int:
 
 
 FEWEST_QUIET_ROUNDS: Final = 3
-"""Rounds that a median is taken of."""
+"""Rounds needed for a median."""
 QUIET_RATIO: Final = 1.08
-"""Times the lowest ratio, up to which a core is ours alone."""
+"""Multiple of the lowest ratio up to which a core counts as undisturbed."""
 _RATIO_TURNS: Final = 11  # of 5 microseconds
 _NOPS: Final = ("nop", 240, 200)  # a number that fills a few cycles of any width, and how often: 8000 cycles
 _CHAIN: Final = ("imul %rax, %rax", 64, 40)
@@ -209,21 +209,21 @@ class PinnedCore:
 
     def ratio(self) -> float:
         """Time of the nops over that of the chain, now: the median of a few."""
-        turns = [
+        ratios = [
             _wall_elapsed(self._nops, _NOPS[2]) / _wall_elapsed(self._chain, _CHAIN[2]) for _ in range(_RATIO_TURNS)
         ]
-        ratio = statistics.median(turns)
+        ratio = statistics.median(ratios)
         self.best = min(self.best, ratio)
         return ratio
 
 
 def quiet_rounds(ratios: Sequence[float], best: float, steady: Sequence[Sequence[float]] = ()) -> list[int]:
-    """The rounds that nobody disturbed.
+    """The rounds without disturbance from other programs.
 
     Args:
         ratios: The highest ratio of each round.
-        best: The lowest there was at any time.
-        steady: Speeds, round by round, that are low where somebody else has the unit: those of tile products.
+        best: The lowest ratio at any time.
+        steady: Speeds, round by round, that drop while another program uses the unit: those of tile products.
     """
     return [
         index

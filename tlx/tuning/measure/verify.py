@@ -1,4 +1,4 @@
-"""What the output of a workload should be, and whether it is.
+"""Checks of the output of a workload.
 
 Expected    every element against numpy's, in float64
 Probed      of a large product, in time that does not grow with K: some rows element by element, and all of them by what
@@ -70,7 +70,7 @@ class ElementwiseCheck:
 
 @dataclass(frozen=True)
 class FreivaldsCheck:
-    """What a product does to random vectors, and some of its rows.
+    """The images of random vectors under a product, and some of its rows.
 
     Attributes:
         sample: Numbers of the rows that are known.
@@ -109,7 +109,7 @@ class FreivaldsCheck:
 
 
 def freivalds_check(a: Array, b: Array, lhs: Element, rhs: Element, *, exact: bool) -> FreivaldsCheck:
-    """What `a @ b` should be, of arrays as they lie in memory; `exact`: the sums are integers."""
+    """The check of `a @ b`, given the arrays in memory order; `exact`: the sums are integers."""
     rows, columns, k = len(a), b.shape[1], a.shape[1]
     generator = np.random.default_rng(rows)
     sample = np.unique([0, rows - 1, *generator.integers(0, rows, _ROWS)])
@@ -128,7 +128,7 @@ def freivalds_check(a: Array, b: Array, lhs: Element, rhs: Element, *, exact: bo
 
 
 def _row_blocks(matrix: Array, element: Element) -> Iterator[tuple[slice, Array]]:
-    """Rows in float64, some at a time, so that a large matrix is never there as a whole."""
+    """Rows in float64, some at a time, so that a large matrix is never converted as a whole."""
     for start in range(0, len(matrix), _BLOCK):
         part = slice(start, start + _BLOCK)
         yield part, element.widen(matrix[part]).astype(np.float64)

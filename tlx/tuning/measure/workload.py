@@ -106,7 +106,7 @@ class GemmProblem:
 
     @property
     def factor(self) -> int:
-        """Elements of b that lie beside each other along K: the VNNI factor."""
+        """Elements of b that are adjacent along K: the VNNI factor."""
         return max(1, 4 // self.rhs.bytes) if self.vnni else 1
 
     @property
@@ -250,7 +250,7 @@ class Workload:
         size: `1024`, or `16x1024x1024`.
         buffers: The function's pointers, in order.
         text: Gives the module; its function is `@work`.
-        expected: Computes the output from the buffers' arrays; None where nobody knows it.
+        expected: Computes the output from the buffers' arrays; None where it is not known.
         operations: Additions and multiplications; bytes where memory bounds it.
         traffic: Bytes that go to or come from memory at least.
         peak: What bounds it: the multiplication of these element types, (lhs, rhs, accumulator), or memory.
@@ -366,13 +366,13 @@ class WorkloadBuilder(TensorBuilder):
 
 
 def unpack_vnni(gemm: GemmProblem, b: Array) -> Array:
-    """The K x N matrix that lies in memory as [K/v][N][v], or as it is."""
+    """The K x N matrix of an array that is [K/v][N][v] in memory, or K x N already."""
     return b.transpose(0, 2, 1).reshape(gemm.k, gemm.n) if gemm.vnni else b
 
 
 class ResultCheck(Protocol):
-    """What an output should be."""
+    """A check of an output."""
 
     def mistakes(self, element: Element, got: Array) -> str:
-        """What is wrong with an output; empty where it is right."""
+        """The errors of an output; empty where it is right."""
         ...

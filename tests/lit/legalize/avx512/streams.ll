@@ -8,7 +8,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --remarks=%t.remarks
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
 
-; REMARKS: B read once, as it lies, 16 rows side by side
+; REMARKS: B read once, unpacked, 16 rows side by side
 
 ; TILES: %[[ROWS:.*]] = xor <1024 x i8> %b.rows, <
 ; TILES-NEXT: %[[LAID:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<1024 x i8> %[[ROWS]], <5 x i32> <i32 4, i32 4, i32 4, i32 4, i32 4>

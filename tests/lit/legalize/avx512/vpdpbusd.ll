@@ -1,4 +1,4 @@
-; Four bytes of A are loaded as one i32 and splat; a packed row of B is read as it lies.
+; Four bytes of A are loaded as one i32 and splat; a packed row of B is loaded unchanged.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,6 +1,6 @@
-; Where B is read as it lies and comes from behind the second cache, the first row tile would wait for all of a panel. So
-; row tiles ask for the next panel: each of 16 tiles is cut into 8 parts of 2 pieces, each piece asks for a row of 192 bytes,
-; 12 with each of its 16 steps. The last tile of a panel asks for the first rows of the next columns of C. Nothing is spilled.
+; Where B is read unpacked and exceeds the second-level cache, the first row tile would wait for all of a panel. So
+; row tiles prefetch the next panel: each of 16 tiles is cut into 8 parts of 2 pieces, each piece prefetches a row of 192 bytes,
+; 12 with each of its 16 steps. The last tile of a panel prefetches the first rows of the next columns of C. Nothing is spilled.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=8x48 --stop-after=to-tiles --remarks=%t.remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks

@@ -1,4 +1,4 @@
-"""Arrays beside memory that nobody may touch: a stray read or write ends the process."""
+"""Arrays next to guard pages: a stray read or write ends the process."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _product(
 
 
 def _matrix(rng: np.random.Generator, dtype: np.dtype[Any], rows: int, cols: int, spare: int, order: str) -> Array:
-    """A matrix as it lies in memory; behind each row lie `spare` elements of the enclosing array, none at the end."""
+    """A matrix in memory order; `spare` elements of the enclosing array follow each row but the last."""
     outer, inner = (cols, rows) if order == "c" else (rows, cols)
     low, high = (-128, 128) if dtype == np.int8 else (-8, 9)
     return rng.integers(low, high, outer * (inner + spare) - spare).astype(dtype)

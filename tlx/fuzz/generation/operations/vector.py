@@ -63,7 +63,7 @@ def _power(flow: DataflowWriter) -> KnownValue | None:
 
 
 def _extremum(name: str) -> Operation:
-    """`minnum` and its kin: which of two zeros comes out is determined for `minimum` and `maximum` only."""
+    """`minnum` and its variants: only `minimum` and `maximum` determine the sign of a zero result."""
 
     def operation(flow: DataflowWriter) -> KnownValue:
         x = flow.number(FLOATS)

@@ -29,7 +29,7 @@ from tlx.lower.to_2d.loops import LoopDim
 ANY: Final = -1
 """The lane of an undefined element."""
 _MOST_BLOCKS: Final = 16
-"""Largest number of blocks that are copied by code of their own; more go by a table."""
+"""Largest number of blocks that are copied by code of their own; more are copied by a table."""
 _FEW_BLOCKS: Final = 4
 """Number of blocks up to which they are better than a table, however small they are."""
 _SAMPLE: Final = 4096

@@ -1,4 +1,4 @@
-"""The cost of a blocking: about how many cycles a contraction takes as 2-D products, for comparing choices."""
+"""The cost of a blocking: approximate cycles of a contraction as 2-D products, for comparing choices."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tlx.lower.to_2d.memory.copies import copy_cycles
 
 _REGISTER: Final = 64
 _MOST_REPEATED: Final = 16 << 20
-"""Bytes up to which a copy may hold elements of overlapping windows more than twice."""
+"""Bytes up to which a copy may repeat elements of overlapping windows more than twice."""
 
 
 def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """About how many cycles a choice takes."""
+    """Approximate cycles of a contraction by this blocking."""
     rows, depth, costs = blocking.m.extent, blocking.k.extent, unit.costs
     group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
     vectors = -(-blocking.n.extent // unit.lanes)
@@ -49,9 +49,9 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
 
 
 def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """About how many cycles it takes to pack narrow operands for vectors, where products read them by these.
+    """Approximate cycles to pack narrow operands, where products are computed on vectors.
 
-    The right one is packed or converted, once where blocks share it; bytes of the left one change their sign.
+    The right one is packed or converted, once where blocks share it; the signs of the left one's bytes are flipped.
     """
     lhs, rhs = blocking.contraction.lhs, blocking.contraction.rhs
     rows, columns, depth = blocking.m.extent, blocking.n.extent, blocking.k.extent
@@ -65,7 +65,7 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
 
 
 def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
-    """Whether a matrix unit's tiles of interleaved rows begin anywhere in a line: windows that overlap."""
+    """Whether a matrix unit's tiles of interleaved rows cross cache lines, as those of overlapping windows do."""
     rhs = blocking.contraction.rhs
     if rhs.vnni_group == 1:
         return False
@@ -76,15 +76,15 @@ def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
 
 
 def _outside_cycles(blocking: Blocking, beside: float, unit: ComputeUnit) -> float:
-    """About how many cycles it takes to read operands, or their copies, that are larger than the near caches.
+    """Approximate cycles to read operands, or their copies, that exceed the caches near the core.
 
-    The left one is read once for each part of the right one that stays there. The right one is
-    asked for ahead where it stays in all of the second cache.
+    The left one is read once for each part of the right one that stays there. The right one is prefetched where all of
+    it stays in the second-level cache.
 
     Args:
-        blocking: The choice.
-        beside: Cycles in which the left one comes beside what is done: rows that a core sees coming.
-        unit: What multiplies.
+        blocking: The blocking.
+        beside: Cycles of other work that hide reading the left one, whose rows the core prefetches.
+        unit: The unit that multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     near, far_byte = unit.costs.near, unit.costs.far_byte
@@ -95,28 +95,28 @@ def _outside_cycles(blocking: Blocking, beside: float, unit: ComputeUnit) -> flo
 
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:
-    """Bytes of an operand, or its copy; those of overlapping windows count once."""
+    """Bytes of an operand, or of its copy; elements shared by overlapping windows count once."""
     _, count, reach = _dims(blocking, column)
     element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
     return (count if column in blocking.copied else min(count, reach)) * bytes_of(element)
 
 
 def _dims(blocking: Blocking, column: int) -> tuple[list[tuple[int, int]], int, int]:
-    """An operand's dimensions in the order of a copy, its elements, and from the first to behind the last in memory."""
+    """An operand's dimensions in the order of a copy, its number of elements, and their span in memory."""
     dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.dims]
     reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
     return dims, math.prod(extent for extent, _ in dims), reach
 
 
 def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
-    """About how many cycles a block waits for an operand that does not stay in the caches between blocks."""
+    """Approximate cycles that a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
     stays = size * _crowding(blocking, column, unit) <= unit.costs.near
     return 0 if stays or not blocking.is_reused(column) else size * unit.costs.far_byte
 
 
 def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
-    """How much less of a cache there is for an operand whose rows share cache sets."""
+    """The factor by which a cache shrinks for an operand whose rows share cache sets."""
     if column in blocking.copied:
         return 1
     runs = (blocking.m, blocking.k) if column == LHS else (blocking.k, blocking.n)
@@ -127,10 +127,10 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:
-    """About how many cycles it takes to reduce a block, beside those to compute its rows.
+    """Approximate cycles to reduce a block, besides those to compute its rows.
 
-    Columns are what is reduced, so that rows may be what lies next to each other in the left operand. Those of narrow
-    elements are turned for dot products.
+    Columns are reduced, so that rows may be adjacent in the left operand. Those of narrow elements are transposed for
+    dot products.
     """
     m, k = blocking.m, blocking.k
     found = None if LHS in blocking.copied else block_loaded_as(LHS, m, k)

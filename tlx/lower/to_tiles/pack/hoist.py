@@ -1,6 +1,6 @@
 """Packing hoisted out of loops: B packed in front of a loop, A copied once for several products.
 
-B packed once for all the products of a loop: a kernel that packs, in front of the loop, and one that multiplies.
+B packed once for all the products of a loop: one kernel packs, before the loop, and another one multiplies.
 
     for i: C[i] = A[i] @ B                    pack(panels, B)
                                        ->     for i: C[i] = A[i] @ panels
@@ -8,7 +8,7 @@ B packed once for all the products of a loop: a kernel that packs, in front of t
 The loop must be one of stage 1's (`INDEPENDENT`), whose products write nothing that others read, and B's address the
 same in all its rounds.
 
-A copied once for several products as they read it, where each of their kernels would pack it.
+A copied once, in the layout that several products read, where each of their kernels would pack it.
 
     for i: C[i] = A^T @ B[i]                        copy(rows, A^T)
                                               ->    for i: C[i] = rows @ B[i]
@@ -51,12 +51,12 @@ from tlx.target.target import Target
 
 _ADDRESS_OPCODES: Final = ("getelementptr", "bitcast")
 _WRITERS: Final = ("llvm.tensor.store", "llvm.memcpy", "llvm.memmove", "llvm.memset")
-_ASSUMED_TRIPS: Final = 16  # rounds of a loop whose bound is not known
+_ASSUMED_TRIPS: Final = 16  # iterations of a loop whose bound is not known
 
 
 @dataclass(frozen=True)
 class HoistPoint:
-    """Where B can be packed: at the end of a block, for a product in so many rounds of loops."""
+    """Where B can be packed: at the end of a block, for a product that loops run so many times."""
 
     block: Block
     rounds: int
@@ -64,7 +64,7 @@ class HoistPoint:
 
 @dataclass(eq=False)
 class HoistPoints:
-    """Where in a function B can be packed for more than one product; makes the memory for it.
+    """Finds where in a function B can be packed for more than one product, and makes the memory for it.
 
     Attributes:
         module, function: The function before any of its trees is replaced.
@@ -95,11 +95,11 @@ class HoistPoints:
             entered = [name for name in self.flow.predecessors[loop.header] if name not in loop.blocks]
             if len(entered) == 1:
                 inner = [x for x in self.loops if block.name in x.blocks and x.blocks <= loop.blocks]
-                return HoistPoint(self.flow.blocks[entered[0]], prod(self._rounds(x) for x in inner))
+                return HoistPoint(self.flow.blocks[entered[0]], prod(self._trips(x) for x in inner))
         return None
 
-    def _rounds(self, loop: NaturalLoop) -> int:
-        """How often a loop runs, or a guess."""
+    def _trips(self, loop: NaturalLoop) -> int:
+        """The trip count of a loop, or a guess."""
         trips = trip_count(self.flow, loop)
         return trips if trips > 1 else _ASSUMED_TRIPS
 
@@ -108,21 +108,21 @@ class HoistPoints:
         return isinstance(pointer, Local) and pointer.name in made
 
     def _is_written_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
-        """Whether a round itself writes what it reads there: a loop that came from elsewhere may have buffers in it."""
+        """Whether an iteration may write what it reads there: a loop of the user's may have buffers of its own."""
         base = self._base(pointer)
         return any(self._base(to) == base for name in blocks for to in _written_addresses(self.flow.blocks[name]))
 
     def _base(self, pointer: Value) -> str:
-        """What a pointer is counted from."""
+        """The name of a pointer's underlying object."""
         made = self.made.get(pointer.name) if isinstance(pointer, Local) else None
         return self._base(made.operands[0]) if made is not None and made.opcode in _ADDRESS_OPCODES else str(pointer)
 
     def memory(self, b: Builder, size: int) -> Value:
-        """Memory for panels, as the builder's block finds it."""
+        """Memory for panels, addressed where the builder stands."""
         return b.retype(self.buffers.new(I8, size, "panels").pointer, I8)
 
     def put(self, block: Block, code: Block) -> None:
-        """Have instructions run at the end of a block, once all trees are replaced."""
+        """Add instructions to the end of a block, once all trees are replaced."""
         self.pending.append((block, code))
 
     def finish(self) -> None:
@@ -148,12 +148,12 @@ def _written_addresses(block: Block) -> Iterator[Value]:
 _MIN_USERS: Final = 2  # products
 
 RecipesOf = Callable[[Gemm, Instruction], Sequence[tuple[Recipe, Target]]]
-"""The recipes of a product for the versions of the target; none where something else is asked for, or done."""
+"""The recipes of a product for the versions of the target; none where knobs or rewrites decide otherwise."""
 
 
 @dataclass(frozen=True)
 class _ProductUse:
-    """A product: its store, what was found of it, and how often it runs where the copy is made once."""
+    """A product: its store, its matched problem, and how often it runs for each copy."""
 
     store: Instruction
     found: Match
@@ -171,9 +171,9 @@ class SharedCopyOfA:
     """A copy of A to be made.
 
     Attributes:
-        problem: What makes it.
-        source: A, and where it lies.
-        copied: Where the copy lies, as a view.
+        problem: The copy or conversion that makes it.
+        source: A, and its address.
+        copied: The view of the copy.
         users: The products that are to read the copy.
         block: The block at whose end it is made; None where it is made in front of the first product.
     """
@@ -191,14 +191,14 @@ class SharedCopyOfA:
 
     @property
     def remark(self) -> str:
-        """What is said about it."""
+        """The text of its remark."""
         _, view = self.source
         times = sum(user.rounds for user in self.users)
         what = f" as {self.copied.element}" if self.copied.element != view.element else ""
         return f"A of {view.layout} copied{what} row by row, once for {times} products"
 
     def serve(self, places: HoistPoints, b: Builder) -> list[tuple[Value, MatrixView]]:
-        """Make the memory and have the products read it; gives what the copy's kernel is given."""
+        """Make the memory and have the products read it; returns the arguments of the copy's kernel."""
         size = self.copied.size * bytes_of(self.copied.element)
         pointer = b.retype(places.memory(b, size), self.copied.element)
         for user in self.users:
@@ -210,13 +210,13 @@ class SharedCopyOfA:
 def find_shared_copies(
     places: HoistPoints, tensors: FunctionTensors, products: Mapping[int, tuple[Block, Match]], recipes: RecipesOf
 ) -> list[SharedCopyOfA]:
-    """The copies that pay.
+    """Find the copies that pay.
 
     Args:
         places: The function's loops.
         tensors: Its tensors.
-        products: What was found, by the id of the store, in the function's order; with the block of the store.
-        recipes: How a product is computed.
+        products: The matched problems by the id of the store, in the function's order, with the block of the store.
+        recipes: Gives the recipes of a product.
     """
     groups: dict[tuple[object, ...], list[_ProductUse]] = {}
     blocks: dict[tuple[object, ...], Block | None] = {}
@@ -228,7 +228,7 @@ def find_shared_copies(
         source, view = found.pointers[1]
         place = places.before(block, source)
         if place is None and any(block.name in loop.blocks for loop in places.loops):
-            continue  # memory of the function would keep the rounds from running side by side
+            continue  # memory of the function would keep the iterations from running in parallel
         key = str(source), view, gemm.lhs_sign, (place.block if place else block).name, place is None
         groups.setdefault(key, []).append(_ProductUse(stores[number], found, place.rounds if place else 1))
         blocks[key] = place.block if place else None
@@ -245,7 +245,7 @@ def find_shared_copies(
 
 @dataclass(eq=False)
 class _WriteCheck:
-    """Knows what is written between two products."""
+    """Tells what is written between two products."""
 
     places: HoistPoints
     tensors: FunctionTensors
@@ -264,9 +264,9 @@ class _WriteCheck:
         }
 
     def after_first(self, users: Sequence[_ProductUse]) -> Sequence[_ProductUse]:
-        """The products up to the first one, none included, in front of which A may have been changed.
+        """The leading products that read A before anything may change it.
 
-        A store of a product comes behind its reads; the store of the first one may change what the second one reads.
+        A product's store follows its reads, so the store of the first one may change what the second one reads.
         """
         pointer, view = users[0].found.pointers[1]
         range_ = MemoryLocation(pointer, view.size * bytes_of(view.element))
@@ -281,7 +281,7 @@ class _WriteCheck:
 
 
 def _shared_copy(users: Sequence[_ProductUse], block: Block | None, recipes: RecipesOf) -> SharedCopyOfA | None:
-    """The copy for those products that need not pack A then, where they are two at least; else None.
+    """The copy for the products that need not pack A then, where there are at least two; else None.
 
     Packing takes about as long as copying (measured: 256x64x256 and 64x64x64 bfloat with A by columns).
     """
@@ -305,14 +305,14 @@ def _shared_copy(users: Sequence[_ProductUse], block: Block | None, recipes: Rec
 
 
 def _copy_layout(view: MatrixView, element: Type) -> MatrixView:
-    """Where a copy lies: row by row, each at the beginning of a line of the caches."""
+    """The view of a copy: row-major, each row aligned to a cache line."""
     size = bytes_of(element)
     pitch = round_up(view.cols * size, LINE)
     return MatrixView(element, view.rows, view.cols, (pitch + (LINE if pitch % PAGE == 0 else 0)) // size, 1)
 
 
 def _copy_problem(view: MatrixView, copied: MatrixView, sign: Sign) -> Copy | Elementwise:
-    """What makes a copy: a conversion where the products read another type."""
+    """The problem that makes a copy: a conversion where the products read another type."""
     if view.element == copied.element:
         return Copy(view, copied)
     opcode = "fpext" if isinstance(view.element, FloatType) else "zext" if sign == "u" else "sext"

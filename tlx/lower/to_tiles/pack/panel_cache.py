@@ -1,7 +1,7 @@
 """The panel cache: panels of B that a thread keeps from one job to the next.
 
-Jobs of neighbouring rows are multiplied by the same panels. A thread packs them for the first of these jobs, to memory
-of its own that it takes once:
+Jobs of neighbouring rows use the same panels. A thread packs them for the first of these jobs, to memory of its own
+that it allocates once:
 
     memory = malloc, held = none
     for each job, for each block of panels that it reads:
@@ -9,7 +9,7 @@ of its own that it takes once:
       held = first panel
     free(memory)
 
-A thread that helps those which read the same panels finds them packed, too; see `parallel.stealing`.
+A thread that steals jobs from threads with the same panels finds them packed, too; see `parallel.stealing`.
 
 Without the cache, 1024 cubed takes this many times as long with 4, 8 and 16 threads (Xeon with AMX, 16 processors,
 2026-11-23): bfloat 1.27, 1.08, 1.15, bytes 1.21, 1.05, 1.18. Vector kernels, which pack together in large teams, gain
@@ -36,9 +36,9 @@ class PartialKernel:
     """A kernel that works on a part of its tiles.
 
     Attributes:
-        kernel: Its last parameters are the bounds, and what `share` tells behind them where it keeps panels.
-        work: What is cut.
-        kept: Bytes that it packs into, where it keeps panels.
+        kernel: Its last parameters are the bounds of the part, then, where it keeps panels, their memory and state.
+        work: The cost and the tiles of the whole product.
+        kept: Bytes of the panels that it keeps; 0 where it keeps none.
     """
 
     kernel: Function
@@ -47,7 +47,7 @@ class PartialKernel:
 
     @property
     def parameters(self) -> int:
-        """How many of the kernel's parameters are the whole product's."""
+        """The number of the kernel's parameters that the whole product has."""
         return (
             len(self.kernel.arguments) - len(BOUND_PARAMETERS) - (len(PANEL_CACHE_PARAMETERS) if self.work.keeps else 0)
         )
@@ -58,7 +58,7 @@ class PanelCache:
     """The panels that a thread has packed.
 
     Attributes:
-        memory: Where they are.
+        memory: Their address.
         held: Address of the number of the first one.
     """
 
@@ -66,7 +66,7 @@ class PanelCache:
     held: Value
 
     def arguments(self, b: Builder, first: Value) -> list[Value]:
-        """What a kernel is told behind its bounds, for a block that begins with panel number `first`."""
+        """A kernel's arguments after its bounds, for a block that begins with panel number `first`."""
         packed = b.cast("zext", b.icmp("eq", b.load(I64, self.held, 8), first), I64, "packed")
         b.store(first, self.held, 8)
         return [self.memory, packed]
@@ -74,7 +74,7 @@ class PanelCache:
 
 @contextmanager
 def panel_cache(b: Builder, cut: PartialKernel) -> Generator[PanelCache | None]:
-    """Code that has memory for a kernel's panels; None where it keeps none."""
+    """Memory for a kernel's panels around the code emitted in this context; None where it keeps none."""
     if not cut.work.keeps:
         yield None
         return
@@ -88,7 +88,7 @@ def panel_cache(b: Builder, cut: PartialKernel) -> Generator[PanelCache | None]:
 
 
 def whole_product_arguments(cut: PartialKernel, kept: PanelCache | None) -> Sequence[Value]:
-    """The arguments behind a product's own with which a kernel computes all of it."""
+    """The arguments after a product's own with which a kernel computes all of it."""
     work = cut.work
     bounds = [const_int(I64, n) for n in (0, work.rows, 0, work.columns)]
     return [*bounds, *([kept.memory, const_int(I64, 0)] if kept else ())]

@@ -8,7 +8,7 @@ Vector kernels. B (row-major, K x N), width 2         panel of nr = 4 columns, [
 
 A (M x K) becomes rows of K rounded up to the step of the inner loop, or columns of a row tile's height.
 
-Matrix units. Each step of K is one block: its tiles lie in one piece, row behind row.
+Matrix units. Each step of K is one block: its tiles are contiguous, row after row.
 
 A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs of rows interleaved (VNNI)
 
@@ -18,9 +18,9 @@ A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs 
     a16,0 ..            tile 1, row 0                b0,16 b1,16 ..                      tile 1, row 0
     ...                                              ...
 
-Rows, columns and positions of K that are added are zero.
+Padding rows, columns and positions of K are zero.
 
-Dot products of bytes whose signs are flipped add too much, or too little; sums of packed operands correct that:
+Dot products of bytes whose signs are flipped are off by a sum of the packed operand, which corrects them:
 
     B by columns, where A is xored with 128:  (A + 128) @ B = A @ B + 128 * colsum(B)
     A by rows, where B is:                    A @ (B - 128) = A @ B - 128 * rowsum(A)
@@ -45,11 +45,11 @@ from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, padded_ti
 from tlx.target.hardware import Sign
 
 _REGISTERS_AT_ONCE: Final = 8
-"""Registers of A that vector kernels read before the first of them is stored."""
+"""Registers of A that are loaded before the first of them is stored."""
 _ROWS_AT_ONCE: Final = 4
-"""Rows of tiles that are copied together as they lie."""
+"""Rows of tiles that are copied together unchanged."""
 _LINES_AT_ONCE: Final = 8
-"""Rows of tiles of B, of all tiles of a step, that are interleaved together."""
+"""Rows of B, across all tiles of a step, that are interleaved together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class PanelLayout:
         step: The inner loop's step along K; panels are zero up to a multiple of it.
         flip: Whether bytes are xored with 0x80.
         lanes: Elements that are transposed together.
-        by_columns: Whether panels of A are [k][rows], as a column-major A lies, instead of rows.
+        by_columns: Whether panels of A are [k][rows], the order of a column-major A, instead of rows.
         tile: Rows of A, or columns of B, of a matrix unit's tile; 0 for vector kernels.
     """
 
@@ -96,11 +96,11 @@ class PanelLayout:
         return cls(gemm.b, mma.operand_b, gemm.rhs_sign, mma.width, step, flip, lanes, tile=unit)
 
     def depth(self, k: int) -> int:
-        """Positions along K that a panel has for `k` of the operand."""
+        """Positions of K in a panel of `k` positions of the operand."""
         return round_up(k, self.step)
 
     def is_run(self, k: int) -> bool:
-        """Whether rows of `k` elements have nothing between them, neither in memory nor in panels of A."""
+        """Whether rows of `k` elements are contiguous, both in memory and in panels of A."""
         return self.view.is_row_major and not self.by_columns and self.view.row_stride == k == self.depth(k)
 
     def finish(self, b: TensorBuilder, vector: Value) -> Value:
@@ -115,19 +115,19 @@ class PanelPacker:
 
     Attributes:
         b: Where to emit.
-        layout: The operand, and its panels.
+        layout: The operand and its panels.
     """
 
     b: TensorBuilder
     layout: PanelLayout
 
     def pack_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Pack `k` columns of a row tile of A, given where the first one and the panel begin."""
+        """Pack `k` columns of a row tile of A, given the addresses of the first one and of the panel."""
         stride = self.layout.view.col_stride
         self._blocks(source, panel, (stride, rows.size), k, lambda at, to, n: self.pack_block_of_a(at, to, rows, n))
 
     def pack_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack `k` rows of B of `columns.data` columns, given where the first one and the panel begin."""
+        """Pack `k` rows of the valid columns of B, given the addresses of the first one and of the panel."""
         stride = self.layout.view.row_stride
         self._blocks(
             source, panel, (stride, columns.size), k, lambda at, to, n: self.pack_block_of_b(at, to, columns, n)
@@ -153,14 +153,14 @@ class PanelPacker:
         return TileCopy.of_view(self.b, layout.view, layout.element, lambda v: layout.finish(self.b, v), name)
 
     def _clear(self, panel: Value, start: int, count: int) -> None:
-        """Write zeros to `count` elements of a panel from one on."""
+        """Write zeros to `count` elements of a panel from `start` on."""
         if count:
             clear(self.b, self.layout.element, self.b.gep(self.layout.element, panel, start), count)
 
     # A ---------------------------------------------------------------------------------------------------------
 
     def pack_block_of_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Pack a block of `k` columns, in the order that suits how A lies."""
+        """Pack a block of `k` columns, in the order that suits A's layout."""
         layout = self.layout
         if layout.by_columns:
             self._copy_columns(source, panel, rows, k)
@@ -175,7 +175,7 @@ class PanelPacker:
         self._clear(panel, rows.valid * depth, rows.padding * depth)
 
     def _copy_rows(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Some rows at a time, each filled up with zeros."""
+        """Copy some rows at a time, each padded with zeros."""
         b, layout, copy, depth = self.b, self.layout, self._copy("a"), self.layout.depth(k)
 
         def some(number: Value, count: int) -> None:
@@ -187,7 +187,7 @@ class PanelPacker:
         in_chunks(b, rows.valid, _ROWS_AT_ONCE, "r", some)
 
     def _copy_runs(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Row by row, or all at once where nothing lies between them."""
+        """Copy row by row, or all at once where rows are contiguous."""
         b, layout = self.b, self.layout
         at_once = rows.valid if layout.is_run(k) else 1
         with b.loop(0, rows.valid // at_once, name="r") as loop:
@@ -196,9 +196,9 @@ class PanelPacker:
             self._copy_run(here, there, k * at_once)
 
     def _copy_run(self, source: Value, panel: Value, count: int) -> None:
-        """Elements that lie side by side, and zeros up to the inner loop's step.
+        """Copy contiguous elements, and write zeros up to the inner loop's step.
 
-        Some registers at a time, then one at a time, the last one from where it ends: 55 of 16 are 0..47 and 39..54.
+        Several registers at a time, then single ones, the last of which overlaps: 55 elements by 16 are 0..47, 39..54.
         """
         b, layout, view = self.b, self.layout, self.layout.view
         size = layout.depth(count)
@@ -225,7 +225,7 @@ class PanelPacker:
             self._clear(panel, count, size - count)
 
     def _copy_columns(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """A is column-major, and so is the panel: its columns, one behind the other."""
+        """Copy the columns of a column-major A one after the other, to a column-major panel."""
         b, layout, view = self.b, self.layout, self.layout.view
         column = TileCopy(b, view.element, 0, True, layout.element, lambda v: layout.finish(b, v), "a")
         with b.loop(0, k, name="k") as loop:
@@ -234,7 +234,7 @@ class PanelPacker:
             column.store(token, b.gep(layout.element, panel, b.mul(loop.index, rows.size)))
 
     def _transpose_columns(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """A is column-major: each tile is transposed, with zeros up to the inner loop's step."""
+        """Transpose each tile of a column-major A, with zeros up to the inner loop's step."""
         b, layout, depth = self.b, self.layout, self.layout.depth(k)
         for tiles in padded_tiles(rows.valid, layout.tile or rows.valid, 1):
             for first in range(tiles.start, tiles.start + tiles.count * tiles.size, tiles.size):
@@ -261,7 +261,7 @@ class PanelPacker:
     # B ---------------------------------------------------------------------------------------------------------
 
     def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack a block of `k` rows, tile by tile, in the order that suits how B lies."""
+        """Pack a block of `k` rows, tile by tile, in the order that suits B's layout."""
         layout, view = self.layout, self.layout.view
         if layout.width == 1 and not view.is_row_major and view.interleave == 1:
             self._transpose_strips(source, panel, columns, k)
@@ -280,7 +280,7 @@ class PanelPacker:
             self._clear(panel, start * depth + done * width, (depth - done) * width)
 
     def _interleave_rows(self, source: Value, panel: Value, tiles: dict[int, int], width: int, k: int) -> None:
-        """Some rows of all tiles, then the rows below, so that lines of B are read once."""
+        """Interleave some rows of all tiles, then the rows below, so that each cache line of B is read once."""
         b, layout, copy = self.b, self.layout, self._copy("b")
         depth = layout.depth(k)
         chunk = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
@@ -297,7 +297,7 @@ class PanelPacker:
         in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
 
     def _pack_tile(self, source: Value, panel: Value, start: int, columns: tuple[int, int], k: int) -> None:
-        """A tile of a B that lies by columns, or interleaved; of its columns, the last ones may be missing."""
+        """Pack a tile of a column-major or interleaved B, whose last columns may be missing."""
         b, layout, view, copy = self.b, self.layout, self.layout.view, self._copy("b")
         source = b.gep(view.element, source, start * view.col_stride)
         panel = b.gep(layout.element, panel, start * layout.depth(k))
@@ -320,9 +320,9 @@ class PanelPacker:
         in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
 
     def _transpose_strips(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """B is column-major: as many columns at a time as are transposed together, from end to end.
+        """Pack a column-major B, as many columns at a time as are transposed together, over all of K.
 
-        The hardware prefetcher follows so many columns, and their tiles fit the registers.
+        The hardware prefetcher can follow that many columns, and their tiles fit the registers.
         """
         b, layout, lanes = self.b, self.layout, self.layout.lanes
         for strips in padded_tiles(columns.valid, lanes, lanes):
@@ -332,7 +332,7 @@ class PanelPacker:
                 self._transpose_strip(here, b.gep(layout.element, panel, column), strips.padding, columns.size, k)
 
     def _transpose_strip(self, source: Value, panel: Value, missing: int, pitch: int, k: int) -> None:
-        """Transpose `k` rows of as many columns as there are lanes, the last ones of which may be missing."""
+        """Transpose `k` rows of as many columns as there are lanes, of which the last ones may be missing."""
         b, layout, copy, lanes = self.b, self.layout, self._copy("b"), self.layout.lanes
 
         def some(number: Value, count: int) -> None:
@@ -353,7 +353,7 @@ def load_vnni(
     columns: int = 0,
     mark: str = "",
 ) -> Value:
-    """A token of a K x N matrix whose rows lie interleaved at `address`.
+    """A token of a K x N matrix whose rows are interleaved in memory, at `address`.
 
     Rewrite:
         load <k/width, n, width>  ->  reshape.permute <0, 2, 1> to <k, n>  ->  typeinfo
@@ -361,10 +361,10 @@ def load_vnni(
     Args:
         b: Where to emit.
         element: Its elements.
-        address: The first one.
+        address: Address of the first one.
         shape: K, N, and how many rows are interleaved.
-        columns: Columns of the matrix in memory; 0 where there are no others.
-        mark: What marks the load.
+        columns: Columns of the matrix in memory; 0 for N.
+        mark: Metadata of the load.
     """
     k, n, width = shape
     type_ = TensorType.dense(element, (k // width, n, width))
@@ -376,7 +376,7 @@ def load_vnni(
 def load_vnni_tiles(
     b: TensorBuilder, element: Type, address: Value, shape: tuple[int, int, int], columns: int, lines: int, mark: str
 ) -> Value:
-    """A token of a K x N matrix that lies in tiles of so many columns, `lines` of interleaved rows apart.
+    """A token of a K x N matrix stored in tiles of so many columns, `lines` lines of interleaved rows apart.
 
     Rewrite:
         load <tiles, k/width, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <k, n>  ->  typeinfo
@@ -405,7 +405,7 @@ def column_sums(
 
 
 def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
-    """What B's flipped bytes add too little or too much; `shape` are the extents of the panel of A.
+    """The correction for B's flipped bytes, row by row; `shape` is that of the panel of A.
 
     out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: A times 64, twice
     out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: A times 128 (u8), taken off

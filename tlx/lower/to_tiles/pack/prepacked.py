@@ -21,13 +21,13 @@ from tlx.target.target import Target
 
 @dataclass(frozen=True)
 class PackedPanels:
-    """The packed form of all of B: panel behind panel, the sums of columns behind them.
+    """The packed form of all of B: its panels one after the other, then the sums of its columns.
 
     Attributes:
         packing: How B is packed.
-        depth: Positions along K of a panel, over all products of the sum.
+        depth: Positions of K in a panel, over all products of the sum.
         width: Columns of all panels.
-        ranges: The panels, in ranges; they may overlap in B, but not here.
+        ranges: The panels, in ranges; they may overlap in B, but never in the packed form.
     """
 
     packing: PanelLayout
@@ -44,7 +44,7 @@ class PackedPanels:
         return cls(packing, packing.depth(gemm.k) * len(gemm.term_offsets), width, tuple(ranges))
 
     def place(self, b: Builder, columns: EqualTiles, column: Value) -> Value:
-        """How many columns lie before the panel of a range that begins at a column of B."""
+        """How many packed columns precede the panel that begins at `column` of B."""
         before = sum(other.count * other.size for other in self.ranges[: self.ranges.index(columns)])
         return b.add(column, before - columns.start)
 
@@ -54,7 +54,7 @@ class PackedPanels:
         return -(-self.depth * self.width * bytes_of(self.packing.element) // CACHE_LINE) * CACHE_LINE
 
     def size(self, recipe: Recipe) -> int:
-        """Bytes of all of it."""
+        """Bytes of the packed form."""
         sums = self.width * bytes_of(recipe.mma.accumulator) if recipe.mma.correction == "columns" else 0
         return self.sums_at + sums
 
@@ -62,7 +62,7 @@ class PackedPanels:
 def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
     """Add the kernel that packs B to the module: a function of pointers to the panels and to B.
 
-    Where it works on `parts`, the bounds of its panels follow, behind those of rows, which it has none of.
+    Where it works on `parts`, bounds follow as for any kernel; it uses those of panels, and ignores those of rows.
     """
     parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
     function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)

@@ -8,7 +8,7 @@ For a target with several versions the global holds B in one form for each layou
     @tlx.panels:   avx2's panels | avx512's panels | amx's tiles          each version's kernel adds its offset
 
 The kernel that packs B is the only code that knows the layout of panels, so the compiler runs that kernel
-(`LoweringContext.run_kernel`). It only moves, widens and adds up integers: the bytes are the same on every machine.
+(`LoweringContext.run_kernel`). It only moves, widens and sums integers, so the bytes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ALIGN: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class PackedForm:
-    """How B lies for a version of a target: by which recipe, and where in a block of forms, in how many bytes."""
+    """B's form for a version of a target: its recipe, and its offset and bytes in a block of forms."""
 
     recipe: Recipe
     target: Target
@@ -51,7 +51,7 @@ class PackedForm:
 
 
 def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[PackedForm]:
-    """The form for each version; those that read the same have one. What is not packed lies in the block as it is."""
+    """The form for each version; versions with the same layout share one. An unpacked B is in the block unchanged."""
     known: dict[tuple[object, ...], PackedForm] = {}
     forms: list[PackedForm] = []
     end = 0
@@ -67,7 +67,7 @@ def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[
 
 
 def prepacked_recipes(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
-    """The recipes of versions for a B that the compiler has packed, which several find in a block of forms."""
+    """The recipes of versions for a B packed by the compiler, where several versions read a block of forms."""
     if len(versions) == 1:
         return (versions[0][0].with_prepacked_b(),)
     forms = packed_forms(gemm, versions)
@@ -81,13 +81,13 @@ def prepacked_recipes(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> 
 
 @dataclass(eq=False)
 class ConstantWeights:
-    """The constants of a module, and the panels that were made of them; equal panels are one global.
+    """The constants of a module, and the panels packed from them; equal panels are one global.
 
     Attributes:
         module: The module.
-        remarks: Where it is said what is packed.
+        remarks: Receives a remark for what is packed.
         most: Bytes of panels up to which B is packed at compile time.
-        run_kernel: What runs the kernel that packs; without it B is packed when the program runs.
+        run_kernel: Runs the kernel that packs; without it B is packed when the program runs.
     """
 
     module: Module
@@ -103,7 +103,7 @@ class ConstantWeights:
         return ConstantMemory(self.module)
 
     def are_at(self, function: Function, pointer: Value) -> bool:
-        """Whether a pointer is one into a global that says that it is constant."""
+        """Whether a pointer points into a global constant."""
         made_by = definitions(function) if isinstance(pointer, Local) else {}
         while isinstance(pointer, Local) and pointer.name in made_by:
             made = made_by[pointer.name]
@@ -125,7 +125,7 @@ class ConstantWeights:
         versions: Sequence[tuple[Recipe, Target]],
         span: Span | None,
     ) -> Value | None:
-        """The global with the B at a pointer in a form for each version; None where packing is left to the program."""
+        """The global that holds the B at a pointer, packed for each version; None where the program has to pack it."""
         if self.run_kernel is None or not any(recipe.packing.b for recipe, _ in versions):
             return None
         forms = list({form.at: form for form in packed_forms(gemm, versions)}.values())
@@ -171,24 +171,24 @@ _ESCAPES: Final = [chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byt
 
 
 def _escaped(data: bytes) -> str:
-    """Bytes as they are spelled in `c"..."`."""
+    """Bytes spelled as in `c"..."`."""
     return "".join([_ESCAPES[byte] for byte in data])
 
 
 def b_start(gemm: Gemm) -> int:
-    """Bytes of B's elements in front of those of the first product of a sum."""
+    """Bytes of B's elements before those of the first product of a sum."""
     return -bytes_of(gemm.b.element) * min(term[1] for term in gemm.term_offsets)
 
 
 def b_extent(gemm: Gemm) -> int:
-    """Bytes from the first of B's elements to behind the last; rows that lie interleaved end in one group."""
+    """Bytes from the first of B's elements to the end of the last; a group of interleaved rows counts whole."""
     view, places = gemm.b, [term[1] for term in gemm.term_offsets]
     one = (view.rows - view.interleave) * view.row_stride + (view.cols - 1) * view.col_stride + view.interleave
     return bytes_of(view.element) * (max(places) - min(places) + one)
 
 
 def b_elements(contents: bytes, offset: int, gemm: Gemm) -> bytes | None:
-    """The part of a constant that is B, which begins at an offset; None where B is not all in the constant."""
+    """The bytes of B, which begins at an offset of a constant; None where the constant does not hold all of B."""
     first = offset - b_start(gemm)
     last = first + b_extent(gemm)
     return contents[first:last] if first >= 0 and last <= len(contents) else None

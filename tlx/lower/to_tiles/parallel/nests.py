@@ -1,18 +1,19 @@
-"""Parallel loop nests: each thread runs some iterations of the outermost loop around kernels that may be shared.
+"""Parallel loop nests: each thread runs some iterations of the outermost parallel loop around kernels.
 
-Rewrite, where stage 1 marked the loop (`!tlx.independent`) and every kernel in it writes where its index says:
+Rewrite, where stage 1 marked the loop (`!tlx.independent`) and every kernel in it writes to an address that depends on
+the loop's index:
     define internal void @N(args) { for (i = 0; i < 100; i++) call @K(...) }
         ->
     define internal void @N.part(args, first, last) { for (i = first; i < last; i++) call @K(...) }
     define internal void @N(args) { a team runs @N.part }
 
-A loop of few iterations is shared together with the one in it, if that is marked as well and all there is:
+A loop of few iterations is shared together with the loop in it, if that is marked as well and is its whole body:
     for (i = 0; i < 3; i++) for (j = 0; j < 50; j++) call @K(...)                150 iterations, from `first` to `last`
         ->
     for (i = first / 50; i < (last + 49) / 50; i++)
       for (j = max(first - i * 50, 0); j < min(last - i * 50, 50); j++) call @K(...)
 
-A marked loop within others that are not becomes a function of its own first, which they call.
+A marked loop within unmarked ones is first outlined into a function, which they call.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from tlx.lower.to_tiles.parallel.tile_range import PART_SUFFIX
 
 _MULTI_STORE_PREFIX: Final = "tlx.rows."  # kernels that write to more than their first pointer
 MIN_SHARED_ITERATIONS: Final = 16
-"""Iterations from which on threads share them, rather than the work of each kernel."""
+"""Iterations from which on threads share the loop rather than the work of each kernel."""
 _MIN_EVEN_ITERATIONS: Final = 64
-"""Iterations from which on shares of them are about as large."""
+"""Iterations from which on shares are about equal."""
 
 
 def is_independent_latch(block: Block) -> bool:
@@ -64,10 +65,10 @@ def parallel_blocks(function: Function, several: Collection[str] = ()) -> set[st
 
 
 def parallelise_nests(module: Module, nests: list[Function], cycles: Mapping[str, float], least: int) -> None:
-    """Have teams run those nests that may be, and that are work enough.
+    """Have teams run the nests that may run in parallel and are enough work.
 
     Args:
-        module: Where they are.
+        module: The module of the nests.
         nests: Functions that are a loop around kernels.
         cycles: The work of kernels, by name.
         least: Cycles that are worth a thread.
@@ -88,14 +89,14 @@ def parallelise_nests(module: Module, nests: list[Function], cycles: Mapping[str
 
 
 def _forget_kernels(module: Module, function: Function) -> None:
-    """A function that calls no kernels any more is none around kernels."""
+    """Stop treating a function as a nest if it no longer calls kernels."""
     kernels = {f.name for f in module.functions if is_kernel(module, f)}
     if not any(i.callee in kernels for i in function.instructions()):
         function.replace_attributes(TEAM_ATTRIBUTES)
 
 
 def _shareable(function: Function, cycles: Mapping[str, float], least: int, done: set[str]) -> _Nest | None:
-    """The outermost loop of a nest that threads can share and that is work for them; those in `done` were looked at."""
+    """The outermost loop that threads can share and that is enough work, but for those in `done`, seen before."""
     flow = ControlFlow(function)
     loops = natural_loops(flow)
     for loop in loops:
@@ -110,7 +111,7 @@ class _Nest:
     """A loop around kernels.
 
     Attributes:
-        function: Where it is.
+        function: The function that holds it.
         costs: The work of kernels, by name.
         flow: The function's control flow.
         loops: The function's loops, outer ones first.
@@ -132,7 +133,7 @@ class _Nest:
 
     @cached_property
     def inner(self) -> NaturalLoop | None:
-        """The marked loop in this one that is shared with it: it has the same work, and this one few iterations."""
+        """The marked loop that is this one's whole body and is shared with it, where this one has few iterations."""
         inside = [loop for loop in self.loops if loop.header in self.loop.blocks and loop is not self.loop]
         own = trip_count(self.flow, self.loop)
         if (
@@ -154,7 +155,7 @@ class _Nest:
 
     @property
     def cycles(self) -> float:
-        """The work of all kernels, each time the loop is entered."""
+        """The work of all kernels in one run of the loop."""
         total = 0.0
         for name in self.loop.blocks:
             times = 1
@@ -170,7 +171,7 @@ class _Nest:
 
     @property
     def is_apart(self) -> bool:
-        """Whether all that is written is at a place that the shared loops' indices move."""
+        """Whether every address that is written depends on the indices of the shared loops."""
         made = definitions(self.function)
         inside = [i for name in self.loop.blocks for i in self.flow.blocks[name].instructions]
         if any(str(i.callee).startswith(_MULTI_STORE_PREFIX) for i in inside):
@@ -188,7 +189,7 @@ def _index(flow: ControlFlow, loop: NaturalLoop) -> Instruction:
 
 
 def _is_counter(flow: ControlFlow, loop: NaturalLoop) -> bool:
-    """Whether a loop carries its index alone, and is entered from one block."""
+    """Whether a loop carries only its index, and is entered from one block."""
     entered = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
     return len(flow.blocks[loop.header].phis) == 1 and len(entered) == 1
 
@@ -212,7 +213,7 @@ def _depends_on_index(value: Value, index: str, made: Mapping[str, Instruction])
 
 
 def _split(module: Module, nest: _Nest, most: int) -> None:
-    """Give a nest bounds, and put the function that has a team run it in its place."""
+    """Give a nest bounds, and replace it by the function that has a team run it."""
     old, trips = nest.function, nest.trips
     name = old.name.strip('"')
     names = [old.names.fresh(stem) for stem in ("first", "last")]
@@ -247,7 +248,7 @@ def _set_bounds(b: Builder, nest: _Nest, first: Value, last: Value) -> None:
 
 
 def _cut_inner(b: Builder, nest: _Nest, inner: NaturalLoop, first: Value, last: Value) -> None:
-    """Have both loops of a nest run from one iteration of all to another."""
+    """Have both loops of a nest run a range of their combined iterations."""
     trips = trip_count(nest.flow, inner)
     rounds = const_int(I64, trips)
     ends = b.divided_up(last, trips)

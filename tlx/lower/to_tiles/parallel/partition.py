@@ -1,14 +1,13 @@
 """Parallel cost of kernels, and their partition: the grid of a product, the slabs of other problems.
 
-How much work a kernel is, in cycles: whether threads pay, and how to cut it for them.
+The work of a kernel, in cycles, decides whether threads pay, and how it is cut for them. Products and packing take what
+`cost` predicts for the recipe. Each row of tiles reads A once, and each panel B, from beyond a core's L2. Where two
+threads compute the left and the right part of the same rows of C, hardware prefetching along rows makes each core fetch
+cache lines that the other one writes.
 
-Multiplying and packing take what `cost` predicts of a recipe. Each row of tiles reads A once, and each panel B, from
-beyond a core's second cache. Where one thread computes the left part of C's rows and another one the right part, the
-machine, which reads ahead along rows, has each core fetch lines that the other one writes.
+A team cuts a product by a grid; each thread's rectangle of it is divided into jobs.
 
-The grid that a team cuts a product by, and the jobs of each thread's rectangle of it.
-
-    thread 1, columns 3 to 6 in two cache blocks          a job: some of the units, which are counted like this
+    thread 1, columns 3 to 6 in two cache blocks          a job: some consecutive units, numbered like this
 
          3   4 | 5                                            0   3
        +-------+---+                                          1   4
@@ -17,16 +16,16 @@ The grid that a team cuts a product by, and the jobs of each thread's rectangle 
     2  |       |   |
        +-------+---+
 
-A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next, packed where
+A unit is a row tile by a cache block of columns, whose panels of B stay in L2 from one job to the next, packed where
 the kernel keeps them; or some panels by all rows, where each call of the kernel packs the panels that it reads, and
-reads A anew. Threads are counted down the grid's columns: neighbours read the same panels.
+reads A again. Threads are numbered down the grid's columns, so that neighbours read the same panels.
 
-Cutting maps, copies and reductions into slabs that threads work on, each a smaller problem of its own kind.
+Maps, copies and reductions are cut into slabs that threads work on, each a smaller problem of the same kind.
 
     100,000 x 64, by rows             slab: 1,568 x 64, 63 times, pointers 1,568 rows further each time
                                       rest: 1,216 x 64
 
-A matrix that is dense is cut as one long row. A reduction is cut along the axis that stays, so a sum is one thread's.
+A dense matrix is cut as one long row. A reduction is cut along the axis that remains, so one thread computes each sum.
 """
 
 from __future__ import annotations
@@ -58,16 +57,16 @@ from tlx.target.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ParallelCost:
-    """What a kernel does.
+    """The work of a kernel.
 
     Attributes:
-        rows, columns: How many tiles there are, down and across.
+        rows, columns: Numbers of row tiles and of panels.
         tile: Cycles of a tile.
-        row, column: Cycles that a row of tiles, or a panel, costs once.
-        cut: Cycles that a row of tiles costs each thread where several have parts of it.
+        row, column: Additional cycles of each row of tiles, and of each panel.
+        cut: Cycles that a row of tiles costs each thread where several share it.
         panels: Panels of a cache block.
         packs: Whether each call of the kernel packs the panels that it reads.
-        keeps: Whether a call finds the panels that the one before it has packed.
+        keeps: Whether a call can reuse the panels that the previous one has packed.
     """
 
     rows: int
@@ -82,7 +81,7 @@ class ParallelCost:
 
     @property
     def cycles(self) -> float:
-        """All of it."""
+        """Cycles of the whole kernel."""
         return self.rows * self.columns * self.tile + self.rows * self.row + self.columns * self.column
 
     def team(self, least: int) -> int:
@@ -91,7 +90,7 @@ class ParallelCost:
 
 
 def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCost | None:
-    """The work of a product's kernel; None for one that cannot be cut."""
+    """The work of a product's kernel; None for a kernel that cannot be cut."""
     if gemm.reduction is not None:
         return None
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
@@ -115,17 +114,17 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
 
 
 def _stays(gemm: Gemm, target: Target) -> bool:
-    """Whether what two threads have to do stays in their second caches: else lines are on their way in any case."""
+    """Whether the work of two threads fits their L2 caches; otherwise cache lines move between cores in any case."""
     return sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
 
 
 _FEWEST: Final = 16
 """Units that a rectangle is cut into at least, where there are as many."""
 _FEWEST_PACKED: Final = 4
-"""The same where panels are packed: those that are packed one after the other have A read again for each."""
+"""The same where panels are packed: each separately packed group of panels reads A again."""
 
 KernelCall = Callable[[Builder, list[Value]], None]
-"""Emits a kernel's call: for row tiles from a first one to in front of a last one, and panels."""
+"""Emits a kernel's call for half-open ranges of row tiles and of panels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +132,8 @@ class GridPartition:
     """The grid of a team.
 
     Attributes:
-        work: What is cut.
-        down, across: How many threads there are in a column and in a row of the grid.
+        work: The work of the whole product.
+        down, across: Threads in a column and in a row of the grid.
     """
 
     work: ParallelCost
@@ -148,7 +147,7 @@ class GridPartition:
         return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
 
     def portion(self, b: Builder, kernel: KernelCall, owner: Value) -> ThreadShare:
-        """A thread's rectangle; nothing of threads that the grid leaves over."""
+        """A thread's rectangle, empty for threads outside the grid."""
         work, none = self.work, const_int(I64, 0)
         row = b.binary("urem", owner, self.down)
         column = b.umin(b.binary("udiv", owner, self.down), b.sub(self.across, 1))
@@ -166,14 +165,14 @@ class GridPartition:
         return ThreadShare(b.select(inside, b.mul(blocks, height), none), run)
 
     def _step(self, b: Builder, width: Value) -> Value:
-        """Panels that a call packs and multiplies all rows by: half a cache block, or a quarter of the columns."""
+        """Panels that a call packs and uses for all rows: half a cache block, or a quarter of the columns."""
         quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
         return b.umin(quarter, max(1, self.work.panels // 2))
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
-        """Blocks of columns: those that the cache holds, or more where there are few rows.
+        """Number of blocks of columns: as the cache demands, or more where there are few rows.
 
-        They are the same in all rectangles of a column of the grid, where threads keep their panels.
+        Where threads keep their panels, it is the same in all rectangles of a column of the grid.
         """
         cached = b.divided_up(width, self.work.panels)
         height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.keeps else height
@@ -184,13 +183,13 @@ class GridPartition:
 
 @dataclass(frozen=True, slots=True)
 class _Rectangle:
-    """A thread's rectangle of tiles, and what does jobs of it.
+    """A thread's rectangle of tiles; emits its jobs.
 
     Attributes:
         kernel: Emits calls.
-        row, column: Its first row tile, and panel.
-        height, width: Row tiles, and panels.
-        blocks: Cache blocks of columns; where each call packs, panels that it does.
+        row, column: Its first row tile and panel.
+        height, width: Its numbers of row tiles and panels.
+        blocks: Number of cache blocks of columns; where each call packs its panels, how many panels that is.
     """
 
     kernel: KernelCall
@@ -201,13 +200,13 @@ class _Rectangle:
     blocks: Value
 
     def run_anew(self, b: Builder, first: Value, last: Value) -> None:
-        """All rows by some panels, which the call packs."""
+        """Compute all rows by some panels, which the call packs."""
         behind = b.add(self.column, self.width)
         rows = self.row, b.add(self.row, self.height)
         self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), behind) for n in (first, last))])
 
     def run_whole(self, b: Builder, first: Value, last: Value) -> None:
-        """Some units by three calls: the end of a block, whole ones, the beginning of one."""
+        """Compute some units by three calls: the end of a block, whole blocks, the beginning of one."""
         height, nothing = self.height, const_int(I64, 0)
         whole, behind = b.divided_up(first, height), b.binary("udiv", last, height)
         start, end = b.mul(whole, height), b.mul(behind, height)
@@ -222,7 +221,7 @@ class _Rectangle:
             self._call(b, (nothing, below), behind, b.add(behind, 1))
 
     def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
-        """Some units, block by block."""
+        """Compute some units, block by block."""
         height = self.height
         with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", runs=True) as loop:
             before = b.mul(loop.index, height)
@@ -231,13 +230,13 @@ class _Rectangle:
             self._call(b, rows, loop.index, b.add(loop.index, 1))
 
     def _call(self, b: Builder, rows: tuple[Value, Value], block: Value, behind: Value) -> None:
-        """Some of the row tiles by all panels from a block to in front of another."""
+        """Call the kernel for some row tiles by the panels of a half-open range of blocks."""
         panels = (partition(b, self.width, number, self.blocks)[0] for number in (block, behind))
         self.kernel(b, [*(b.add(self.row, row) for row in rows), *(b.add(self.column, panel) for panel in panels)])
 
 
 def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
-    """Rows of the grid of threads: those for which the busiest thread has the least to do.
+    """Number of rows of the thread grid that minimizes the work of the busiest thread.
 
     for down = 1 .. team:  across = team / down
         cycles = ceil(rows / down) * ceil(columns / across) * tile
@@ -272,7 +271,7 @@ _LONG_GRANULE: Final = 1024  # elements of one long row
 
 @dataclass(frozen=True, slots=True)
 class SlabPointer:
-    """A pointer of a kernel: its elements, and how many it moves on from slab to slab."""
+    """A pointer of a kernel: its element type, and by how many elements it advances from slab to slab."""
 
     element: Type
     step: int
@@ -280,12 +279,12 @@ class SlabPointer:
 
 @dataclass(frozen=True, slots=True)
 class Slabs:
-    """A problem in pieces.
+    """A problem cut into slabs.
 
     Attributes:
         slab: The problem of a slab.
-        count: How many slabs there are.
-        rest: What is left behind them.
+        count: Number of slabs.
+        rest: The smaller problem after the last slab.
         pointers: The kernel's pointers.
         cycles: Work of the whole problem.
     """
@@ -303,7 +302,7 @@ class Slabs:
 
 
 def cut_into_slabs(problem: Divisible, target: Target, least: int) -> Slabs | None:
-    """A problem cut into slabs for threads that work for `least` cycles or more; None if that gives less than two."""
+    """A problem cut into slabs for threads of at least `least` cycles each; None where that makes fewer than two."""
     if isinstance(problem, Elementwise):
         problem = as_long_row(problem)
     rows, cols = _extents(problem)
@@ -335,7 +334,7 @@ def _extents(problem: Divisible) -> tuple[int, int]:
 
 
 def problem_cycles(problem: Divisible, target: Target) -> float:
-    """The work of a problem, roughly: what it moves, or what it computes."""
+    """The work of a problem, roughly: that of its memory traffic or of its instructions."""
     if isinstance(problem, Copy):
         return problem.bytes_moved / target.memory.bytes_per_cycle
     if isinstance(problem, RowFusion):
@@ -347,7 +346,7 @@ def problem_cycles(problem: Divisible, target: Target) -> float:
 
 
 def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] | None:
-    """The kernel's pointers, with their steps from a row or column to the next; None if one has two."""
+    """The kernel's pointers, with their steps from a row or column to the next; None if one has two steps."""
     if isinstance(problem, Copy):
         return tuple(_pointer(view, by_rows=by_rows) for view in (problem.destination, problem.source))
     if isinstance(problem, RowFusion):
@@ -372,7 +371,7 @@ def _pointer(view: MatrixView, *, by_rows: bool) -> SlabPointer:
 
 
 def _piece(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
-    """The problem on `size` rows or columns; what it non-temporal stores stays what the whole one would."""
+    """The problem on `size` rows or columns, which keeps the whole problem's choice of non-temporal stores."""
     if isinstance(problem, Copy):
         source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
         return Copy(source, to, problem.bytes_moved)
@@ -396,7 +395,7 @@ def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression
 
 
 def _shorter(view: MatrixView, size: int, *, by_rows: bool) -> MatrixView:
-    """A view of that many rows or columns; one that is repeated stays."""
+    """A view of that many rows or columns; a broadcast one is unchanged."""
     if by_rows:
         return replace(view, rows=size) if view.rows > 1 else view
     return replace(view, cols=size) if view.cols > 1 else view

@@ -1,16 +1,16 @@
-"""Work stealing: a thread that is done takes parts of what is left of the shares of others.
+"""Work stealing: a thread that has finished its own share takes jobs that are left of other threads' shares.
 
-A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of
-its own share one by one, and then what is left of the share of each thread behind it. Who takes which is told by a
-counter for each share:
+A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes the jobs of
+its own share one by one, and then those left of the shares of the threads after it. An atomic counter for each share
+assigns its jobs:
 
     for turn = 0 .. team:                           its own share first, then those of its group
       owner = (thread + turn) mod team
       while (job = taken[owner]++) is one:          atomically
         run the job
 
-So a processor that is slower than the others, because something else runs on it or beside it, does less, and no thread
-waits for it longer than for a small job.
+So a processor that is slower than the others, because it or its core is shared, does less, and no thread waits for it
+longer than a small job takes.
 
 A static grid, in which each thread only does its own share, takes this many times as long with 4, 8 and 16 threads
 (Xeon with AMX, 16 processors, 2026-11-23, otherwise idle):
@@ -33,23 +33,23 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.select.caches import LINE
 
 MAX_THREADS: Final = 512
-"""Threads of a team: each has a counter on the stack."""
+"""Most threads of a team: each has a counter on the stack."""
 _APART: Final = LINE // bytes_of(I64)
-"""Numbers from one counter to the next."""
+"""Elements from one counter to the next."""
 _JOBS: Final = 10
-"""Jobs of a share at most: the last one is a thirtieth of it."""
+"""Most jobs of a share; the last one is a thirtieth of it."""
 _A_WORTH: Final = 2
-"""Jobs that together are work enough for a thread."""
+"""Jobs that the least work worth a thread is divided into."""
 
 RunUnits = Callable[[Builder, Value, Value], None]
-"""Emits a job: some units of a share, from a first one to in front of a last one."""
+"""Emits a job: a half-open range of the units of a share."""
 
 
 def share_counters(b: Builder, team: Value) -> Value:
     """Counters for a team of so many threads (i32), all zero, each in a cache line of its own.
 
-    Threads count in their own share most of the time: in a line with others', each step would wait for the line to come
-    from another core.
+    Threads mostly increment their own counter: with several in a line, each increment would wait for the line to move
+    from another core (false sharing).
     """
     memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _APART, I64), "taken"), I64)
     with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
@@ -64,7 +64,7 @@ def _counter(b: Builder, taken: Value, owner: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class ThreadShare:
-    """The share of one thread: how many units there are in it, and what does some of them."""
+    """The share of one thread: its number of units, and what emits a job of it."""
 
     units: Value
     run: RunUnits
@@ -75,15 +75,15 @@ class ThreadShares:
     """The shares of threads.
 
     Attributes:
-        of: Emits what is known of the share of a thread of that number, before anything of it is done.
-        group: How many neighbouring threads read the same, and help each other first; None where none do.
+        of: Emits the code that finds the share of a thread, given its number.
+        group: How many neighbouring threads read the same panels, and steal from each other first; None for no groups.
     """
 
     of: Callable[[Builder, Value], ThreadShare]
     group: Value | None = None
 
     def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
-        """Whose share a thread works on in a turn: each one's in one of as many turns as there are threads."""
+        """Whose share a thread works on in round `turn`; over as many rounds as there are threads, each one's once."""
         place = b.add(thread.number, turn)
         if self.group is not None:
             first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
@@ -94,13 +94,13 @@ class ThreadShares:
 
 
 def emit_stealing(b: Builder, taken: Value, thread: Thread, most: int, work: ThreadShares) -> None:
-    """Emit what a thread does: its share, and parts of the others'.
+    """Emit the work of a thread: its own share, and jobs stolen from others.
 
     Args:
-        b: Where.
+        b: Where to emit.
         taken: The counters.
         thread: The thread.
-        most: How many threads there is work for.
+        most: The most threads that there is work for.
         work: The shares.
     """
     worth = b.binary("udiv", const_int(I64, _A_WORTH * most), thread.team)
@@ -125,7 +125,7 @@ def emit_stealing(b: Builder, taken: Value, thread: Thread, most: int, work: Thr
 
 
 def _left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
-    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing behind the last one."""
+    """What is left of a share before a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing after the last one."""
     one = const_int(I64, 1)
     halved = b.umin(b.binary("lshr", job, one), _JOBS)
     whole = b.binary("lshr", total, halved)
@@ -136,7 +136,7 @@ def _left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
 
 
 def _increment(b: Builder, counter: Value) -> Value:
-    """What a counter was, which is one more then."""
+    """Increment a counter atomically; returns its previous value."""
     one = const_int(I64, 1)
     made = b.emit("atomicrmw", I64, [counter, one], f"atomicrmw add {counter.typed}, {one.typed} monotonic", "number")
     made.predicate = "add"
@@ -144,7 +144,7 @@ def _increment(b: Builder, counter: Value) -> Value:
 
 
 def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
-    """New blocks, one behind the other."""
+    """New blocks, in this order."""
     made: list[Block] = []
     for name in names:
         made.append(b.new_block(name, made[-1] if made else b.block))

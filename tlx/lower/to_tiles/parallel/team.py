@@ -1,6 +1,6 @@
-"""Teams: functions that have the threads of a team run a kernel, each on its share; B packed once for a team.
+"""Teams: functions that run a kernel on the threads of a team, each on its share; B packed once for a team.
 
-Kernels on several threads: each works on some of the tiles, a rectangle of a grid.
+Each thread computes some of the tiles, a rectangle of a grid.
 
                  columns                    Rewrite:
            0     3     6     8                define internal void @K(args) { loops over all tiles }
@@ -12,12 +12,13 @@ Kernels on several threads: each works on some of the tiles, a rectangle of a gr
                                                 team of several:  GOMP_parallel(@K.thread, args, team)
                                               }
 
-Which grid is chosen by the threads themselves, when they know how many they are (`partition`). A thread that is done
-helps the others (`stealing`). An element of the result is computed by one thread, in the order in
-which one thread would compute it, so results do not depend on the number of threads.
-Inside a parallel region of the program a kernel runs on the thread that calls it.
+The threads choose the grid at run time, when the size of the team is known (`partition`). A thread that has finished
+helps the others (`stealing`). Each element of the result is computed by one thread, in the same order as by a team of
+one, so results do not depend on the number of threads.
 
-Products on many threads whose B the team packs once: all pack, then all multiply.
+Inside a parallel region of the program a kernel runs on the calling thread.
+
+A team of many threads packs B once: all pack, then all multiply.
 
 Rewrite:
     define internal void @K(c, a, b) { a team runs @K.part, in which each thread packs the panels that it reads }
@@ -30,9 +31,9 @@ Rewrite:
                      free(panels)
     }
 
-In a grid of 4 x 4 threads, each would otherwise pack a quarter of B, four times what is its own, to memory of its own,
-of which there would be four times as much in the cache that threads share. Of two or three threads each has columns of
-its own.
+In a grid of 4 x 4 threads, each thread would otherwise pack a quarter of B, four times its share, and the panels would
+take four times as much of the shared cache. Two or three threads each have columns of their own, so nothing is packed
+twice.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ TEAM_ATTRIBUTES: Final = "nounwind noinline"
 
 
 ThreadBody = Callable[[Builder, list[Value], Thread, Value], None]
-"""Emits what one of several threads does, given the values that the team has, and the counters of what is taken."""
+"""Emits the work of one of several threads, given the values that the team shares, and the counters of taken jobs."""
 CooperativeBody = Callable[[Builder, list[Value], Value], None]
-"""Emits what a team of so many threads does, given a function's arguments."""
+"""Emits the work of a team of so many threads, given a function's arguments."""
 
 MIN_COOPERATING_THREADS: Final = 4
-"""Threads from which on a team does what `many` tells, where a kernel has that."""
+"""Threads from which on a team runs `many`, where a kernel has it."""
 
 
 def grid_kernel(module: Module, cut: PartialKernel, most: int, many: CooperativeBody | None = None) -> Function:
@@ -79,7 +80,7 @@ def grid_kernel(module: Module, cut: PartialKernel, most: int, many: Cooperative
 
 
 def grid_share(cut: PartialKernel, most: int) -> ThreadBody:
-    """Each thread's rectangle of a grid, by a kernel with bounds, where there is work for so many threads."""
+    """Each thread's rectangle of a grid, run by a kernel with bounds, where there is work for so many threads."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         grid = GridPartition.of(b, cut.work, thread.team)
@@ -97,7 +98,7 @@ def grid_share(cut: PartialKernel, most: int) -> ThreadBody:
 
 
 def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]) -> ThreadBody:
-    """Each thread's part of the numbers from 0 to `count`, work for so many threads; `run` does some of them."""
+    """Each thread's part of the numbers from 0 to `count`, work for so many threads; `run` emits a range of them."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         def portion(b: Builder, owner: Value) -> ThreadShare:
@@ -114,9 +115,9 @@ def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tupl
 
 
 def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function], most: int) -> Function:
-    """Add the function that runs the kernels of slabs and, if there is one, of what is left behind them.
+    """Add the function that runs the kernel of slabs and, if there is one, that of the rest.
 
-    Thread t runs neighbouring slabs; where the rest is, the last one runs it as well.
+    A thread runs consecutive slabs; the rest counts as the last slab.
     """
     return iterations_kernel(module, stem, _slab_range_function(module, stem, slabs, kernels), slabs.total, most)
 
@@ -127,9 +128,9 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
     Args:
         module: Where it is added.
         stem: Its name.
-        part: Its last two parameters are the first number, and the one behind the last.
-        count: How many numbers there are.
-        most: Threads there may be.
+        part: The function; its last two parameters are a half-open range of iterations.
+        count: Number of iterations.
+        most: Most threads of a team.
     """
 
     def run(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
@@ -142,7 +143,7 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
 
 
 def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> None:
-    """Have a team of so many threads (i32) do a new function of that name, each its share and parts of the others'."""
+    """Have a team of so many threads (i32) run a new function of that name, with work stealing between shares."""
 
     def body(inner: Builder, own: list[Value], thread: Thread) -> None:
         taken, *rest = own
@@ -152,7 +153,7 @@ def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody,
 
 
 def _slab_range_function(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:
-    """Add the function that runs some slabs; its last parameters are the first one, and the one behind the last."""
+    """Add the function that runs some slabs; its last parameters are their half-open range."""
     parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
     bounds = [(I64, "", name) for name in ("slab", "slab.end")]
     function = new_function(
@@ -221,16 +222,16 @@ def call_function(b: Builder, callee: Function, args: Sequence[Value]) -> None:
 
 
 _MOST_BYTES: Final = 256 << 20
-"""Larger panels are left to each thread, which needs memory for a cache block of them at a time only."""
+"""Larger panels are packed by each thread, which needs memory for only one cache block of them at a time."""
 _B: Final = 2  # its place among a kernel's arguments
 
 
 def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: int) -> bool:
-    """Whether a team packs B once, rather than each thread what it reads.
+    """Whether a team packs B once, rather than each thread the panels it reads.
 
-    It does where threads above each other would pack the same, and packing is worth several threads itself. A matrix
-    unit waits for memory anyway: to pack again what stays in the second-level cache takes it no longer than to read
-    what others have packed (measured at 1024 and 2048 cubed of bfloat).
+    It does where threads in a column of the grid would pack the same panels, and packing is enough work for several
+    threads itself. Not on a matrix unit, which waits for memory anyway: packing again what stays in L2 takes no longer
+    than reading what others have packed (measured at 1024 and 2048 cubed of bfloat).
     """
     if not recipe.packing.b or recipe.packing.prepacked_b or recipe.mma.unit == "matrix":
         return False
@@ -245,15 +246,15 @@ def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: i
 def pack_cooperatively(
     module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, most: int
 ) -> CooperativeBody:
-    """What emits the code by which a team packs B, and then multiplies.
+    """Returns what emits the code by which a team packs B, and then multiplies.
 
     Args:
         module: Where functions are added.
         gemm: The product.
         recipe: How it is computed, given B in panels.
-        kernels: What packs some panels, and what multiplies a rectangle of the grid by panels; both with bounds.
-        work: The grid.
-        most: How many threads there is work for.
+        kernels: The one that packs some panels, and the one that multiplies a rectangle of the grid; both with bounds.
+        work: The work of the product.
+        most: The most threads that there is work for.
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART_SUFFIX}")

@@ -1,9 +1,8 @@
-"""The tile range of a call of a kernel: all tiles, or those that its last parameters tell.
+"""The tile range of a call of a kernel: all tiles, or those that its last parameters delimit.
 
 define internal void @K.part(args, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
 
-A kernel that packs B may be given the memory that it packs into, too, and whether the panels are in there already,
-packed by an earlier call:
+A kernel that packs B may also be given the memory for its panels, and whether an earlier call has packed them there:
 
 define internal void @K.part(args, i64 %row, i64 %row.end, i64 %column, i64 %column.end, ptr %memory, i64 %packed)
 """
@@ -26,18 +25,18 @@ PART_SUFFIX: Final = ".part"
 BOUND_PARAMETERS: Final[list[tuple[str, Type]]] = [(name, I64) for name in ("row", "row.end", "column", "column.end")]
 """Parameters of a kernel that works on a part of the tiles."""
 PANEL_CACHE_PARAMETERS: Final = ("memory", "packed")
-"""Parameters behind them of a kernel whose panels stay from one call to the next."""
+"""The parameters after them of a kernel whose panels stay from one call to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class AxisBounds:
-    """Which tiles of an axis a call works on: all, or those from `first` to in front of `last`."""
+    """Which tiles of an axis a call works on: all, or those from `first` up to but not including `last`."""
 
     first: Value | None = None
     last: Value | None = None
 
     def of(self, b: Builder, ranges: Sequence[EqualTiles], range_: EqualTiles) -> tuple[int | Value, int | Value]:
-        """Bounds of a loop over the tiles of one of the ranges that an axis is cut into."""
+        """Bounds of a loop over the tiles in one of the ranges that an axis is cut into."""
         if self.first is None or self.last is None:
             return 0, range_.count
         if len(ranges) == 1:
@@ -49,7 +48,7 @@ class AxisBounds:
 
 @dataclass(frozen=True, slots=True)
 class CachedPanels:
-    """Where a kernel's panels stay from one call to the next, and whether (i64) those of a call are there already."""
+    """Where a kernel's panels stay from one call to the next, and whether (i64) the call finds them packed."""
 
     memory: Value
     packed: Value
@@ -57,7 +56,7 @@ class CachedPanels:
 
 @dataclass(frozen=True, slots=True)
 class TileRange:
-    """Which tiles a call of a kernel works on, and where it packs if not in memory of its own."""
+    """Which tiles a call of a kernel works on, and where it packs if not to memory of its own."""
 
     rows: AxisBounds = AxisBounds()
     columns: AxisBounds = AxisBounds()
@@ -90,10 +89,10 @@ def tile_range_parameters(module: Module, *, keeps: bool) -> list[tuple[str, Typ
 def loop_over_blocks(
     b: Builder, bounds: tuple[int | Value, int | Value], most: int, name: str
 ) -> Generator[tuple[Value, Value]]:
-    """A loop over blocks of up to `most` neighbouring tiles; gives a block's first tile and how many it has.
+    """A loop over blocks of up to `most` adjacent tiles; yields a block's first tile and its number of tiles.
 
-    Of a share known only when the program runs, blocks differ by at most one tile: 57 by 14 are 11, 11, 12, 11, 12, and
-    never 14, 14, 14, 14, 1, whose last would read all of the other operand for a single tile.
+    In a range known only at run time, blocks differ by at most one tile: 57 by 14 are 11, 11, 12, 11, 12 rather than
+    14, 14, 14, 14, 1, where the last would read all of the other operand for a single tile.
     """
     first, last = bounds
     if isinstance(first, int) or most == 1:
@@ -113,7 +112,7 @@ def as_i64(number: int | Value) -> Value:
 
 
 def _clamped(b: Builder, value: Value, most: int) -> Value:
-    """A number (signed) moved to between 0 and `most`."""
+    """A signed number clamped to the range from 0 to `most`."""
     limit, zero = const_int(I64, most), const_int(I64, 0)
     below = b.select(b.icmp("slt", value, limit), value, limit)
     return b.select(b.icmp("sgt", below, zero), below, zero)

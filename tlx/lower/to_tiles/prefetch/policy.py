@@ -1,6 +1,6 @@
 """What products prefetch, how far ahead and into which cache, and which of them bypass the caches.
 
-for i: C[i] = A[i] @ B[i]           during round i, between its multiply-adds: prefetch A[i + 1], B[i + 1]
+for i: C[i] = A[i] @ B[i]           in iteration i, between its multiply-adds: prefetch A[i + 1], B[i + 1]
 
 Short rounds prefetch for one further on: memory is to have answered when it comes. Rounds on a matrix unit do not:
 10,000 products of 16x16x16 bfloat take 1.07 times as long by three rounds ahead (Xeon 6/207/2).
@@ -32,9 +32,9 @@ L2_LOCALITY: Final = 2
 
 
 def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
-    """Which round's operands are prefetched, seen from the one that does it.
+    """How many iterations ahead operands are prefetched.
 
-    So many rounds take as long as memory takes to answer, and the first cache holds what they read.
+    So many iterations take as long as the memory latency, and what they read fits L1.
     """
     moved = sum(abs(step) for step in batch.steps)
     held = sum(size for _, _, size in batch.read)
@@ -43,7 +43,7 @@ def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
 
 
 def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
-    """The locality with which the next round's operands are prefetched; 0 where they are not."""
+    """The locality with which a later iteration's operands are prefetched; 0 where they are not."""
     if batch is None or (batch.total is not None and batch.total <= target.caches.l2):
         return 0
     both = 2 * sum(size for _, _, size in batch.read) + batch.sizes[0]
@@ -65,7 +65,7 @@ def with_prefetches(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
 
 
 def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
-    """The recipe of a product in one block, in a loop or in passes over K, with prefetches of what is read later."""
+    """The recipe of a product in one block, in a loop or in passes over K, with prefetches of later operands."""
     if gemm.batch is None:
         locality = L2_LOCALITY if _prefetches_next_pass(gemm, recipe, target) else 0
         return replace(recipe, prefetch=replace(recipe.prefetch, locality=locality))
@@ -80,7 +80,7 @@ def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
 
 
 def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether few rows read B where it lies, it misses the second-level cache, and that holds two passes of it."""
+    """Whether few rows read an unpacked B that misses the second-level cache, which holds two passes of it."""
     blocks = recipe.blocks
     one_block = blocks.mc >= gemm.m and all(blocks.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
     as_it_lies = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
@@ -129,7 +129,7 @@ _MIN_PIECE_STEPS: Final = 4
 """Steps of a piece of a part."""
 
 _LOOP_INSTRUCTIONS: Final = 4
-"""Instructions of a step beside products and their loads: counter, comparison, branch, the prefetch of B."""
+"""Instructions of a step besides products and their loads: counter, comparison, branch, the prefetch of B."""
 
 _PART_INSTRUCTIONS: Final = 3
 """Instructions that a part adds to a step: an address of B (the counter begins anew), a prefetch and its address."""
@@ -163,9 +163,9 @@ def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
 
 
 def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether a panel may meet all row tiles before the next one does, and they can request all its rows.
+    """Whether all row tiles may use a panel before the next panel is read, so that they can request all its rows.
 
-    Where only some meet it, B is near for all others.
+    Where only some use it, B is in cache for all others.
     """
     ranges = row_ranges(gemm, recipe)
     several = sum(rows.count for rows in ranges) >= _MIN_PIECE_STEPS
@@ -178,7 +178,7 @@ def pieces_per_part(recipe: Recipe, steps: int, rows: int) -> int:
     Args:
         recipe: A tile has as many parts as rows.
         steps: Steps along K of a tile, as many as B has rows.
-        rows: Rows of A that a panel meets.
+        rows: Rows of A that use a panel.
     """
     return max(1, min(-(-steps // rows), steps // (_MIN_PIECE_STEPS * recipe.tile.mr)))
 

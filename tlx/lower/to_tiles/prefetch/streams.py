@@ -2,9 +2,9 @@
 
 The kernel of a product requests one of these, as `policy` decides:
 
-1. A product in a loop: what a later iteration reads, spread evenly over the steps along K of all tiles. Few rows that
-   meet a B which misses the second-level cache request B's rows of the next pass over K in the same way: a panel reads
-   a few lines of each row, a page each, but the requests are end to end.
+1. A product in a loop: what a later iteration reads, spread evenly over the steps along K of all tiles. A product of
+   few rows whose B misses the second-level cache requests B's rows of the next pass over K in the same way: a panel
+   reads a few lines of each row, a page each, but the requests are sequential.
 
     tile 0                      tile 1                      tile 2
     k = 0   1   2   3 ...       0   1   2   3 ...           0   1   2   3 ...
@@ -112,8 +112,9 @@ class Prefetcher:
 
     Attributes:
         streams: What the steps of the tile request.
-        at_parts: What a tile requests when a part of K begins: a row for each.
-        over_parts, over_pieces: Rows that are requested step by step, one by each part, one by each piece of a part.
+        at_parts: What a tile requests at the beginning of each part of K: one row.
+        over_parts, over_pieces: Rows that are requested step by step: one by each part, and one by each piece of a
+            part.
         pieces: Pieces of a part.
     """
 
@@ -136,9 +137,9 @@ class Prefetcher:
             self._later = [(pointers[number], distance * step, size) for number, step, size in gemm.batch.read]
 
     def begin_pass(self, base: Value, start: Value, size: int) -> None:
-        """Begin a pass over `size` rows of B from `start` on: the tiles of one share the rows of the next.
+        """Begin a pass over `size` rows of B from `start` on: its tiles share the prefetching of the next pass's rows.
 
-        The last pass requests its own rows, which are near: there are none behind them.
+        The last pass requests its own rows, which are in cache, since no rows follow them.
         """
         if not self.recipe.prefetch.locality or self.gemm.batch is not None:
             return
@@ -149,9 +150,9 @@ class Prefetcher:
         self._tiles_before = 0
 
     def begin_tile(self, rows: int, columns: int, ij: tuple[Value, Value]) -> None:
-        """Begin row tile i by panel j of so many, behind all tiles before them.
+        """Begin row tile i by panel j of a range of `rows` by `columns` tiles, which follows the ranges before it.
 
-        With no columns it is one of them that is emitted on its own, before the others.
+        With no columns it is a tile that is emitted on its own, before the others.
         """
         self.streams = []
         if not self._later:
@@ -178,7 +179,7 @@ class Prefetcher:
         return [] if stream is None else [stream.spread(self.b, number, first, steps)]
 
     def end_parts(self) -> None:
-        """Request nothing in the steps behind the parts."""
+        """Request nothing in the steps after the parts."""
         self.streams = []
 
     def step(self, number: Value) -> None:
@@ -189,11 +190,11 @@ class Prefetcher:
 
 @dataclass(frozen=True, slots=True)
 class RowPrefetch:
-    """A matrix of which rows are requested ahead of those that are read.
+    """A matrix whose rows are prefetched ahead of the reads.
 
     Attributes:
         base, view: The matrix.
-        distance: Bytes from what is read to what is requested.
+        distance: Bytes from the read to the prefetch.
     """
 
     base: Value
@@ -202,7 +203,7 @@ class RowPrefetch:
 
 
 def prefetch_rows(b: TensorBuilder, prefetches: Sequence[RowPrefetch], place: ResultTile) -> None:
-    """Request what lies ahead of a tile that is read."""
+    """Prefetch ahead of a tile that is read."""
     for each in prefetches:
         size = bytes_of(each.view.element)
         start, distance = tile_address(b, each.view, each.base, place), const_int(I64, each.distance)

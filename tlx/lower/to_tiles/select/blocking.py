@@ -1,42 +1,43 @@
 """Blocking of a product on vector registers: cache blocks, passes over K, k-unroll.
 
-Cache blocks of a product on vector registers: rows of A and columns of B that stay near while the other goes by.
+Cache blocks: a block of one operand stays in a cache while the other operand is streamed through.
 
-first cache      a panel of B, which meets the row tiles of a block
-second cache     a block of B's columns, which meets all of A; small operands stay beside it
-last cache       A, packed once for all blocks of columns
+L1               a panel of B, reused by the row tiles of a block
+L2               a block of B's columns, reused by all of A; small operands stay beside it
+last level       A, packed once for all blocks of columns
 
-Whether B is read as it lies, and which parts of K a pass goes over.
+Whether B is packed, and how K is split into passes:
 
-    B packed        read, written to panels that stay near, and read again: pays where many rows meet it
-    B as it lies    each panel a few lines of each row: pays where B stays in the caches, or few rows meet it
+    B packed        read, written to panels that stay in cache, and read again: pays where many rows use it
+    B unpacked      each panel reads a few cache lines of each row: pays where B stays in the caches, or few rows use it
 
-Few rows that meet a B from behind the second cache go over K in passes: while one part of B is multiplied, the next one
-is asked for, end to end (`prefetch.streams`). With kc positions a pass, N columns and M rows, cycles go to
+A product of few rows whose B does not fit L2 splits K into passes: while one part of B is multiplied, the next one is
+prefetched sequentially (`prefetch.streams`). With kc positions a pass, N columns and M rows, the cycles besides the
+multiply-adds are
 
-    kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
-    2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
+    kc N / FAR_BYTES                 reading the first part, which nothing overlaps         least where they are equal,
+    2 M N K / kc / (2 FAR_BYTES)     C, read from and written to L2 in each pass            kc = sqrt(M K)
 
-and two parts fit the second cache beside C. Where that does not pay, all of K is multiplied. Where each position is in
-a page of its own, 128 are looked up at once.
+and two parts fit L2 beside C. Where that does not pay, one pass covers all of K. Where each row of B is in a page of
+its own, a pass has 128 positions, which limits TLB misses.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
-double 4096 cubed by 2048 and 1024 positions 84, 88; by 1024 and 512 75.8, 82.2 and 80.4, 79.0 (others beside it).
+double 4096 cubed by 2048 and 1024 positions 84, 88; by 1024 and 512 75.8, 82.2 and 80.4, 79.0 (on a shared machine).
 
-How many positions of K a register tile multiplies at a time, where no operand is converted on the way.
+K-unroll: how many positions of K a register tile multiplies in a step, where no operand is converted as it is read.
 
     for k:                                       for k, by 2:
       acc += A[tile, k] @ B[k, panel]              acc += A[tile, k:k+2] @ B[k:k+2, panel]
 
-A tile with registers to spare holds the rows of B of several positions: a loop has fewer instructions of its own, and
-is left fewer times too late. A sum that is written out goes over a row of A while it is at it, which keeps what waits
-for a load short. Each element is added in the order of K either way.
+A tile with registers to spare holds the rows of B of several positions: the loop has less overhead, and its branch is
+mispredicted less often. A fully unrolled sum reads several elements of a row of A in succession, so that few
+instructions wait for each load. Elements are added in the order of K either way.
 
 Measured (Xeon with AVX-512, medians in one process, cycles before and now): 32x32x32 float 1211, 1158; 13x17x19 double
-451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, written out, 178, 167; 32x32x32 half, both packed,
-1278, 1236, beside another thread on the core 1661, 1532. Four at a time, or two with hardly a register left, were not
-faster.
+451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, unrolled, 178, 167; 32x32x32 half, both packed,
+1278, 1236, with another thread on the core 1661, 1532. Unrolling by four, or by two with hardly a register left, was
+not faster.
 """
 
 from __future__ import annotations
@@ -51,26 +52,26 @@ from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.target import Target
 
 _FEW_ROWS: Final = 19
-"""Rows of A up to which no B is packed for them, wherever it is."""
+"""Rows of A up to which B is never packed, whichever cache holds it."""
 _REUSES: Final = 128
-"""Rows up to which a B from behind the second cache is read as it lies."""
+"""Rows up to which a B that exceeds L2 is read unpacked."""
 _LONGEST: Final = 2048
-"""Positions of a pass."""
+"""Positions of K in a pass, at most."""
 _SHORTEST: Final = 32
-"""Positions of a pass that asks for the next one's part of B."""
+"""Positions of K in a pass that prefetches the next one's part of B, at least."""
 _LOOKED_UP: Final = 128
-"""Pages that are looked up at once."""
+"""Rows of B in a pass where each is in a page of its own."""
 _GROUPS_APART: Final = 64
-"""Groups of rows up to which it does no harm that they lie whole pages apart."""
+"""Groups of rows up to which a pitch of whole pages does no harm."""
 
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
-    """Whether B comes from behind the second cache."""
+    """Whether B exceeds the second-level cache."""
     return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > target.caches.l2
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
-    """Whether B, elements of so many bytes, is best read as it lies."""
+    """Whether B, elements of so many bytes, is best read unpacked."""
     if not gemm.b.is_row_major and gemm.b.interleave == 1:
         return False
     if gemm.m <= _FEW_ROWS or (gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator)):
@@ -79,7 +80,7 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
 
 
 def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
-    """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
+    """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
         gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
         and gemm.k > _GROUPS_APART * gemm.b.interleave
@@ -89,10 +90,10 @@ def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
 def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
     """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly.
 
-    Parts are shorter where A comes from memory for each block of columns, which are wider then. With elements of `size`
-    bytes and a block in half of the second cache, memory gives and takes
+    Parts are shorter where A is read from memory for each block of columns, which makes the blocks wider. With elements
+    of `size` bytes and a block in half of the second-level cache, the memory traffic in elements is
 
-        M K N 2 kc size / L2     of A, once for each block         fewest where they are equal,
+        M K N 2 kc size / L2     of A, once for each block         least where they are equal,
         2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
@@ -114,13 +115,13 @@ def _most_rows(gemm: Gemm, target: Target) -> int:
 
 
 def _pass_positions(gemm: Gemm, target: Target) -> int:
-    """Positions of a pass over a B that is read as it lies."""
+    """Positions of K in a pass over a B that is read unpacked."""
     pages = _LOOKED_UP if _pitch(gemm) >= target.caches.page else _LONGEST
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target)) if b_misses_l2(gemm, target) else pages
 
 
 def _pays(gemm: Gemm, part: int) -> bool:
-    """Whether a pass of so many positions gains twice what it costs, in cycles a position for a register of C.
+    """Whether passes of so many positions gain twice what they cost, in cycles per position for a register of C.
 
     gains    4 lanes / M FAR_BYTES                what it takes to read B
     costs    4 lanes kc / K M FAR_BYTES           the first part of it
@@ -130,23 +131,23 @@ def _pays(gemm: Gemm, part: int) -> bool:
 
 
 def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
-    """Whether C holds sums as they are: of the accumulator's type, row by row, with nothing applied to them."""
+    """Whether C can hold partial sums: of the accumulator's type, row-major, without an epilogue."""
     return gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
 
 
 def _may_hold_partial_sums(gemm: Gemm, accumulator: Type) -> bool:
-    """Whether C may hold sums that are not complete."""
+    """Whether C may hold partial sums."""
     return c_holds_sums(gemm, accumulator) and len(gemm.term_offsets) == 1
 
 
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
-    """Whether B is near, or the second cache holds C beside two parts of it that are worth a pass."""
+    """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
     near = not b_misses_l2(gemm, target)
     return _may_hold_partial_sums(gemm, accumulator) and (near or _pays(gemm, _pass_positions(gemm, target)))
 
 
 def _b_rows_in_half_l2(gemm: Gemm, target: Target) -> int:
-    """Rows of B of which the second cache holds twice as many, beside C."""
+    """Half of the rows of B that fit L2 beside C."""
     return max(0, target.caches.l2 * 3 // 4 - gemm.c.bytes_moved) // 2 // max(_pitch(gemm), 1)
 
 
@@ -156,15 +157,15 @@ def _pitch(gemm: Gemm) -> int:
 
 
 _OF_L3: Final = 4
-"""Part of the last cache that all of A, packed, may take."""
+"""Fraction of the last-level cache that all of A, packed, may take."""
 _PACKED_AGAIN: Final = 2
-"""Times that A is packed at most: a copy is read faster than it is made, from wherever it comes."""
+"""Times that A is packed at most: reading a copy is faster than making one, whichever cache holds it."""
 
 
 def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
-    """Whether an A that several blocks of columns read, rows of so many bytes, is packed once for all of them.
+    """Whether an A with rows of so many bytes is packed once for all blocks of columns.
 
-    The last cache holds it, or there are many blocks; else each of them packs it anew.
+    That is where the last-level cache holds it, or there are many blocks; else each block packs it again.
     """
     return gemm.m * row <= target.caches.l3 // _OF_L3 or gemm.n > _PACKED_AGAIN * nc
 
@@ -172,10 +173,10 @@ def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
 def cache_blocks(
     gemm: Gemm, target: Target, tile: tuple[int, int], line: tuple[int, int], *, pack_a: bool, by_columns: bool
 ) -> tuple[int, int]:
-    """Rows and columns of a cache block, of an A whose rows, and a B whose columns have so many bytes.
+    """Rows and columns of a cache block, given the bytes of a row of A and of a column of B.
 
-    An A that is copied column by column is copied as a whole where several blocks of columns read it, and lies in rows
-    then; else it is copied block by block, and goes by beside B.
+    A column-major A that several blocks of columns read is copied to row-major as a whole; else it is copied block by
+    block, and streamed through the caches like B.
     """
     (mr, nr), (row, column), l2 = tile, line, target.caches.l2
     if by_columns:
@@ -185,18 +186,18 @@ def cache_blocks(
     mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
     stay = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
     if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not stay):
-        mc = mr  # a row tile is packed right before its products, and stays near while panels of B go by
+        mc = mr  # a row tile is packed right before its products, and stays in L1 while panels of B are streamed
     return mc, nc
 
 
 def _blocks(
     target: Target, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
 ) -> tuple[int, int]:
-    """Rows and columns of a cache block; A has rows of so many bytes, B columns of so many and room for so many.
+    """Rows and columns of a cache block, given the bytes of a row of A and a column of B, and those B's block may take.
 
-    B's block stays in a part of the second cache, beside all of A where that is small, while A goes by. Where
-    a panel of B stays in the first cache, it meets many row tiles there; else it comes from the second cache for each
-    of them, and the rows of an A that is large meet all panels instead. Rows are packed many at a time.
+    B's block stays in a part of L2, beside all of A where that is small, while A is streamed. A panel of B that stays
+    in L1 is reused there by many row tiles. Otherwise each row tile loads it from L2, and blocks of a large A are
+    reused by all panels instead. Many rows are packed at a time.
     """
     caches = target.caches
     mr, nr = tile
@@ -210,27 +211,27 @@ def _blocks(
 _IN_LOOPS: Final = 2
 
 
-def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], *, written_out: bool) -> int:
+def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], *, unrolled: bool) -> int:
     """Positions of K that a step of a tile's sum multiplies, by multiply-adds.
 
     Args:
         gemm: The product.
         recipe: How it is computed.
-        target: Its registers hold the sums, and for each position a row of B and an element of A; a sum is added to
-            less often in a row than instructions wait for one of them. Once more, and 16x16x16 floats take 47.1 ns
-            where they take 46.1 (Emerald Rapids; a newer Xeon does not tell them apart).
+        target: Its registers hold the sums, and for each position a row of B and an element of A. Fewer positions than
+            the latency of a multiply-add are unrolled: with one more, 16x16x16 floats take 47.1 ns instead of 46.1
+            (Emerald Rapids; no difference on a newer Xeon).
         tile: Rows, and registers of a row.
-        written_out: Whether the sum is no loop.
+        unrolled: Whether the sum is fully unrolled, without a loop.
     """
     rows, vectors = tile
     if rows <= vectors or not _lies_in_rows(gemm, recipe) or recipe.prefetch.b_steps:
         return 1
     held = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(1, min(held, int(target.core.latency) - 1 if written_out else _IN_LOOPS))
+    return max(1, min(held, int(target.core.latency) - 1 if unrolled else _IN_LOOPS))
 
 
 def _lies_in_rows(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether multiply-adds read both operands row by row, as they lie or in panels, without converting them."""
+    """Whether multiply-adds read both operands row by row, in memory or in panels, without converting them."""
     if recipe.mma.unit != "fma" or not recipe.mma.operand_a == recipe.mma.operand_b == recipe.mma.accumulator:
         return False
     return gemm.a.is_row_major and (recipe.packing.b or gemm.b.row_stride > 0)

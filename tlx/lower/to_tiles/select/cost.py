@@ -2,9 +2,9 @@
 
 Register tiles are priced by `tlx.lower.cost`.
 
-Which unit multiplies: a matrix unit, or vectors where a product is too small for it to pay.
+The cost decides which unit multiplies: a matrix unit, or vectors where a product is too small for it.
 
-    unit      cycles of a kernel, apart from its products
+    unit      cycles of a kernel besides its products
     matrix    configuration, packing of whole tiles (padding included), sums stored through the cache
     vectors   packing; products of partly filled registers
 
@@ -28,14 +28,14 @@ from tlx.target.target import Target
 
 
 def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether a matrix unit's B is packed step by step as it is multiplied: one row tile uses it, and never again."""
+    """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it."""
     whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
     packs = recipe.packing.b and not recipe.packing.prepacked_b
     return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
 
 
 def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether a row tile of A stays in the first cache while all columns of B go by."""
+    """Whether a row tile of A stays in L1 while all columns of B are streamed past it."""
     return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
 
 
@@ -44,8 +44,8 @@ class Cost:
     """Predicted cycles of a kernel on one thread.
 
     Attributes:
-        compute: Products, packing and stores, where the operands of vector code are near.
-        total: With the time that it waits for caches and memory.
+        compute: Products, packing and stores, with the operands of vector code in L1.
+        total: The same with stalls for caches and memory.
     """
 
     compute: float
@@ -53,7 +53,7 @@ class Cost:
 
 
 def cost(gemm: Gemm, recipe: Recipe, target: Target) -> Cost:
-    """What a product costs by a recipe."""
+    """The cost of a product by a recipe."""
     if recipe.mma.unit == "matrix":
         cycles = _matrix_cycles(gemm, recipe, target)
         return Cost(cycles, cycles)
@@ -72,8 +72,8 @@ def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
 def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit.
 
-    A step of p x q tiles loads p of A and q of B while it multiplies p * q times: what takes longer counts. Where not
-    all fits the first cache, it passes through it: C is read and written back, and packed tiles are.
+    A step of p x q tiles loads p of A and q of B while it multiplies p * q times; the longer of the two counts. Where
+    the working set exceeds L1, C and packed tiles are read from the next level and written back.
     """
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
@@ -100,13 +100,13 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     )
     crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
     store = timing.store[place] * (timing.crossing if crosses else 1)
-    once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
+    once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
     busy = max(products, loads) + tiles * store + packing
     return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
 
 
 def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -> tuple[float, float]:
-    """Cycles of a row of a packed tile of A, and of B; `place`: where operands and what is packed are together."""
+    """Cycles of a row of a packed tile of A, and of B; `place`: the cache level that holds operands and panels."""
     deep = timing.masked_row if gemm.k % recipe.tile.kstep else 0
     masked_a = timing.masked_row if any(r.padding for r in row_ranges(gemm, recipe)) else deep
     masked_b = timing.masked_row if any(c.padding for c in column_ranges(gemm, recipe)) else deep
@@ -119,7 +119,7 @@ def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -
 def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     """Cycles of loading a tile of A.
 
-    Where A does not stay in the second cache, a row tile comes from behind it for the first panel of each block.
+    Where A does not stay in L2, the first panel of each block loads a row tile from beyond it.
     """
     assert target.matrix is not None
     load = target.matrix.timing.load
@@ -129,29 +129,29 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
         min(1.0, recipe.tile.nr / min(recipe.blocks.nc, gemm.n)) if gemm.a.bytes_moved > target.caches.l2 // 2 else 0.0
     )
     row_tile = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element)
-    half = min(1.0, target.caches.l1 / row_tile / 2)  # of what would fit: the next row tile evicts the other half
+    half = min(1.0, target.caches.l1 / row_tile / 2)  # half of L1: the next row tile evicts the other half
     stays = recipe.prefetch.b_bypasses_l1 * half
     return (1 - first) * (stays * load[0] + (1 - stays) * load[1]) + first * load[-1]
 
 
 def _holding_level(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
-    """Where operands, result and so many bytes of packed ones are together: first cache, second, or beyond."""
+    """The level that holds operands, result and so many bytes of panels together: L1, L2, or beyond."""
     operands = gemm.total_k * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
     total = operands + packed + gemm.m * gemm.n * bits_of(recipe.mma.accumulator) // 8
     return (total > target.caches.l1) + (total > target.caches.l2)
 
 
 def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a kernel by vector tiles whose operands come from beyond the first cache, given those on what is near.
+    """Cycles of a kernel by vector tiles whose operands miss L1, given its cycles on operands in L1.
 
-    A     once, or for each block of columns where it does not stay in the second cache
-    B     packing waits for it, and products wait for what was packed earlier. What is not packed is read in runs as
-          long as a tile is wide, and caches and memory take a while to notice each run, where no tile asks for it
-    C     read, as lines are, and written, in each pass over K
+    A     read once, or for each block of columns where it does not stay in L2
+    B     packing waits for it, and products wait for panels that were packed earlier. An unpacked B is read in runs of
+          a tile's width, and hardware prefetchers take a while to recognise each run, where no tile prefetches it
+    C     each cache line read and written in each pass over K
 
-    What comes from beyond the second cache is hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048
-    cubed). Where each pass over K asks for the part of B that the next one reads, and multiplies for as long as that
-    takes to come, only the first one waits, and C stays near; where tiles ask for A and C, an eighth of them does.
+    Reads from beyond L2 are hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048 cubed). Where
+    each pass over K prefetches the part of B that the next one reads, and multiplies for as long as that takes, only
+    the first pass waits, and C stays in L2; where tiles prefetch A and C, an eighth of their stalls remains.
     """
     a, b = (view.bytes_moved * len(gemm.term_offsets) for view in (gemm.a, gemm.b))
     c, memory = gemm.c.bytes_moved, target.memory
@@ -170,7 +170,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
 
 
 def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """The part of the vectors' peak that a kernel should reach, called again and again: calls run into one another."""
+    """The fraction of the vectors' peak that a kernel should reach when it is called repeatedly and calls overlap."""
     products, others = _vector_parts(gemm, recipe, target)
     cycles = products + target.core.costs.exposed * others
     if gemm.batch is None:
@@ -179,14 +179,14 @@ def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
 
 
 def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None) -> float:
-    """Cycles of the products alone on vectors, all lanes filled."""
+    """Cycles of the products alone on vectors with all lanes filled."""
     lanes = target.vector_bytes * 8 // bits_of(accumulator)
     each = dot.cycles / dot.width if dot else 1 / target.core.products
     return gemm.m * gemm.n * gemm.total_k / lanes * each
 
 
 def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a kernel that waits for B alone."""
+    """Cycles of a kernel that waits only for B."""
     moves = gemm.b.bytes_moved
     if recipe.packing.b and moves > target.caches.l1:
         packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
@@ -204,7 +204,7 @@ def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
 
 
 def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, float]:
-    """Cycles of register tiles' products; and of packing, storing column by column, and columns summed otherwise."""
+    """Cycles of register tiles' products; and of packing, column-by-column stores, and the N tail."""
     core, lanes, dot = target.core, recipe.tile.lanes, recipe_dot(recipe, target)
     terms, steps = len(gemm.term_offsets), -(-gemm.k // recipe.tile.kstep)
     vectors = -(-(gemm.n - recipe.tile.dot_columns - recipe.tile.paired_columns) // lanes)
@@ -230,7 +230,7 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
 
 
 def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles to pack A: registers of its rows, or one column after the other of its row tiles; none where it is not."""
+    """Cycles to pack A, by registers of its rows or by columns of its row tiles; 0 where it is not packed."""
     if not recipe.packing.a:
         return 0
     if recipe.mma.unit == "fma" and not gemm.a.is_row_major:
@@ -241,7 +241,7 @@ def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
 
 
 def dot_product_columns_cycles(gemm: Gemm, target: Target, count: int, lanes: int) -> float:
-    """About how many cycles sums along K take, for so many columns."""
+    """Approximate cycles of dot products along K, for so many columns."""
     core = target.core
     step = max(count / core.products, (1 + count / 4) / core.loads)
     folded, copied = core.costs.dot_column
@@ -249,14 +249,15 @@ def dot_product_columns_cycles(gemm: Gemm, target: Target, count: int, lanes: in
 
 
 def dot_product_rows(target: Target, count: int) -> int:
-    """Rows of so many sums that fit the registers, beside a part of each column and a part of a row."""
+    """Rows of so many sums that fit the registers, beside one register of each column and one of a row."""
     return (target.registers - 1) // count - 1
 
 
 def paired_step_cycles(gemm: Gemm, target: Target, mr: int, vectors: float) -> float:
     """Cycles of a step along K for all rows, in tiles of up to `mr`: what the ports allow.
 
-    The model of `cost` has a tile of one register a row wait for loads: 12x16 would take 7.9 cycles. It takes 6.5.
+    For a tile of one register a row, `tlx.lower.cost` overestimates loads: it gives 7.9 cycles for 12x16, which takes
+    6.5.
     """
     core, tiles = target.core, -(-gemm.m // mr)
     rows = gemm.m / tiles
@@ -264,7 +265,7 @@ def paired_step_cycles(gemm: Gemm, target: Target, mr: int, vectors: float) -> f
 
 
 def paired_columns_cycles(gemm: Gemm, target: Target, mr: int) -> float:
-    """About how many cycles the columns take that are summed by pairs, in tiles of up to `mr` rows."""
+    """Approximate cycles of the columns that are summed by pairs, in tiles of up to `mr` rows."""
     steps = -(-gemm.k // PAIR)
     stored = not pairs_stay_in_registers(steps, target)
     *interleaved, folded = target.core.costs.paired_column
@@ -272,5 +273,5 @@ def paired_columns_cycles(gemm: Gemm, target: Target, mr: int) -> float:
 
 
 def pairs_stay_in_registers(steps: int, target: Target) -> bool:
-    """Whether so many pairs of B's rows stay in a quarter of the registers."""
+    """Whether so many pairs of B's rows fit a quarter of the registers."""
     return steps <= target.registers // 4

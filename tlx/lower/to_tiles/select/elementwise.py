@@ -1,8 +1,9 @@
 """Kernels without products: their tiles, their non-temporal stores, and their roofline.
 
-Results larger than the caches are written by non-temporal stores, which do not read the cache line first. Such stores
-must be aligned, and results need not be, so registers at the ends of a row overlap aligned tiles. That computes some
-elements twice, with the same result, unless the result is an operand, too:
+Results larger than the caches are written by non-temporal stores, which avoid reading each line before writing it.
+
+Such stores must be aligned, and results need not be. Elements at the ends of a row are computed twice, with the same
+value both times, as the result is no operand:
 
     | first register |                                        temporal
         | tile, aligned | tile | tile | ... |                 non-temporal
@@ -11,14 +12,14 @@ elements twice, with the same result, unless the result is an operand, too:
 Measured on one Sapphire Rapids core, 2026-11-22: a copy moves 19 instead of 15 GB/s from 64 MB on, a sum of two arrays
 20 instead of 15; at 32 MB, which are in the last-level cache, 20 instead of 26.
 
-What bounds a kernel without a product: the instructions of its elements, or the cache or memory that holds its data.
+The roofline: a kernel is bound by the instructions of its elements, or by the cache or memory that holds its data.
 
-    moves     bytes of each matrix once; what only lies between problems on the same rows stays in L1
+    moves     bytes of each matrix once; intermediate results of problems on the same rows stay in L1
     where     the first cache that holds all of it: L1, L2, L3 (no more than streams count on), else memory
     moving    L1: loads and one store a cycle, of whole registers; L2: half a line a cycle; beyond: 8 bytes a cycle
     work      instructions of the elements, over the ports
 
-The longer of the two bounds the kernel. The model knows no loop overhead, and nothing of what else uses the memory.
+The longer of the two bounds the kernel. The model ignores loop overhead and other users of the memory.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ from tlx.target.target import Target
 _MOST_REGISTERS: Final = 4
 _SQUARE: Final = 16
 _STEADY: Final = 4
-"""Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
+"""Number of leaves equal in all rows from which on tiles have many rows: a tile loads each leaf once for all rows."""
 _CHAINS: Final = 8
 _CROWDED: Final = 2048
-"""Bytes of which the distance of rows is a multiple where they share few sets of the first cache."""
+"""Bytes; rows whose pitch is a multiple of it share few sets of L1."""
 COSTLY: Final = 20
 _CONSTANTS: Final = 16
-"""Registers that a mathematical function's constants fill."""
+"""Registers for the constants of a mathematical function."""
 _CHAIN: Final = 4
-"""Registers that one of it needs besides."""
+"""Further registers for each register that a mathematical function computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,13 @@ class TileShape:
 
 
 def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
-    """The tile of a map: upright ones read rows once, but beyond the second cache memory in its order may be faster.
+    """The tile of a map: tiles of several rows read each row once, but data beyond L2 may be faster in memory order.
 
     Measured, depthwise 3x3 windows, float. Numbers that are the same in all columns stay in registers: 128 images of
-    56x56 (3.3 MB) 60 GFLOP/s by tiles of six rows, 67 by single ones; of 256 images of 28x28 (1.7 MB) 98 and 63 (Xeon
-    with AMX). Steady rows, such as those of filters where channels lie next to each other, are loaded for each tile: 32
-    channels of 112x112 (3.3 MB) 107 by tiles of eight rows, 84 by single ones, but 512 of 56x56, whose rows share sets
-    of the first cache, 62 and 80 (Zen 5).
+    56x56 (3.3 MB) 60 GFLOP/s by tiles of six rows, 67 by single rows; 256 images of 28x28 (1.7 MB) 98 and 63 (Xeon with
+    AMX). Rows equal for the whole tile, such as those of filters in channels-last layout, are loaded once a tile: 32
+    channels of 112x112 (3.3 MB) 107 by tiles of eight rows, 84 by single rows, but 512 of 56x56, whose rows share sets
+    of L1, 62 and 80 (Zen 5).
     """
     value = problem.value
     shape = tile_shape(value, target)
@@ -85,13 +86,13 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
 
 
 def _is_crowded(value: Expression) -> bool:
-    """Whether rows lie so that they share few sets of the first cache."""
+    """Whether the pitch of rows makes them share few sets of L1."""
     views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
     return any(view.rows > 1 and view.row_stride * size % _CROWDED == 0 for view, size in views)
 
 
 def tile_shape(value: Expression, target: Target) -> TileShape:
-    """The tile that keeps a few registers of each live value at once."""
+    """The tile that computes a few registers of each live value at a time."""
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     if needs_transpose(value):
         return square_tile(value, lanes, target)
@@ -106,12 +107,12 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
 
 
 def _steady(value: Expression) -> list[MatrixLeaf]:
-    """Leaves that are the same in all rows."""
+    """Leaves equal in all rows."""
     return [node for node in map(value.nodes.__getitem__, value.steady) if isinstance(node, MatrixLeaf)]
 
 
 def _costly_registers(value: Expression, target: Target) -> int:
-    """Registers of long chains of instructions that are computed at a time; one of bfloat is two of float."""
+    """Registers computed at a time by long chains of instructions; a register of bfloat is two of float."""
     if value.branches:
         return 1
     return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
@@ -215,10 +216,10 @@ def _is_past(problem: Elementwise | Reduction | RowFusion, target: Target) -> bo
 
 
 _LEAST_TILES: Final = 8
-"""Of a row: the first register and the rest, which are computed twice, are to count little."""
+"""Tiles of a row from which on it is aligned, so that the elements computed twice are a small share."""
 
 _TILES_A_RUN: Final = 8
-"""Tiles of 64 bytes that are read beside each other (`copy.py` has measurements)."""
+"""Adjacent tiles of 64 bytes that are read together (`copy.py` has measurements)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +231,12 @@ class ColumnSpan:
 
 
 def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
-    """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
+    """Whether a result and its operands exceed the caches; for a slab, those of the whole problem count."""
     return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target)
 
 
 def store_alignment(problem: Copy | Elementwise, target: Target) -> int:
-    """Elements that non-temporal stores are aligned to: those of a register; 0 where there are to be none."""
+    """Elements that non-temporal stores are aligned to: those of a register; 0 for no such stores."""
     element = problem.destination.element
     return target.vector_bytes // bytes_of(element) if bits_of(element) > 1 and exceeds_caches(problem, target) else 0
 
@@ -246,9 +247,9 @@ def plain_spans(cols: int, width: int, lanes: int) -> list[ColumnSpan]:
 
 
 def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[ColumnSpan]:
-    """The tiles of a row of which most are aligned to `boundary` elements; no row of fewer than a few tiles is cut.
+    """The tiles of a row, most of them aligned to `boundary` elements; a row of fewer than a few tiles stays whole.
 
-    The tiles are at least as wide as asked for: whole multiples of the boundary, so that all are aligned as the first.
+    Tiles are at least `width` wide, rounded up to a multiple of the boundary, so that all are aligned like the first.
     """
     width = -(-width // boundary) * boundary
     if cols < _LEAST_TILES * width:
@@ -261,7 +262,7 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Colu
 
 
 def tile_runs(rows: EqualTiles, *, past_caches: bool) -> list[EqualTiles]:
-    """Tiles below each other of a result whose source lies in the other order, that are written one after the other.
+    """Runs of vertically adjacent tiles that are written in succession, for a result whose source is transposed.
 
     They read adjacent cache lines of the source's rows, which memory delivers fastest. With non-temporal stores the run
     is the whole column, since no written line has to stay in a cache until its neighbours are written.
@@ -270,7 +271,7 @@ def tile_runs(rows: EqualTiles, *, past_caches: bool) -> list[EqualTiles]:
 
 
 def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
-    """Elements that non-temporal stores are aligned to: those of a register; 0 where there are to be none."""
+    """Elements that non-temporal stores are aligned to: those of a register; 0 for no such stores."""
     boundary = store_alignment(problem, target)
     if not needs_transpose(problem.value):
         return boundary
@@ -292,7 +293,7 @@ _BLOCK_GRANULE = 8
 
 
 def fused_block_rows(problem: RowFusion, target: Target) -> int:
-    """Rows of a block: what is read and written of them fills half of the L1 cache."""
+    """Rows of a block: the data they read and write fills half of the L1 cache."""
     widths: dict[int, int] = {}
     for part in problem.parts:
         for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):

@@ -1,7 +1,7 @@
-"""Knobs as constraints on a recipe: taken if they fit, else an error says what would.
+"""Knobs as constraints on a recipe: obeyed if they fit, else an error says what would fit.
 
 A register tile of MxN elements takes `rows * vectors + min(rows, vectors) + 1` registers: the accumulators, the operand
-that is held, and the one that streams by.
+that is held, and a register of the one that is streamed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tlx.target.target import Target
 
 
 def needed_registers(mr: int, nv: int, *, spare: int = 0) -> int:
-    """Registers of a tile of `mr` rows of `nv` vectors; `spare`: so many hold something else."""
+    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for something else."""
     return mr * nv + min(mr, nv) + 1 + spare
 
 
 def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> tuple[int, int] | None:
-    """The tile that is asked for as rows and vectors; None if none is.
+    """The requested tile as rows and vectors; None if none is requested.
 
     Raises:
         UsageError: It does not fit the registers.
@@ -42,10 +42,10 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
 
 
 def matrix_grid(knobs: Knobs, matrix: MatrixUnit, lanes: int) -> tuple[int, int] | None:
-    """The tile that is asked for as a matrix unit's accumulators along M and N; None if none is.
+    """The requested tile as a matrix unit's accumulators along M and N; None if none is requested.
 
     Raises:
-        UsageError: It is not made of whole accumulators, or of too many; or prefetches are asked for.
+        UsageError: It does not consist of whole accumulators, or of too many; or prefetches are requested.
     """
     if knobs.ahead:
         raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
@@ -68,12 +68,12 @@ def packing(name: str, given: bool | None, needed: str, model: bool) -> bool:
 
     Args:
         name: The operand.
-        given: What is asked for, None for nothing.
+        given: What the knobs request, None for nothing.
         needed: Why it has to be packed; empty where it need not.
-        model: What is done where nothing is asked for.
+        model: The decision where the knobs request nothing.
 
     Raises:
-        UsageError: It has to be packed and must not.
+        UsageError: It has to be packed, and the knobs forbid it.
     """
     if given is False and needed:
         raise UsageError(f"pack_{name.lower()}=false: {name} has to be packed, as {needed}")
@@ -85,13 +85,13 @@ def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> 
 
     Args:
         gemm: The product.
-        knobs: What is asked for.
+        knobs: What is requested.
         step: Positions of the inner loop's step.
         exact: Whether C can hold the sums between passes.
-        model: What is done where nothing is asked for.
+        model: The decision where nothing is requested.
 
     Raises:
-        UsageError: What is asked for cannot be.
+        UsageError: The request cannot be met.
     """
     if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.term_offsets) > 1:
         return model if knobs.kc is None else gemm.k
@@ -117,7 +117,7 @@ def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
 
 
 def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: int) -> list[tuple[int, int]]:
-    """The tallest tile of as many columns, and the one of one vector more or less that is as large as may be."""
+    """The tallest tile of as many columns, and the largest one of one vector more or less."""
     found: list[tuple[int, int]] = []
     for vectors in dict.fromkeys((nv, max(1, nv - 1), nv + 1, max(1, nv // 2), 2, 1)):
         rows = next((r for r in range(registers, 0, -1) if needed_registers(r, vectors, spare=spare) <= registers), 0)

@@ -2,8 +2,8 @@
 
 A step of K multiplies p tiles of A by q tiles of B: p + q tile loads for p * q tile products. Four accumulators hide a
 product's latency, and 2x2 of them need the fewest loads; a flat result takes 1x4 or 4x1 rather than multiply padding.
-Up to four tiles of columns take 1x4, too, where A comes from behind the second cache: each of its tiles is loaded once,
-and has four products to come in instead of two (one core, 512x49x4608 bfloat: 268 -> 232 us, bytes 126 -> 119).
+Up to four tiles of columns take 1x4, too, where A misses L2: each of its tiles is loaded once, behind four products
+instead of two (one core, 512x49x4608 bfloat: 268 -> 232 us, bytes 126 -> 119).
 
     M > 16 and N > 16     M <= 16           N <= 16
     A0  C00 C01           A0  C0 C1 C2 C3   A0  C0
@@ -47,7 +47,7 @@ _FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile beh
 
 
 def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
-    """The recipe for a product whose types a tile product of the target's matrix unit knows.
+    """The recipe for a product whose types the target's matrix unit multiplies.
 
     Raises:
         UsageError: The knobs do not fit.
@@ -82,16 +82,16 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     recipe = replace(recipe, packing=Packing(pack_a, pack_b)).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
-    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_goes_by(gemm, recipe, target)))
+    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_leaves_l1(gemm, recipe, target)))
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
 def _k_step(k: int, most: int, width: int) -> int:
     """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
 
-    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but operands with
-    padding are copied first. Tiles of A, B and C have shapes of their own then: with loops over several register tiles,
-    LLVM runs out of tile registers.
+    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but padded operands
+    would be copied first. Tiles of A, B and C then differ in shape: with loops over several register tiles, LLVM runs
+    out of tile registers.
     """
     steps = -(-k // most)
     return k // steps if k % (steps * width) == 0 and k > width else most
@@ -110,7 +110,7 @@ def _grid(gemm: Gemm, target: Target, matrix: MatrixUnit, lanes: int) -> tuple[i
 
 
 def _tiles_apart(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
-    """Tiles of A, one below the other, whose lines and the next ones find room in the sets of the first cache.
+    """Vertically adjacent tiles of A whose cache lines, and the next ones, fit the sets of L1.
 
     Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
     """
@@ -121,7 +121,7 @@ def _tiles_apart(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
 
 
 def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
-    """Why tiles of A cannot be read where it lies; empty if they can."""
+    """Why tiles of A cannot be read in place; empty if they can."""
     if not gemm.a.is_row_major:
         return "the unit reads it by rows"
     if gemm.k % recipe.tile.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
@@ -136,16 +136,15 @@ def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 
 def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
-    """Bytes of a block of B: half of the second cache, or a quarter where B is there twice, as it is and packed.
+    """Bytes of a block of B: half of L2, or a quarter where L2 holds B twice, in memory order and packed.
 
-    Half of it all the same where rows of A do not stay in the first cache, and come from behind the second one for each
-    block: fewer blocks pay.
+    It is half all the same where rows of A do not stay in L1 and miss L2 for each block: fewer blocks pay.
     """
     return target.caches.l2 // (4 if packed and stays_near(gemm, recipe, target) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
-    """Why tiles of B cannot be read where it lies; empty if they can."""
+    """Why tiles of B cannot be read in place; empty if they can."""
     if gemm.b.interleave == 1:
         return "the unit reads it in groups"
     beyond = any(
@@ -157,18 +156,18 @@ def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
 def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether a tile's rows are so far apart, and read so often, that copying them pays.
 
-    Not where a row tile of A stays in the first cache: rows far apart go through a few sets of it, panels through all.
+    Not where a row tile of A stays in L1: rows far apart pass through a few of its sets, panels through all.
     """
     size = bits_of(gemm.b.element) // 8
     far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
     return far and gemm.m >= _REUSES * recipe.tile.mr and not stays_near(gemm, recipe, target)
 
 
-def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether tiles of B have left the first cache before the next row tile reads them.
+def _b_leaves_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether tiles of B are evicted from L1 before the next row tile reads them.
 
-    They need not enter it, then: lines of A that they would push out stay for the next panel. Of what is little more
-    than that cache holds, some stays; of a row tile many times as large, nothing does. Measured, medians (Xeon
+    They had better bypass it, then: lines of A that they would evict stay for the next panel. Where the working set
+    exceeds L1 by little, some of it stays; of a row tile many times as large, nothing does. Measured, medians (Xeon
     6/207/2): bfloat, 256 cubed with interleaved B 1.13 times as fast, 1024 cubed 1.20, 2048 cubed 1.03; bytes, 256
     cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16), and
     crossed products, each of whose tiles is read twice in a step, 1024 cubed 0.89.
@@ -184,7 +183,7 @@ def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
+    """The fraction of the unit's peak that the kernel should reach: cycles of its products over all its cycles."""
     assert target.matrix is not None
     deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)

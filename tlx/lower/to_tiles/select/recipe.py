@@ -1,7 +1,4 @@
-"""The recipe of a product, and the tiles that M, N and K are cut into by it.
-
-Cutting M, N and K into tiles: full ones, and edges as padding or smaller tiles.
-"""
+"""The recipe of a product, and the tiles that it cuts M, N and K into: full ones, and padded or smaller edges."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ class Tile:
         paired_columns: Last columns of C summed in even and odd positions of K, see `emit.gemm.n_tail`.
         streamed_rows: Rows of B read side by side, from end to end, with the sums in the first-level cache; 0 where the
             sums stay in registers.
-        column_permutation: Registers that the columns of streamed rows are dealt to, and how many columns stay
-            together; see `select.streaming`.
+        column_permutation: Over how many registers the columns of streamed rows are distributed, and how many
+            consecutive columns stay together; see `select.streaming`.
     """
 
     mr: int
@@ -117,7 +114,7 @@ class Stores:
 
     Attributes:
         nontemporal: Whether by non-temporal stores, where it is aligned.
-        prefetches_lines: Whether a tile prefetches the lines of C that it is stored to.
+        prefetches_lines: Whether a tile prefetches the cache lines of C that it will be stored to.
     """
 
     nontemporal: bool = False
@@ -181,7 +178,7 @@ class EqualTiles:
 
 
 def padded_tiles(extent: int, size: int, granule: int) -> list[EqualTiles]:
-    """Full tiles, and one with the rest, rounded up to `granule` by padding."""
+    """Full tiles, and one for the rest, padded to a multiple of `granule`."""
     full, rest = divmod(extent, size)
     ranges = [EqualTiles(0, full, size)] if full else []
     if rest:
@@ -191,7 +188,7 @@ def padded_tiles(extent: int, size: int, granule: int) -> list[EqualTiles]:
 
 
 def overlapping_tiles(extent: int, size: int, granule: int) -> list[EqualTiles]:
-    """Full tiles, and one with the rest, of as many granules as it needs, that ends at the edge.
+    """Full tiles, and one for the rest, of as many granules as it needs, that ends at the edge.
 
     |--------|--------|
                    |----|      overlaps the tile before it: some positions are computed twice
@@ -207,8 +204,8 @@ def overlapping_tiles(extent: int, size: int, granule: int) -> list[EqualTiles]:
 def row_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     """Tiles along M.
 
-    A matrix unit works on whole tiles of its own: the last ones overlap or are padded. Vector code splits M evenly, so
-    that two tile heights occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
+    A matrix unit works on whole hardware tiles: the last ones overlap or are padded. Vector code splits M evenly into
+    tiles of two heights that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
     if recipe.mma.unit == "matrix":
         return (overlapping_tiles if gemm.is_repeatable else padded_tiles)(gemm.m, recipe.tile.mr, recipe.tile.lanes)
@@ -221,9 +218,9 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     """Panels along N.
 
-    A matrix unit's last panel overlaps or is padded, as rows are; of strips it is padded. Vector code splits the
-    registers of a row evenly, so that two widths occur that differ by one register, and a last panel of its own where N
-    ends inside a register:
+    A matrix unit's last panel overlaps or is padded, as row tiles are; a last strip is padded. Vector code splits the
+    registers of a row evenly into panels of two widths that differ by one register; where N ends inside a register,
+    the last panel is one of its own:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
         N = 24, 8 of them as pairs                16 | 8
@@ -244,7 +241,7 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
 
 
 def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[EqualTiles]:
-    """Ranges of (count, size) one behind the other, the last tile of all with padding."""
+    """Consecutive ranges of (count, size); the last tile of all is padded."""
     ranges: list[EqualTiles] = []
     start = 0
     for count, size in sizes:

@@ -32,12 +32,12 @@ from tlx.lower.to_tiles.select.vector import vector_recipe
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
-_REMEMBERED: Final = 4096  # products of a compilation
+_CACHE_SIZE: Final = 4096  # products of a compilation
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
-    """The recipe for a product on a target: the knobs', and where they leave it open, the one of least cost.
+    """The recipe for a product on a target: what the knobs demand, and otherwise the one of least cost.
 
     Raises:
         UsageError: The knobs do not fit.
@@ -56,9 +56,9 @@ def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     return _on_vectors(gemm, target, types, knobs)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
-    """The cheaper recipe of those that keep a tile's sums in registers, on vectors or tiles, and its cycles."""
+    """The cheapest recipe that keeps a tile's sums in registers, vector or tile, and its cycles."""
     types = _types(gemm)
     recipe = _on_vectors(gemm, target, types, NO_KNOBS)
     cycles = cost(gemm, recipe, target).total
@@ -74,7 +74,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
 
 
 class _Types(NamedTuple):
-    """Types of a product's sums: as its result asks for, and narrower where that is exact."""
+    """Types of a product's sums: the one its result needs, and a narrower one where that is exact."""
 
     accumulator: Type
     narrow: Type
@@ -121,7 +121,7 @@ def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
 
 
 def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:
-    """Signs a dot product may have for this product, best first, with the correction each needs."""
+    """Operand signs of the dot products that can compute this product, best first, with the correction each needs."""
     direct = (gemm.lhs_sign, gemm.rhs_sign, "none")
     if direct[:2] == ("s", "s"):
         return [direct, ("u", "s", "columns")]

@@ -1,7 +1,7 @@
 """Recipes of products of few rows that stream B.
 
-tiles     sums in registers, all of K; B packed where its types or layout want it     pays where B is used often
-    streams   sums in the first cache; some rows of B side by side, from end to end       pays where it is used rarely
+    tiles     sums in registers, all of K; B packed where necessary       pays where B is reused often
+    streams   sums in L1; some rows of B side by side, from end to end    pays where B is reused rarely
 
 Cycles of a step, `rows` of B by `v` registers of sums a row, are those of its busiest ports:
 
@@ -9,11 +9,11 @@ Cycles of a step, `rows` of B by `v` registers of sums a row, are those of its b
     shuffles            one a cycle
     loads, stores       B, an element or group of A a row, the sums once each
 
-A sum waits for the products before it, and once a step for its way through memory. What the cache or memory that
-holds B takes comes on top: 8x512x512 is not faster than those cycles together (bfloat, Sapphire Rapids). Where B leaves
-room in the second cache, much of it comes meanwhile, and the predicted share counts it so. The choice does not: what
-else there is is faster than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles, 155 streamed; AVX2,
-6x256x256 of float: 116 by register tiles, 85 streamed).
+Each sum is a dependence chain, which passes through memory once a step. The time to read B from its cache or memory is
+added: 8x512x512 is not faster than both together (bfloat, Sapphire Rapids). Where B leaves room in L2, much of that
+time overlaps, and the predicted share of the peak counts it so. The choice does not, as its alternatives are faster
+than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles, 155 streamed; AVX2, 6x256x256 of float: 116 by
+register tiles, 85 streamed).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _LANE_BITS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class StreamingMethod:
-    """A way to multiply what is read: a dot product with these signs, or multiply-adds (no dot).
+    """How streamed rows are multiplied: by a dot product with these signs, or by multiply-adds (no dot).
 
     Attributes:
         dot: The instruction.
-        signs: How it sees its operands.
-        correction: "rows" where B's bytes change their sign.
+        signs: Signs of its operands.
+        correction: "rows" where the signs of B's bytes are flipped.
         operand_b: Element type that B is multiplied as; multiply-adds widen it themselves.
         accumulator: Element type of the sums.
     """
@@ -65,7 +65,7 @@ class StreamingMethod:
 
     @property
     def order(self) -> tuple[int, int]:
-        """In how many registers, and in runs of how many, neighbouring columns are dealt out; see `streams`."""
+        """Over how many registers, in runs of how many, consecutive columns are distributed; see `streams`."""
         if self.dot is not None:
             return self.width, _LANE_BITS // (bits_of(self.operand_b) * self.width)
         return (2, 1) if (self.operand_b, self.accumulator) == (BFLOAT, FLOAT) else (1, 1)
@@ -91,7 +91,7 @@ class _Step:
 
 
 def _conversions(kind: StreamingMethod, element: Type) -> tuple[float, float]:
-    """Shuffles, and other instructions, for a register of sums that a group of rows of B is added to."""
+    """Shuffles, and other instructions, per register of sums and group of rows of B."""
     if kind.dot is not None:
         return log2(kind.width) + (element != kind.operand_b), float(kind.correction == "rows")
     if element == kind.accumulator:
@@ -100,7 +100,7 @@ def _conversions(kind: StreamingMethod, element: Type) -> tuple[float, float]:
 
 
 def streaming_methods(gemm: Gemm, dots: Sequence[Dot], narrow: Type, accumulator: Type) -> Iterator[StreamingMethod]:
-    """The ways to multiply a product's operands, best first."""
+    """The methods that can multiply a product's operands, best first."""
     a, b = gemm.a.element, gemm.b.element
     signs = gemm.lhs_sign, gemm.rhs_sign
     turned: tuple[Sign, Sign] = (signs[0], "u" if signs[1] == "s" else "s")
@@ -161,7 +161,7 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
 
 
 def _steps(gemm: Gemm, kind: StreamingMethod, target: Target) -> Iterator[_Step]:
-    """Steps whose sums, and what is multiplied, fit the registers."""
+    """Steps whose sums and operands fit the registers."""
     across = kind.order[0]
     most = min(_MOST_STREAMS, max(kind.width, gemm.k // kind.width * kind.width))
     for vectors in range(across, target.registers, across):

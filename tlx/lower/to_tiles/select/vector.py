@@ -38,12 +38,12 @@ _AHEAD: Final = 8
 _NARROWEST: Final = 128
 _HALF_LINE: Final = LINE // 2
 _MOST_WIDENED: Final = 2
-"""Times that an operand is converted, by one instruction, before packing it costs less."""
+"""Uses of an operand up to which one converting instruction for each costs less than packing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A product, and what multiplies it.
+    """A product, and the instruction that multiplies it.
 
     Attributes:
         gemm: The product.
@@ -66,7 +66,7 @@ class _Product:
 
     @property
     def width(self) -> int:
-        """Neighbours along K that an instruction multiplies at once."""
+        """Consecutive positions of K that an instruction multiplies at once."""
         return self.dot.width if self.dot else 1
 
     @property
@@ -76,12 +76,12 @@ class _Product:
 
     @property
     def operand_a(self) -> Type:
-        """What A is read as."""
+        """Element type that A is read as."""
         return _ELEMENTS[self.dot.lhs[0]] if self.dot else self.accumulator
 
     @property
     def operand_b(self) -> Type:
-        """What B is read as, where it is packed."""
+        """Element type of B's panels."""
         return _ELEMENTS[self.dot.rhs[0]] if self.dot else self.accumulator
 
     @property
@@ -97,12 +97,12 @@ class _Product:
 
 
 class _Columns(NamedTuple):
-    """How columns of C are added up.
+    """How columns of C are summed.
 
     Attributes:
-        shape: Those of register tiles; those added up by pairs where there are no others.
-        dots: Last ones, each in registers along K.
-        pairs: Last ones, in even and odd positions of K.
+        shape: Columns of register tiles; those summed by pairs where there are no others.
+        dots: Last columns that are dot products, vectorized along K.
+        pairs: Last columns that are summed in even and odd positions of K.
     """
 
     shape: RegisterTileProblem
@@ -145,7 +145,7 @@ def vector_recipe(
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
-    roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
+    roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else LLVM spills at prefetches
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     unit = "dot" if dot else "fma"
     recipe = Recipe(
@@ -158,12 +158,12 @@ def vector_recipe(
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = _completed(gemm, recipe.with_blocks(mc=mc, nc=nc), target, row)
     if "B" in recipe.prefetch.operands and knobs.nc is None:
-        recipe = recipe.with_blocks(nc=nr)  # tiles of both heights meet a panel before the next one does
+        recipe = recipe.with_blocks(nc=nr)  # tiles of both heights use a panel before the next one is loaded
     return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target))
 
 
 def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
-    """How columns are added up, in passes of so many positions of K and registers of so many columns."""
+    """How columns are summed, in passes of so many positions of K and registers of so many columns."""
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
     resident = target.caches.l1 // 2 // (kc * len(gemm.term_offsets) * lanes * size)
@@ -181,24 +181,24 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
 
 
 def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
-    """Whether it pays to ask for B some steps ahead: not where interleaved sums read it sequentially."""
+    """Whether it pays to prefetch B some steps ahead: not where interleaved sums read it sequentially."""
     gemm, target = product.gemm, product.target
     in_turns = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
     return not in_turns and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
 
 
 def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
-    """Whether a panel of B, K by columns of `size` bytes, is not in the first cache when it is read."""
+    """Whether a panel of B, K by columns of `size` bytes, misses L1 when it is read."""
     kc, nr = panel
     as_it_lies = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
     return as_it_lies or 2 * kc * nr * size > target.caches.l1
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
-    """With what follows from tiles and blocks; a row of A has so many bytes."""
+    """The recipe with the decisions that follow from tiles and blocks; a row of A has so many bytes."""
     tile = recipe.tile
     several = recipe.mma.correction != "rows" and (recipe.blocks.nc < gemm.n or 0 < tile.paired_columns < gemm.n)
-    # A is read back from memory, and what is made of B is in registers.
+    # A is read back from memory; B, once converted, is in registers.
     sooner = tile.paired_columns > 0 and gemm.m <= tile.mr
     whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or sooner
     recipe = replace(recipe, packing=replace(recipe.packing, whole_a=recipe.packing.a and whole))
@@ -206,7 +206,7 @@ def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
-    """Elements of a register: parts of one where a row fills no more, which are loaded faster than whole ones."""
+    """Elements of a register; of a narrower one where a row fills no more: it loads faster than a masked full one."""
     while n <= full // 2 and full * bits > _NARROWEST:
         full //= 2
     return full
@@ -235,7 +235,7 @@ def _why_pack_b(product: _Product, lanes: int) -> str:
 
 
 def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tuple[int, int]) -> bool:
-    """Whether B is read so seldom that converting it each time is less than converting, storing and reading it."""
+    """Whether B is read so rarely that converting it at each use is cheaper than packing it."""
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
     times = _MOST_WIDENED if gemm.n % lanes == 0 else 1  # a part of a register takes more than one instruction
@@ -244,7 +244,7 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
 
 
 def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
-    """Whether B can be read as it lies, or converted as it is read, for two row tiles at most."""
+    """Whether B can be read unpacked, or converted as it is read by at most two row tiles."""
     if not reads_b_unpacked(gemm, target, accumulator, bits_of(gemm.b.element) // 8):
         return False
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
@@ -252,23 +252,23 @@ def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
 
 
 def _dot_needs_packed_a(product: _Product) -> bool:
-    """A dot product reads `width` neighbours along K at once, and nothing behind the end of a row."""
+    """Whether a dot product needs A packed: it reads `width` consecutive elements along K, none past a row's end."""
     gemm, width = product.gemm, product.width
     return width > 1 and (product.correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
 
 
 def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
-    """Whether A is column-major, and a line for each position of K is more than half of the first cache."""
+    """Whether A is column-major, and a cache line for each position of K exceeds half of L1."""
     return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
 
 
 def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
-    """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
+    """Whether row tiles of a column-major A, which touch a cache line for each position of K, are better copied."""
     return _is_long(gemm, target, kc) and gemm.n > 2 * nr
 
 
 def _by_columns(gemm: Gemm, shape: RegisterTileProblem, *, copied: bool, size: int) -> RegisterTileProblem:
-    """The shape with what it costs to store C, or to copy A, column by column."""
+    """The shape with the cost of storing C, or copying A, column by column."""
     if copied:
         shape = replace(shape, copied_a=max(1, _HALF_LINE // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
@@ -279,15 +279,15 @@ def _by_columns(gemm: Gemm, shape: RegisterTileProblem, *, copied: bool, size: i
 def dot_product_columns(
     gemm: Gemm, target: Target, accumulator: Type, shape: RegisterTileProblem, *, spare: int, packs_a: bool = False
 ) -> int:
-    """How many columns are summed along K, where that takes fewer cycles than a register for them; else none.
+    """How many last columns are dot products along K: 0 where a register of padded columns takes fewer cycles.
 
     Args:
-        gemm: The product, of a B that is read as it lies.
+        gemm: The product, whose B is read unpacked.
         target: The machine.
         accumulator: Type of the sums.
         shape: All of C.
         spare: Registers that are needed for something else.
-        packs_a: Whether A is packed, as `accumulator`, else read as it lies.
+        packs_a: Whether A is packed, as `accumulator`, else read in place.
     """
     count = gemm.n % shape.lanes
     plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.term_offsets) == 1
@@ -307,21 +307,21 @@ def dot_product_columns(
 def paired_columns(
     gemm: Gemm, target: Target, accumulator: Type, shape: RegisterTileProblem, *, packs_a: bool, dots: int
 ) -> int:
-    """How many columns are summed up as pairs, where that takes fewer cycles than a register for them; else none.
+    """How many last columns are summed by pairs: 0 where a register of padded columns takes fewer cycles.
 
     Args:
-        gemm: The product, whose B is read as it lies.
+        gemm: The product, whose B is read unpacked.
         target: The machine.
         accumulator: Type of the sums.
         shape: All of C, in whole registers.
-        packs_a: Whether A is packed, and its rows filled up with zeros.
-        dots: Columns that are summed along K otherwise.
+        packs_a: Whether A is packed, with its rows padded with zeros.
+        dots: Columns that would be dot products otherwise.
     """
     count, lanes = gemm.n % shape.lanes, shape.lanes
     if not 0 < count <= lanes // PAIR or not _can_pair(gemm, target, accumulator, packs_a=packs_a):
         return 0
     if gemm.k * lanes // PAIR * bytes_of(accumulator) > target.caches.l1 // 4:
-        return 0  # pairs of B's rows would not stay near
+        return 0  # pairs of B's rows would not stay in registers
     if gemm.n > count and gemm.a.bytes_moved > target.caches.l2 // 2:
         return 0  # A is read once more
     rest = gemm.n - count
@@ -338,7 +338,7 @@ def paired_columns(
 
 
 def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -> bool:
-    """Whether sums by pairs are the same product."""
+    """Whether sums by pairs give the same result."""
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
     stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
@@ -346,7 +346,7 @@ def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -
 
 
 def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:
-    """About how many cycles register tiles of so many columns take."""
+    """Approximate cycles of register tiles of so many columns."""
     mr, nv = register_tile(RegisterTileProblem(gemm.m, columns, lanes), target.registers, target.core)
     vectors = -(-columns // lanes)
     panels = -(-vectors // nv)

@@ -1,7 +1,7 @@
 """BLAS instructions as kernels, their arguments, and what numpy says they compute.
 
 All numbers are small, so that sums are exact in every type that is computed with: results are equal or wrong. Around
-each output there is memory that nobody may write.
+each output there is memory that must not be written.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def plain(values: Array) -> Array:
 
 
 def poison(type_: str) -> Any:
-    """What memory holds that nobody may read or write."""
+    """The content of memory that must not be read or written."""
     return 77 if type_[0] == "i" else np.nan
 
 

@@ -216,7 +216,7 @@ func @run(%V: memref<f32x{size}>, %A: memref<f32x1>) attributes {{subgroup_size=
 
 @pytest.mark.parametrize("name", EVERY)
 def test_only_global_memory_needs_atomic_instructions(name: str) -> None:
-    """Nobody but the thread of a work-group sees its local memory; that of a kernel is seen by all who run it."""
+    """Only the thread of a work-group sees its local memory; that of a kernel is shared by all threads."""
     kernel = """
 func @k(%v: {0}, %A: memref<{0}x64>) {{
   %T = alloca : memref<{0}x64,local>

@@ -1,4 +1,4 @@
-"""Work-items that go different ways: who runs what, and that nobody else is harmed by it."""
+"""Divergent control flow: each work-item runs its own path, without effects on the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that use the whole language; what mutants are made of."""
+"""Kernels that use the whole language, as seeds for mutation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several passes over the same rows become one kernel, where nobody can tell the difference."""
+"""Several passes over the same rows become one kernel, where the result is the same."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ class KLoop(Operands):
         """`start + A[tile, :] @ B[:, panel]`."""
         steps = -(-block.part.size // self.recipe.tile.kstep)
         is_short = self._is_short(block, steps)
-        depth = k_unroll(self.gemm, self.recipe, self.target, self._registers(block), written_out=is_short)
+        depth = k_unroll(self.gemm, self.recipe, self.target, self._registers(block), unrolled=is_short)
         looped = 0 if is_short else steps // depth * depth
         if is_short and self.gemm.batch is not None:
             a = self.plain(block, a)

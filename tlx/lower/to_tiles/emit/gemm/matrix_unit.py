@@ -1,7 +1,7 @@
-"""The kernel of a product on a matrix unit, and where it finds the tiles of its operands: in panels, or in memory.
+"""The kernel of a product on a matrix unit, whose tiles are loaded from panels, or from operands in place.
 
-pack A, where its tiles cannot be read where they lie
-for columns in panels of B, nc at a time          jc    what stays in the second-level cache
+pack A, where its tiles cannot be read in place
+for columns in panels of B, nc at a time          jc    a block that stays in the second-level cache
   for each panel                                  jr
     pack it, multiply the first row tile          packing fills the pipeline's gaps between tile products
   for each further row tile, for each panel       t; ir, jr where no sums wait
@@ -9,11 +9,11 @@ for columns in panels of B, nc at a time          jc    what stays in the second
     for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
     C[tile, panel] = f(acc)
 
-Where one row tile uses B, each step of it is packed right before it is multiplied, always to the same place in the
-first cache: 16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
+Where only one row tile uses B, each step of it is packed right before it is multiplied, always to the same lines of L1:
+16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
 
-All tiles have one shape. The function configures the unit once and calls nothing in between. No loop that carries sums
-lies directly in another one: LLVM's code generation at -O0 dies of a phi of tiles that comes from a phi.
+All tiles have one shape. The function configures the unit once and makes no call in between. No loop that carries sums
+is directly inside another one: LLVM's code generation at -O0 crashes on a phi of tiles whose operand is a phi.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, padded_tiles, r
 from tlx.target.target import Target
 
 _ROWS_A_STEP: Final = 8
-"""Rows of an epilogue computed with a step of K at most; with too few steps for that, they have a loop of their own."""
+"""Most rows of an epilogue that a step of K computes; with too few steps for that, they have a loop of their own."""
 
 _ROWS_PAST: Final = 4
 """Rows of a tile of sums that non-temporal stores write at a time."""
 
 
 class MatrixUnitPanels(GemmKernel):
-    """The part of a matrix unit's kernel that packs, and knows where tiles lie.
+    """The part of a matrix unit's kernel that packs, and computes the addresses of tiles.
 
     Attributes:
-        term_depth: Positions of K of a product of the sum: whole steps.
-        depth: Positions of K in a panel: those of all operands of the sum.
-        steps: Steps of K: crossed products take theirs together.
-        passing: A tile of sums in memory, from which non-temporal stores copy them.
+        term_depth: Positions of K in a product of the sum, rounded up to whole steps.
+        depth: Positions of K in a panel, over all products of the sum.
+        steps: Steps of K; crossed products share theirs.
+        passing: A buffer for a tile of sums, from which non-temporal stores copy them.
         by_steps: Whether a step of B is packed right before it is multiplied, into the same place each time.
     """
 
@@ -101,19 +101,19 @@ class MatrixUnitPanels(GemmKernel):
         return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.tile.mr
 
     def at_a_time(self, columns: EqualTiles) -> int:
-        """Panels of a range that are worked on, and held packed unless `by_steps`."""
+        """Panels of a range that a block has, all held packed unless `by_steps`."""
         return columns.count if self.by_steps else super().at_a_time(columns)
 
     def size_of_panels(self, columns: int) -> int:
-        """Elements from the first panel to the one behind so many columns."""
+        """Elements of the panels of so many columns."""
         return self.depth * columns
 
     @property
     def _b_misses_l1(self) -> bool:
-        """Whether B is packed from rows that do not stay in the first cache, or lie in pages of their own.
+        """Whether B is packed from rows that do not stay in L1, or that are in a page each.
 
-        Few row tiles hide the packing of a panel better behind their products, if it, the lines that it is cut from
-        (twice as long) and A stay in the first cache.
+        Few row tiles hide the packing of a panel better behind their products, if the panel, the cache lines that it is
+        packed from (twice as many bytes) and A stay in L1.
         """
         view = self.gemm.b
         size = bytes_of(view.element)
@@ -130,7 +130,7 @@ class MatrixUnitPanels(GemmKernel):
     # Packing ---------------------------------------------------------------------------------------------------
 
     def _pack_panel(self, columns: EqualTiles, start: Value, j: Value) -> None:
-        """Panel `j` of those from column `start` on."""
+        """Pack panel `j`, counted from column `start`."""
         b, view = self.b, self.gemm.b
         column = b.add(start, b.mul(j, columns.size))
         source = b.gep(view.element, self.b_in, b.mul(column, view.col_stride))
@@ -142,7 +142,7 @@ class MatrixUnitPanels(GemmKernel):
             self.packer_b.pack_b(here, there, columns, self.gemm.k)
 
     def _pack_across(self, columns: EqualTiles, start: Value, panels: Value) -> None:
-        """All panels of a block from column `start` on, step of K by step of K: long parts of B's rows are read."""
+        """Pack all panels of a block from column `start` on, one step of K at a time, in long runs of B's rows."""
         b, view, recipe = self.b, self.gemm.b, self.recipe
         source = b.gep(view.element, self.b_in, b.mul(start, view.col_stride))
         with self.terms.loop() as term:
@@ -160,13 +160,13 @@ class MatrixUnitPanels(GemmKernel):
             in_chunks(b, self.gemm.k, recipe.tile.kstep, "kp", step)
 
     def _pack_all_of_a(self) -> None:
-        """All row tiles, behind each other."""
+        """Pack all row tiles, one after the other."""
         for rows in self.rows:
             with self.b.loop(*self.share.rows.of(self.b, self.rows, rows), name="ip") as i:
                 self._pack_row_of_a(rows, i.index, self._panel_number(rows, i.index))
 
     def _pack_row_of_a(self, rows: EqualTiles, i: Value, number: Value) -> None:
-        """One row tile, to the place of row tile `number`."""
+        """Pack one row tile to the place of row tile `number`."""
         b, view = self.b, self.gemm.a
         row = rows.start_of(b, i)
         source = b.gep(view.element, self.a, b.mul(row, view.row_stride))
@@ -179,13 +179,13 @@ class MatrixUnitPanels(GemmKernel):
             self.packer_a.pack_a(here, there, rows, self.gemm.k)
 
     def _panel_number(self, rows: EqualTiles, i: Value) -> Value:
-        """How many whole row tiles lie before a row tile in the packed A."""
+        """How many row tiles precede a row tile in the packed A."""
         if not self._packs_all_of_a:
             return const_int(I64, 0)
         return i if rows is self.rows[0] else const_int(I64, self.rows[0].count)
 
     def term_addresses(self, block: CacheBlock, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
-        """Where a product of the sum finds its operands, given where the first one does."""
+        """Addresses of the operands of a product of the sum, given those of the first product."""
         b, recipe, depth = self.b, self.recipe, self.term_depth
         packed = b.mul(index, depth * block.rows.size)
         a = b.gep(recipe.mma.operand_a, a, packed if recipe.packing.a else self.terms.offset(0, index))
@@ -196,7 +196,7 @@ class MatrixUnitPanels(GemmKernel):
     # One register tile -----------------------------------------------------------------------------------------
 
     def a_address(self, block: CacheBlock, i: Value, row: Value) -> Value:
-        """Where row tile `i` begins, packed or not."""
+        """Address of row tile `i`, packed or not."""
         if not self.recipe.packing.a:
             return self.at(self.gemm.a, self.a, row, block.part.start)
         assert self.panel_a is not None
@@ -204,7 +204,7 @@ class MatrixUnitPanels(GemmKernel):
         return self.b.gep(self.recipe.mma.operand_a, self.panel_a, offset)
 
     def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
-        """Where panel `j` of the block begins, packed or not."""
+        """Address of panel `j` of the block, packed or not."""
         if not self.recipe.packing.b or self.by_steps:
             return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
         if self.shared is None:
@@ -217,7 +217,7 @@ class MatrixUnitPanels(GemmKernel):
         return self.b.gep(self.recipe.mma.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
 
     def _term_of_b(self, columns: EqualTiles) -> int:
-        """Elements from the packed B of a product of the sum to that of the next one."""
+        """Elements between the packed Bs of consecutive products of the sum."""
         return self.term_depth * columns.size
 
     def load_a(self, block: CacheBlock, base: Value, k: Value) -> Value:
@@ -243,7 +243,7 @@ class MatrixUnitPanels(GemmKernel):
         return self._load_tiles_of_b(address, size, 0)
 
     def _load_b_in_place(self, address: Value, size: int) -> Value:
-        """One step of K, and `size` columns, of interleaved rows of B where they lie."""
+        """One step of K, and `size` columns, of interleaved rows of B in place."""
         view, mma = self.gemm.b, self.recipe.mma
         if view.in_strips:
             return self._load_tiles_of_b(address, size, view.rows // mma.width)
@@ -255,7 +255,7 @@ class MatrixUnitPanels(GemmKernel):
         return load_vnni_tiles(self.b, mma.operand_b, address, shape, self.packing_b.tile, lines, self._mark_of_b)
 
     def packed_step(self, block: CacheBlock, base: Value, k: Value, depth: int) -> Value:
-        """The panel's columns of B at `depth` positions from `k` on, packed just now."""
+        """The panel's columns of B at `depth` positions from `k` on, packed immediately before."""
         view = self.gemm.b
         assert self.panel_b is not None
         rows = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
@@ -285,13 +285,13 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     @property
     def _goes_by_rows(self) -> bool:
-        """Whether each row tile is multiplied by all panels before the next one: A is read once, B stays near."""
+        """Whether each row tile is multiplied by all panels before the next one: A is read once, B stays in cache."""
         recipe = self.recipe
         in_place = not recipe.packing.b and not recipe.packing.prepacked_b and recipe.blocks.nc >= self.gemm.n
         return in_place and len(self.columns) > 1 and not self._is_shared
 
     def _panels_by_row_tile(self) -> int:
-        """How many panels a row tile is multiplied by before the next one is."""
+        """How many panels a row tile is multiplied by before the next row tile."""
         counts = [self.at_a_time(columns) for columns in self.columns]
         return sum(counts) if self._goes_by_rows else max(counts)
 
@@ -307,7 +307,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
                     self._panels(block, i.index, [], packs=False)
 
     def column_blocks(self, columns: EqualTiles, part: KPass) -> None:
-        """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
+        """Some panels at a time: pack them during the products of the first row tile, then multiply the others."""
         b, step = self.b, self.at_a_time(columns)
         with loop_over_blocks(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
             column = columns.start_of(b, first)
@@ -355,19 +355,19 @@ class MatrixUnitKernel(MatrixUnitPanels):
                 self._row(block, i.index, [], packs=False)
 
     def _some_rows(self, block: CacheBlock, first: Value, last: Value) -> None:
-        """The row tiles from one to in front of another, if there are any, by panels that are packed."""
+        """The row tiles of a half-open range, which may be empty, by panels that are packed."""
         b = self.b
         with if_block(b, b.icmp("slt", first, last), "rows"):
             waiting, begin = self._begin(block, first, apart=False)
             self._store_sums(block, self._tiles(block, (first, b.sub(last, first)), begin, waiting))
 
     def _row(self, block: CacheBlock, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
-        """One row tile, packed if it has to be, by all panels of the block; gives the sums that are not stored yet."""
+        """One row tile, packed if it must be, by all panels of the block; returns the sums that are not stored yet."""
         self._pack_row(block.rows, i)
         return self._panels(block, i, waiting, packs=packs)
 
     def _pack_row(self, rows: EqualTiles, i: Value) -> None:
-        """Pack a row tile of A, where it has to be and is not yet."""
+        """Pack a row tile of A, if it must be and is not yet."""
         if self.recipe.packing.a and not self._packs_all_of_a:
             self._pack_row_of_a(rows, i, const_int(I64, 0))
 
@@ -388,7 +388,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
         return [] if alone else j.results
 
     def _tiles(self, block: CacheBlock, rows: tuple[Value, Value], begin: Value, waiting: list[Value]) -> list[Value]:
-        """All tiles from number `begin` on of row tiles, a first one and so many, in one loop; gives the sums left."""
+        """All tiles from number `begin` on of a range of row tiles, in one loop; returns the sums that still wait."""
         b, (first, count) = self.b, rows
         with b.loop(begin, b.mul(block.panels, count), name="t", runs=True, carry=waiting) as loop:
             row = b.binary("udiv", loop.index, block.panels)
@@ -399,7 +399,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
     # Sums that are stored while the next ones start ------------------------------------------------------------
 
     def _defers(self, block: CacheBlock) -> bool:
-        """Whether several tiles follow each other, and it does no harm to store something at the first one's place."""
+        """Whether several tiles follow each other, and storing initial sums at the first one's place does no harm."""
         several = (block.rows.count > 1 or block.columns.count > 1) and not self.recipe.stores.nontemporal
         direct = self.epilogue is None and self.gemm.c.element == self.recipe.mma.accumulator
         return several and (direct or self._overlaps) and not block.rows.padding and not block.columns.padding
@@ -409,10 +409,10 @@ class MatrixUnitKernel(MatrixUnitPanels):
         return self._defers(block) and (self._packs_all_of_a or not self.recipe.packing.a)
 
     def _begin(self, block: CacheBlock, i: Value, *, apart: bool) -> tuple[list[Value], Value]:
-        """The sums that wait before the loop over the tiles from row tile `i` on, and the tile that it begins with.
+        """The sums that wait before the loop over the tiles from row tile `i` on, and the loop's first tile.
 
-        The first tile stands before the loop where nothing is packed and it is known not to be the last one (`apart`);
-        else what its sums start from waits, and is stored at their place.
+        The first tile is peeled off the loop where nothing is packed and it is known not to be the last one (`apart`);
+        else its initial sums wait, and are stored at its place, which its own sums overwrite later.
         """
         none = const_int(I64, 0)
         if apart and not self.by_steps:
@@ -424,7 +424,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
     def _overlaps(self) -> bool:
         """Whether a tile's epilogue is computed row by row while the next tile is multiplied.
 
-        The first one then is that of zeros, whose results are overwritten; zeros may be no divisors.
+        The first epilogue is then computed on zeros, and its results are overwritten; so no sum may be a divisor.
         """
         gemm = self.gemm
         apart = gemm.epilogue is not None and gemm.acc is None and not may_alias_leaf(gemm.epilogue, gemm.c)
@@ -432,7 +432,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
         return apart and computes and self.partial is None
 
     def _place(self, row: Value, column: Value) -> list[Value]:
-        """How the place of sums is remembered while they wait."""
+        """The values that carry the place of sums while they wait."""
         return [row, column] if self._overlaps else [self._offset(row, column)]
 
     def _offset(self, row: Value, column: Value) -> Value:
@@ -481,7 +481,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
                 self.stores.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
 
     def _look_ahead(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
-        """Set what a tile prefetches: its lines of C, and a share of the rows of the next row tile of A."""
+        """Set what a tile prefetches: its cache lines of C, and a share of the rows of the next row tile of A."""
         b, gemm, recipe, streams = self.b, self.gemm, self.recipe, list[PrefetchStream]()
         if recipe.stores.prefetches_lines:
             size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.steps)
@@ -503,7 +503,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
         return self._steps(block, start, (a, rhs), 0)
 
     def _steps(self, block: CacheBlock, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
-        """The sums after step `first` of all products and those behind it."""
+        """The sums after step `first` of all products and all later steps."""
         alike = self._alike
         if first < alike:
             with self.b.loop(first, alike, carry=[sums], name="k") as loop:
@@ -513,13 +513,13 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     @property
     def _alike(self) -> int:
-        """Steps of K that are emitted once: all, but for one that is packed as it is multiplied and is not whole."""
+        """Steps of K that the loop covers: all but a partial last one that is packed as it is multiplied."""
         return self.steps - (self.by_steps and self.gemm.k % self.recipe.tile.kstep > 0)
 
     def _finish_rows(
         self, block: CacheBlock, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
     ) -> tuple[int, Value]:
-        """Rows of the last tile's epilogue, some with each step of K; gives the first step that is left, and sums."""
+        """Compute rows of the last tile's epilogue with each step of K; returns the first step left, and the sums."""
         b, height, steps = self.b, block.rows.size, self._alike - 1
         assert self.epilogue is not None
         place = waiting[1], waiting[2]
@@ -562,7 +562,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
             rhs = self.packed_step(block, operands[1], k, self.gemm.k % kstep if rest else kstep)
         else:
             rhs = self.load_b(block, operands[1], k)
-        if recipe.stores.prefetches_lines:  # among the tile products, not behind them
+        if recipe.stores.prefetches_lines:  # among the tile products, not after them
             self.prefetcher.step(step)
         following = b.mma(self.recipe.mma.name, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
         if not recipe.stores.prefetches_lines:
