@@ -1,14 +1,14 @@
-# Everything a developer runs. `make` alone lists the targets.
+# The developer's commands. `make` alone lists the targets.
 #
 # PYTHON=...  the interpreter that .venv is made with (default: the first Python >= 3.11 found)
-# JOBS=...    processes that the tests may use (default: as many as there are processors)
+# JOBS=...    number of processes for the tests (default: the number of processors)
 
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 
-# Tests start hundreds of commands: without bytecode each one compiles all of TLX, which doubles its start.
+# Tests start hundreds of commands: without cached bytecode each of them compiles all of TLX, which doubles its start time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -25,14 +25,14 @@ $(STAMP): pyproject.toml
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' sh tools/make-env
 	@touch $@
 
-demo: $(STAMP) ## run the first example: lower, compile, execute, compare
+demo: $(STAMP) ## run the examples: lower, compile, execute, compare with numpy
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal
 	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
-test-long: $(STAMP) ## run the parts of random campaigns that `make test` leaves out
+test-long: $(STAMP) ## run the random tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
@@ -43,7 +43,7 @@ check: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-format: $(STAMP) ## format the code and mend what the linter can mend
+format: $(STAMP) ## format the code and apply the linter's fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
@@ -56,11 +56,11 @@ bench: $(STAMP) ## measure the speed of the generated code, and of TLX itself
 	$(BIN)/python -m tests.bench parse
 	$(BIN)/python -m tests.bench compile
 
-plot: $(STAMP) ## measure what the README shows, and draw it
+plot: $(STAMP) ## measure and draw the plot of the README
 	$(BIN)/tlx bench gemm --types=f32,bf16,s8 --variants=plain --sizes=16,32,64,128,256,512,1024 --json docs/images/gemm.json
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
-docs: $(STAMP) ## write the reference pages from the tables in the code
+docs: $(STAMP) ## generate the reference pages from the tables in the code
 	$(BIN)/python -m tlx.intrinsics.reference docs/reference
 	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
 

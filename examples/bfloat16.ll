@@ -1,7 +1,7 @@
-; bfloat matrices, float result: c = x @ y, 500x700 = 500x600 600x700.
+; A product of bfloat matrices with a float result: c = x @ y, 500x700 = 500x600 600x700.
 ;
-; The result's element type may be wider than the operands': products are summed up in float. No extent need be a
-; multiple of anything: what is left over at the edges are tiles with padding.
+; The result's element type may be wider than the operands': products are accumulated in float. Extents need not be
+; multiples of the tile size: tiles at the edges are padded.
 
 define void @bfloat16(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 500, i32 600>, <2 x i32> <i32 0, i32 1>,

@@ -1,6 +1,6 @@
 ; A 3x3 convolution with bias and relu: 8 images of 64 channels, 30x30, and 64 filters give 8 x 64 channels of 28x28.
 ;
-; x is images, channels, rows, columns; w is filters, channels, rows, columns. Steps of one, and no holes in x or w. Each
+; x is images, channels, rows, columns; w is filters, channels, rows, columns. The strides and dilations are 1. Each
 ; output channel has its own bias: the one dimension of %bias becomes dimension 1 of the result.
 
 define void @convolution(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias %y) {

@@ -1,7 +1,7 @@
-"""Lower the examples for this machine, compile them, run them on random data, compare with numpy: `make demo`.
+"""Lower the examples for this machine, compile and run them on random data, and compare with numpy: `make demo`.
 
 `python examples/demo.py avx2` does it for another target that this machine runs (`tlx targets` lists them).
-The exit status is 1 if a result is further from numpy's than rounding explains.
+The exit status is 1 if a result differs from numpy's by more than rounding errors.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 
 HERE = Path(__file__).parent
-FLOAT, BFLOAT = 24, 8  # binary digits of a number
-SECONDS = 0.3  # of measuring for each example
+FLOAT, BFLOAT = 24, 8  # bits of the significand
+SECONDS = 0.3  # time to measure each example
 ROW = "  {:<16}{:<18}{:<18}{:>9}  {:>8}  {:>5}  {}"
 
 
 @dataclass(frozen=True)
 class Example:
-    """A function of one file, with data to run it on.
+    """The function of an example file, with data to run it on.
 
     Attributes:
-        file: Name of the file; the function has the same, without `.ll`.
-        sizes: What is computed with what.
-        types: Of operands and result.
+        file: Name of the file; the function has the same name, without `.ll`.
+        extents: M x N x K of a product, else the extents of the operand.
+        types: Element types of operands and result.
         operations: Arithmetic operations of one call.
         inputs: The operands.
-        out: Where the result goes.
-        expected: What it is, computed by numpy in double or in integers.
-        bound: The largest error that rounding can make.
+        out: Array for the result.
+        expected: The result computed by numpy, in double or in integers.
+        bound: Upper bound of the rounding error.
     """
 
     file: str
-    sizes: str
+    extents: str
     types: str
     operations: int
     inputs: tuple[Array, ...]
@@ -62,7 +62,7 @@ class Example:
 
 @dataclass
 class Stages:
-    """Counts what is left after each stage."""
+    """Counts the instructions after each stage."""
 
     lines: list[str] = field(default_factory=list[str])
 
@@ -80,19 +80,19 @@ class Stages:
 
 
 def main(arguments: list[str]) -> int:
-    """Run all examples; the exit status."""
+    """Run all examples; returns the exit status."""
     target = find_target(arguments[0] if arguments else "native")
     print(f"target {target.name}: {target.title}\n")
     for line in stages_of("mlp.ll", target):
         print(line)
-    print("\n" + ROW.format("example", "sizes", "types", "max error", "bound", "Gop/s", "by"))
+    print("\n" + ROW.format("example", "M x N x K", "types", "max error", "bound", "Gop/s", "by"))
     results = [show(example, target) for example in examples()]
-    print("\nall right" if all(results) else "\nWRONG: see the rows marked so")
+    print("\nall right" if all(results) else "\nWRONG: see the rows marked WRONG")
     return 0 if all(results) else 1
 
 
 def stages_of(file: str, target: Target) -> Iterator[str]:
-    """One line for each stage of the lowering."""
+    """A line for each stage of the lowering."""
     stages = Stages()
     lower(tlx.parse((HERE / file).read_text(encoding="utf-8"), file), target, options=Options(print_after=stages))
     yield f"{file}, stage by stage:"
@@ -100,7 +100,7 @@ def stages_of(file: str, target: Target) -> Iterator[str]:
 
 
 def means(remarks: Remarks) -> str:
-    """What the lowering made of a program: `dot product, tiles of 6x64; 1 pass`."""
+    """How a program was lowered, such as `dot product, tiles of 6x64; 1 pass`."""
     applied = [remark.message for remark in remarks if remark.kind == "applied"]
     found = [re.search(r": (\D+?) \S+ x .* register tile (\d+x\d+)", message) for message in applied]
     products = [f"{match[1]}, tiles of {match[2]}" for match in found if match]
@@ -109,7 +109,7 @@ def means(remarks: Remarks) -> str:
 
 
 def show(example: Example, target: Target) -> bool:
-    """Compile and run an example and print its row; whether the result is right."""
+    """Compile and run an example, and print its row; returns whether the result is right."""
     remarks = Remarks()
     kernel = tlx.compile(HERE / example.file, target, options=Options(remarks=remarks))
 
@@ -122,12 +122,12 @@ def show(example: Example, target: Target) -> bool:
     speed = example.operations / best(call) / 1e9
     numbers = (f"{error:.1e}", f"{example.bound:.1e}") if example.bound else (f"{error:.0f}", "0")
     by = means(remarks) if right else "WRONG"
-    print(ROW.format(example.file, example.sizes, example.types, *numbers, f"{speed:.0f}", by), flush=True)
+    print(ROW.format(example.file, example.extents, example.types, *numbers, f"{speed:.0f}", by), flush=True)
     return right
 
 
 def best(call: Callable[[], None]) -> float:
-    """Seconds of the fastest of some calls."""
+    """Seconds of the fastest of several calls."""
     times: list[float] = []
     end = time.perf_counter() + SECONDS
     while not times or time.perf_counter() < end:
@@ -138,7 +138,7 @@ def best(call: Callable[[], None]) -> float:
 
 
 def examples() -> Iterator[Example]:
-    """The examples with random data, one after the other."""
+    """The examples with random data."""
     rng = np.random.default_rng(0)
     yield matmul(rng)
     yield bfloat16_product(rng)
@@ -149,7 +149,7 @@ def examples() -> Iterator[Example]:
 
 
 def matmul(rng: np.random.Generator) -> Example:
-    """Products of float matrices."""
+    """A batch of products of float matrices."""
     x, y = (rng.standard_normal((4, 512, 512), np.float32) for _ in "xy")
     expected, sums = exact(x, y)
     bound = rounding(512, FLOAT) * sums
@@ -157,7 +157,7 @@ def matmul(rng: np.random.Generator) -> Example:
 
 
 def bfloat16_product(rng: np.random.Generator) -> Example:
-    """A product of bfloat matrices, float result."""
+    """A product of bfloat matrices with a float result."""
     x, y = normal(rng, (500, 600)), normal(rng, (600, 700))
     expected, sums = exact(x, y)
     out, bound = np.zeros((500, 700), np.float32), rounding(600, FLOAT) * sums
@@ -165,7 +165,7 @@ def bfloat16_product(rng: np.random.Generator) -> Example:
 
 
 def int8(rng: np.random.Generator) -> Example:
-    """A product of bytes, added to what is there."""
+    """A product of bytes, added to the result array."""
     x, y = rng.integers(0, 256, (512, 512), np.uint8), rng.integers(-128, 128, (512, 512), np.int8)
     out = rng.integers(-1000, 1000, (512, 512), np.int32)
     expected = exact(x, y.T)[0] + out
@@ -201,27 +201,27 @@ def convolution(rng: np.random.Generator) -> Example:
 
 
 def softmax(rng: np.random.Generator) -> Example:
-    """Softmax of rows; five operations an element: compare, subtract, exp, add, divide."""
+    """Softmax of rows; five operations per element: compare, subtract, exp, add, divide."""
     x = rng.standard_normal((512, 1000), np.float32)
     powers = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     expected = powers / powers.sum(axis=1, keepdims=True)
-    bound = rounding(1000 + 30, FLOAT) * expected.max()  # the sum, and what goes into and out of it
+    bound = rounding(1000 + 30, FLOAT) * expected.max()  # the sum, the exponentials and the division
     return Example("softmax.ll", "512x1000", "f32", 5 * x.size, (x,), np.zeros_like(x), expected, bound)
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-    """Random numbers of bfloat."""
+    """Normally distributed bfloat numbers."""
     return rng.standard_normal(shape, np.float32).astype(bfloat16)
 
 
 def exact(x: Array, y: Array) -> tuple[Array, float]:
-    """The product in double, and the largest sum of absolute products, which rounding errors are relative to."""
+    """The product in double, and the largest sum of absolute products, to which rounding errors are relative."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     return x @ y, float((np.abs(x) @ np.abs(y)).max())
 
 
 def rounding(operations: int, digits: int) -> float:
-    """The largest relative error of operations, one after the other, rounded to so many binary digits each."""
+    """The largest relative error of consecutive operations, each rounded to `digits` bits."""
     return operations * 2.0**-digits
 
 

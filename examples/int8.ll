@@ -1,6 +1,6 @@
-; Bytes, unsigned times signed, added to what is there: c = c + x @ y, 512x512 = 512x512 512x512, i8 and i32.
+; A product of unsigned and signed bytes, added to i32: c = c + x @ y, 512x512 = 512x512 512x512.
 ;
-; y lies in memory as columns: its layout is <1, 0>, its shape (listed in memory order) columns x rows.
+; y is column-major: its layout is <1, 0>, and its shape (in memory order) is columns x rows.
 
 define void @int8(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
   %a = call token @llvm.tensor.load(ptr elementtype(i8) %x, <2 x i32> <i32 512, i32 512>, <2 x i32> <i32 0, i32 1>,

@@ -1,8 +1,8 @@
-; Four products of matrices at once: c[b] = x[b] @ y[b], 4 x 512 x 512, float.
+; Four matrix products: c[b] = x[b] @ y[b], 4 x 512 x 512, float.
 ;
 ; A tensor in memory becomes a token by `load`: shape, layout (0, 1, 2: row-major), padding (none), pitches (0: dense).
-; An operation returns the flattened result; `typeinfo` says what shape it has. The names are written as in a paper:
-; no declarations, no mangled types. `tlx-lower` adds both.
+; An operation returns the flattened result; `typeinfo` gives it a shape. The intrinsics are written in short form,
+; without declarations and mangled types; `tlx-lower` adds both.
 
 define void @matmul(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
   %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <3 x i32> <i32 4, i32 512, i32 512>,

@@ -1,7 +1,7 @@
 ; A layer of a neural network: y = relu(x @ w + bias), 512x256 = 512x256 256x256, bfloat in and out, sums in float.
 ;
-; What follows the product is ordinary LLVM IR on its flattened result. It is computed on the register tiles of the
-; product, so that no matrix of float ever lies in memory: y is all that is written.
+; The operations after the product are ordinary LLVM IR on its flattened result. They are computed on the register tiles
+; of the product, so that no matrix of float is ever stored: only y is written.
 
 define void @mlp(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias %y) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 512, i32 256>, <2 x i32> <i32 0, i32 1>,
@@ -10,7 +10,7 @@ define void @mlp(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias 
                                     <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %product = call <131072 x float> @llvm.tensor.matmul(token %a, token %b)
 
-  ; The bias has one dimension, which becomes dimension 1 of the result: the same row for every row.
+  ; The bias has one dimension, which becomes dimension 1 of the result: it is added to every row.
   %row = call token @llvm.tensor.load(ptr elementtype(float) %bias, <1 x i32> <i32 256>, <1 x i32> zeroinitializer,
                                       <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %rows = call <131072 x float> @llvm.tensor.broadcast(token %row, <2 x i32> <i32 512, i32 256>, <1 x i32> <i32 1>)

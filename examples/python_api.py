@@ -1,4 +1,4 @@
-"""The Python API: compile a text, call it on numpy arrays, read what is wrong, look at each stage, evaluate."""
+"""The Python API: compile a text, call it on numpy arrays, handle errors, inspect the stages, evaluate."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ define void @gemm(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
 x = np.arange(12).reshape(4, 3).astype(bfloat16)
 y = np.array([[1, 0], [0, 1], [1, 1]], bfloat16)
 
-print("# Compile and call. The functions of a module are its attributes; numpy's memory is used in place.")
+print("# Compile and call. A module's functions are its attributes; arrays are passed without copying.")
 module = tlx.compile(GEMM)
 c = np.zeros((4, 2), np.float32)
 module.gemm(x, y, c)
 print(c)
 
-print("\n# A wrong argument is refused, not run: machine code trusts its arguments.")
+print("\n# Wrong arguments are errors: machine code trusts its arguments, so they are checked before the call.")
 wrong: list[tuple[Any, ...]] = [(x.astype(np.float32), y, c), (x[:3], y, c), (x, y.T, c), (x, y)]
 for arguments in wrong:
     try:
@@ -44,19 +44,19 @@ for arguments in wrong:
     except ArgumentError as error:
         print(error)
 
-print("\n# A wrong program has a place.")
+print("\n# Errors in a program point at the source.")
 try:
     tlx.compile(GEMM.replace("<8 x float>", "<9 x float>"))
 except TlxError as error:
     print(error)
 
-print("\n# What was decided, and what is left after a stage.")
+print("\n# Remarks report decisions; any stage's output can be inspected.")
 remarks = Remarks()
 tiled = lower(tlx.parse(GEMM, "gemm.ll"), "avx2", options=Options(stop_after="to-tiles", remarks=remarks))
 print(*(remark.message.partition(",")[0] for remark in remarks), sep="\n")
 print(*(function.name for function in tiled.functions), sep="\n")
 
-print("\n# The evaluator runs any stage on numpy, no machine code involved.")
+print("\n# The evaluator runs any stage in numpy, without machine code.")
 for stage in (tlx.parse(GEMM), tiled):
     c = np.zeros((4, 2), np.float32)
     Machine(stage).call("gemm", x, y, c)

@@ -1,7 +1,7 @@
-; softmax of each of 512 rows of 1000 numbers: y[i, j] = exp(x[i, j] - max of row i) / sum of row i's exponentials.
+; Softmax of each of 512 rows of 1000 numbers: y[i, j] = exp(x[i, j] - max of row i) / sum of row i's exponentials.
 ;
-; A reduction's window says what is reduced to one element: <1, 1000> is a row. Its result has 512 x 1 elements, and a
-; broadcast stretches dimensions of one element: each row's number for every column of it.
+; A reduction's window is the block that is reduced to one element: <1, 1000> is a row. The result has 512 x 1 elements,
+; and a broadcast repeats the single column 1000 times.
 
 define void @softmax(ptr noalias %x, ptr noalias %y) {
   %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 512, i32 1000>, <2 x i32> <i32 0, i32 1>,

@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the lazily loaded names beside those already here."""
+    """List the lazily loaded names and those already loaded."""
     return sorted({*globals(), *_HOME, *_front_ends()})
 
 

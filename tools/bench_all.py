@@ -1,9 +1,9 @@
-"""Measure the whole table of `tlx bench` in pieces, several at a time, each on a processor of its own.
+"""Measure the whole table of `tlx bench` in pieces, several at a time, each on its own processor.
 
     python tools/bench_all.py --cpus=2,6,10,14 --out=tables --minutes=8
 
-Every piece is a run of `tlx bench` and a report in the folder. Those of the longest work begin first; when the time is
-up, what runs is ended, keeps the cells it has, and what is missing is printed. The same command then goes on with that.
+Each piece is a run of `tlx bench` with a report in the folder, the longest first. When the time is up, running pieces
+are stopped but keep their finished cells, and the missing cells are listed. The same command then continues with those.
 
     tlx bench --from=tables --markdown=tables.md
 """
@@ -26,26 +26,26 @@ from tlx.bench.workloads import catalogue
 from tlx.diagnostics import UsageError
 from tlx.tuning.measure.workload import Workload
 
-_PIECE = 30.0  # seconds, about
-_RUNS = 40  # of a cell's work: by all peers, for checks and for samples
-_SPEED = 1e11  # operations a second
-_CHECKED = 1e8  # bytes a second that are made, computed by numpy and compared
-_LEAST = 1.5  # seconds of a cell: lowering, compiling, samples of 8 ms
+_PIECE = 30.0  # approximate seconds of a piece
+_RUNS = 40  # runs of a cell's work by all peers, for checks and samples
+_SPEED = 1e11  # assumed operations per second
+_CHECKED = 1e8  # bytes per second that are generated, computed by numpy and compared
+_LEAST = 1.5  # minimum seconds of a cell: lowering, compiling, samples of 8 ms
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Cells of one row, types and variant, and about how many seconds they take."""
+    """Cells of one row, types and variant that one run measures."""
 
     works: list[Workload] = field(default_factory=list[Workload])
 
     @property
     def seconds(self) -> float:
-        """A guess."""
+        """The estimated time."""
         return sum(map(_seconds, self.works))
 
     def command(self, options: argparse.Namespace, cpu: int, path: Path) -> list[str]:
-        """The run of `tlx bench` that measures it."""
+        """The command that measures it."""
         first = self.works[0]
         chosen = {
             "types": first.types,
@@ -60,7 +60,7 @@ class Piece:
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure, and print what is missing; gives how many cells are."""
+    """Measure, and list the missing cells; returns their number."""
     options = _options().parse_args(words)
     cpus = [int(word) for word in options.cpus.split(",")]
     folder = Path(options.out)
@@ -87,13 +87,15 @@ def main(words: Sequence[str]) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure the whole table of `tlx bench`, in pieces.")
-    parser.add_argument("rows", nargs="*", help="rows of the table; all")
-    parser.add_argument("--cpus", default=str(max(os.sched_getaffinity(0))), help="processors, one for each run")
-    parser.add_argument("--out", required=True, help="folder of the reports")
+    parser.add_argument("rows", nargs="*", help="rows of the table (default: all)")
+    parser.add_argument(
+        "--cpus", default=str(max(os.sched_getaffinity(0))), help="processors, one for each concurrent run"
+    )
+    parser.add_argument("--out", required=True, help="folder for the reports")
     parser.add_argument("--minutes", type=float, default=60, help="most time")
     parser.add_argument("--rounds", type=int, default=7, help="samples of each figure")
-    parser.add_argument("--target", default="native", help="machine to aim at")
-    parser.add_argument("--peers", help="libraries to compare with; all that are found")
+    parser.add_argument("--target", default="native", help="target to compile for")
+    parser.add_argument("--peers", help="libraries to compare with (default: all that are installed)")
     return parser
 
 
@@ -108,7 +110,7 @@ def _started(piece: Piece, options: argparse.Namespace, cpu: int, folder: Path) 
 
 
 def _missing(folder: Path, rows: Sequence[str]) -> list[Workload]:
-    """The cells that no report of the folder has."""
+    """The cells that no report in the folder has."""
     done: set[tuple[str, ...]] = set()
     for path in folder.glob("*.json"):
         try:
@@ -119,7 +121,7 @@ def _missing(folder: Path, rows: Sequence[str]) -> list[Workload]:
 
 
 def _listed(works: Sequence[Workload]) -> Iterator[str]:
-    """`gemm bf16 vnni B: 64, 128`."""
+    """Lines such as `gemm bf16 vnni B: 64, 128`."""
     sizes: dict[str, list[str]] = {}
     for work in works:
         sizes.setdefault(" ".join(filter(None, (work.row, work.types, work.variant))), []).append(work.size)
@@ -127,7 +129,7 @@ def _listed(works: Sequence[Workload]) -> Iterator[str]:
 
 
 def _pieces(works: Sequence[Workload]) -> Iterator[Piece]:
-    """Cells that one run can measure, of about `_PIECE` seconds or one cell."""
+    """Split workloads into pieces of about `_PIECE` seconds, or of a single cell."""
     groups: dict[tuple[str, str, str], Piece] = {}
     for work in works:
         like = (work.row, work.types, work.variant)

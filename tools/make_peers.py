@@ -1,22 +1,22 @@
 """Install the libraries that `tlx bench` compares with into a folder: `python tools/make_peers.py peers`.
 
     venv/     mkl, scipy-openblas32, onednn-cpu-gomp and torch from PyPI
-    lib/      libxsmm.so, from Debian's libxsmm-dev (release 1.17) where that is installed, and
-              libxsmm_amx.so, a newer one that knows AMX, out of the wheel of intel-extension-for-pytorch
-    lib/      libdnnl.so.3, the newer oneDNN out of the wheel of paddlepaddle
+    lib/      libxsmm.so, from Debian's libxsmm-dev (release 1.17) if that is installed, and
+              libxsmm_amx.so, a newer version with AMX, from the wheel of intel-extension-for-pytorch
+    lib/      libdnnl.so.3, a newer oneDNN, from the wheel of paddlepaddle
 
-A second word is a processor, as clang's -march has it, for machines that have no clang: the loops and matrices that are
-compared with are compiled into clang/ (this needs TLX and a clang here).
+The optional second argument is a processor in the spelling of clang's -march, for machines without clang: the C loops
+and matrix code to compare with are compiled into clang/ (this needs TLX and clang here).
 
     python tools/make_peers.py peers sapphirerapids
 
-Then `export TLX_PEERS=$PWD/peers`, or `tlx bench --peers-path=peers`. What cannot be had is passed over.
+Then `export TLX_PEERS=$PWD/peers`, or `tlx bench --peers-path=peers`. Libraries that cannot be installed are skipped.
 
-The wheel's library links libxsmm statically and exports its functions, but needs all of PyTorch. A copy that can be
-loaded alone has these needs taken out of its dynamic section:
+The wheel's library links libxsmm statically and exports its functions, but needs all of PyTorch. To load a copy of it
+alone, these dependencies are removed from its dynamic section:
 
     DT_NEEDED of PyTorch's libraries   -> that of libc.so.6
-    DT_INIT_ARRAYSZ, DT_FINI_ARRAYSZ   -> 0: constructors would call PyTorch; libxsmm_init() is called by who loads it
+    DT_INIT_ARRAYSZ, DT_FINI_ARRAYSZ   -> 0: constructors would call PyTorch; whoever loads it calls libxsmm_init()
     undefined global symbols           -> weak ones, which need not exist
 """
 
@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
 
 
 def _out_of_wheel(python: str, package: str, name: str) -> bytes | None:
-    """A library out of a package of PyPI; None where there is none for this machine."""
+    """A library from a package on PyPI; None if there is none for this machine."""
     with tempfile.TemporaryDirectory() as place:
         download = [python, "-m", "pip", "download", "-q", "--no-deps", "-d", place, package]
         subprocess.run(download, check=False)
@@ -74,7 +74,7 @@ def _out_of_wheel(python: str, package: str, name: str) -> bytes | None:
 
 
 def _alone(image: bytes) -> bytes:
-    """A shared library (64-bit ELF) that can be loaded without what it needs."""
+    """A copy of a shared library (64-bit ELF) that can be loaded without its dependencies."""
     data = bytearray(image)
     entries = list(_dynamic_entries(data))
     strings = _offset(data, next(value for _, tag, value in entries if tag == _STRINGS))
@@ -109,7 +109,7 @@ def _offset(data: bytearray, address: int) -> int:
 
 
 def _dynamic_entries(data: bytearray) -> Iterator[tuple[int, int, int]]:
-    """(place, tag, value) of the dynamic section."""
+    """(offset, tag, value) of each entry of the dynamic section."""
     start, size = next((offset, size) for kind, offset, _, size in _segments(data) if kind == 2)
     for place in range(start, start + size, 16):
         tag, value = struct.unpack_from("<qQ", data, place)
@@ -117,7 +117,7 @@ def _dynamic_entries(data: bytearray) -> Iterator[tuple[int, int, int]]:
 
 
 def _symbols(data: bytearray) -> Iterator[int]:
-    """Places of the dynamic symbols but the first, which is none."""
+    """Offsets of the dynamic symbols, without the first, which is null."""
     (start,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
     for index in range(count):

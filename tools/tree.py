@@ -2,7 +2,7 @@
 
     python tools/tree.py
 
-`docs/architecture.md` shows what it prints; `tests/docs/test_docs.py` compares the two.
+`docs/architecture.md` contains the output; `tests/docs/test_docs.py` compares the two.
 """
 
 from __future__ import annotations

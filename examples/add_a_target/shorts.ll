@@ -1,4 +1,4 @@
-; c = x @ y, 48x40 = 48x100 100x40, products of i16 summed up in i32.
+; c = x @ y, 48x40 = 48x100 100x40, products of i16 accumulated in i32.
 
 define void @shorts(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
   %a = call token @llvm.tensor.load(ptr elementtype(i16) %x, <2 x i32> <i32 48, i32 100>, <2 x i32> <i32 0, i32 1>,

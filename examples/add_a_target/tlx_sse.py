@@ -1,6 +1,6 @@
-"""`sse`: x86-64 with SSE4.2 and no more (x86-64-v2), for machines before AVX2.
+"""`sse`: x86-64 with SSE4.2 (x86-64-v2), for machines without AVX2.
 
-A target is data: what its registers are, and which instructions multiply and add in one go. From this TLX derives tile
+A target is data: its registers, and the instructions that multiply and add in one step. From this, TLX derives tile
 sizes, cache blocking and packing, and the vector legaliser writes the code.
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: PMADDWD.
@@ -23,12 +23,12 @@ _WORDS: Final = VectorType(4, I32)
 
 
 def _pmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Pairs of signed 16-bit products, added to each i32.
+    """Add pairs of signed 16-bit products to each i32.
 
-    The operands come as registers of the accumulator's lanes, two i16 in each:
+    The operands are registers with the accumulator's lanes, each of two i16:
 
-        lhs  [a0 a1][a0 a1][a0 a1][a0 a1]      one word of A, in every lane
-        rhs  [b0 b1][b0 b1][b0 b1][b0 b1]      four columns of B, rows k and k+1 side by side
+        lhs  [a0 a1][a0 a1][a0 a1][a0 a1]      one word of A, broadcast
+        rhs  [b0 b1][b0 b1][b0 b1][b0 b1]      four columns of B, rows k and k+1 interleaved
     """
     shorts = [b.cast("bitcast", operand, _SHORTS) for operand in (lhs, rhs)]
     pairs = b.call_named("llvm.x86.sse2.pmadd.wd", _WORDS, shorts, "pairs").value

@@ -1,4 +1,4 @@
-/* What the examples share: sizes, random data, the loops they are compared with, and what is printed. */
+/* Shared by the examples: sizes, random data, the plain loops to compare with, and the report. */
 #ifndef COMPARE_H
 #define COMPARE_H
 

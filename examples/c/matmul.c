@@ -1,4 +1,4 @@
-/* The proposal's example: a batched product of 4-D tensors of int, 1x10x800x800 unless -D says otherwise.
+/* The example of the proposal: a batched product of 4-D tensors of int, 1x10x800x800 by default (see -D in README.md).
  *
  * The kernel is written with the placeholder functions of tlx.h; see README.md for the three commands.
  */

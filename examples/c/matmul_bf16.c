@@ -1,6 +1,6 @@
-/* Like matmul.c, with operands of __bf16 and a result of float. Needs clang 17 or newer for the type.
+/* Like matmul.c, with operands of __bf16 and a result of float. The type needs clang 17 or newer.
  *
- * The data are made as bits, so that no library function for conversions is needed.
+ * The data is computed as bits, so that no library function is needed for conversions.
  */
 #include <tlx.h>
 
@@ -39,7 +39,7 @@ int main(void) {
   naive_bf16(expected, a, b, (long)BATCH * HEADS, M, N, K);
   double naive = seconds() - start;
 
-  /* The order of additions is free: each may be off by half a unit in the last place of a sum of at most K. */
+  /* Additions may be in any order: each may be off by half a unit in the last place of a sum of at most K. */
   const float tolerance = (float)K * (float)K * 6e-8f;
   long wrong = 0;
   for (long i = 0; i < ELEMENTS(M, N); i++) {

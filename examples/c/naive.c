@@ -1,4 +1,4 @@
-/* The loops one writes without thinking (in the order that lets clang vectorise them), as clang compiles them. */
+/* Plain loops, in the order that lets clang vectorise them. */
 #include <string.h>
 
 #include "compare.h"

@@ -1,4 +1,4 @@
-/* clang's matrices: types and builtins of -fenable-matrix, no header of TLX. See README.md for the three commands. */
+/* clang's matrix types and builtins (-fenable-matrix), without a header of TLX. See README.md for the three commands. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ typedef int tall __attribute__((matrix_type(12, 5)));
 typedef int wide __attribute__((matrix_type(5, 12)));
 typedef int small __attribute__((matrix_type(5, 5)));
 
-/* C = A B, all of them parts of larger arrays, whose columns lie LD elements apart. */
+/* C = A B, all of them submatrices of arrays with leading dimension LD. */
 void product(float *restrict c, float *a, float *b) {
   m37x43 x = __builtin_matrix_column_major_load(a, M, K, LD);
   m43x50 y = __builtin_matrix_column_major_load(b, K, N, LD);

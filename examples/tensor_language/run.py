@@ -1,6 +1,6 @@
-"""Compile the kernels of this folder, run them on random data, compare with numpy: `python run.py`.
+"""Compile the kernels in this folder, run them on random data, and compare with numpy: `python run.py`.
 
-The exit status is 1 if a result is further from numpy's than rounding explains.
+The exit status is 1 if a result differs from numpy's by more than rounding errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ random = np.random.default_rng(0)
 
 
 def normal(*shape: int) -> Array:
-    """Random single precision numbers, column-major as the language has them."""
+    """Random single-precision numbers, column-major as in the language."""
     return np.asfortranarray(random.standard_normal(shape, np.float32))
 
 
@@ -42,7 +42,7 @@ def error(found: Array, exact: Array) -> float:
 
 
 def fused(file: str, std: str) -> Outcome:
-    """Two products a group, in either version of the language."""
+    """Two products per group, in either version of the language."""
     kernel = kernels.compile(HERE / file, std=std)
     groups = 1000
     a, b, c = [normal(16, 8) for _ in range(groups)], normal(8, 8), normal(8, 16)
@@ -64,7 +64,7 @@ def ader_dg() -> Outcome:
 
 
 def tall_skinny() -> Outcome:
-    """100,000 rows of 32 by 32 x 16, whose number is known when the kernel runs."""
+    """100,000 x 32 times 32 x 16; the number of rows is known only at run time."""
     kernel = kernels.compile(HERE / "tall_skinny.tl")
     rows = 100_000
     a, b, c = normal(rows, 32), normal(32, 16), normal(rows, 16)
@@ -74,7 +74,7 @@ def tall_skinny() -> Outcome:
 
 
 def attention() -> Outcome:
-    """One head, 500 queries and keys of 64."""
+    """One head with 500 queries and keys of 64 elements."""
     kernel = kernels.compile(HERE / "attention.tl")
     n = 500
     q, k, v = (normal(n, 64).astype(bfloat16, order="F") for _ in range(3))
@@ -86,7 +86,7 @@ def attention() -> Outcome:
     return error(o, exact), seconds
 
 
-# What is run, and the error that rounding explains: of f32 sums, and of weights rounded to bf16.
+# The examples, and bounds of their rounding errors: of f32 sums, and of weights rounded to bf16.
 EXAMPLES: Final[dict[str, tuple[Callable[[], Outcome], float]]] = {
     "fused.tl": (lambda: fused("fused.tl", "v2"), 1e-6),
     "fused_v1.tl": (lambda: fused("fused_v1.tl", "v1"), 1e-6),
@@ -97,7 +97,7 @@ EXAMPLES: Final[dict[str, tuple[Callable[[], Outcome], float]]] = {
 
 
 def main() -> int:
-    """Run the examples; gives the exit status."""
+    """Run the examples; returns the exit status."""
     wrong = 0
     for name, (run, bound) in EXAMPLES.items():
         relative, seconds = run()

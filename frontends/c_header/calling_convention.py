@@ -140,7 +140,7 @@ class Coercion:
         """A shape as `<n x i32>`; folded to a constant if possible.
 
         Raises:
-            VerifyError: The argument is no vector of int.
+            VerifyError: The argument is not a vector of int.
         """
         type_ = _dims_type(value.type)
         if type_ is None:
@@ -210,7 +210,7 @@ class Coercion:
             count: Number of elements by the shape, None if that is not known.
 
         Raises:
-            VerifyError: It is no vector, or its element type is unknown.
+            VerifyError: It is not a vector, or its element type is unknown.
         """
         element = call.placeholder.element
         if isinstance(value.type, VectorType):
@@ -290,7 +290,7 @@ class Coercion:
 
 
 def passed_scalar_bits(bits: int) -> int:
-    """Width of the scalar in which a small vector of so many bits is passed: a power of two, at least 8."""
+    """Width of the scalar in which a small vector of `bits` bits is passed: a power of two, at least 8."""
     return max(8, 1 << (bits - 1).bit_length())
 
 
@@ -352,7 +352,7 @@ def _float_of_bits(bits: int, element: Type) -> Value:
 
 
 def _element_hint(call: PlaceholderCall, width: int | None = None) -> str:
-    """A hint how to give an element type of so many bits."""
+    """A hint how to give an element type of that many bits."""
     stem = f"{PREFIX}{c_name(call.placeholder.intrinsic.name)}"
     names = [f"{stem}_{name}" for name, element in ELEMENTS.items() if width in (None, bits_of(element))]
     return f"say it in the name: {' or '.join(names) or f'{stem}_<element type>'}"

@@ -22,14 +22,15 @@ _TOP: Final = """\
 
    Generated from the table of intrinsics; do not edit.
 
-   The functions declared here are defined nowhere. clang compiles calls of them to LLVM IR, and tlx-lower turns the
-   calls in that IR into loops and vector code:
+   The functions declared here have no definition. clang compiles calls of them to LLVM IR, and tlx-lower turns these
+   calls into loops and vector code:
 
        clang -S -emit-llvm -O1 -I`tlx --include-dir` program.c -o program.ll
        tlx-lower program.ll -o lowered.ll
        clang lowered.ll -o program
 
-   A tensor is a vector type of any size, a shape is a vector of int, and an int stands for a tensor with its type:
+   The elements of a tensor are a value of a vector type, of any size; a shape is a vector of int. An int is a handle of
+   a tensor with its shape, layout and padding:
 
        typedef float _tensor_t __attribute__((__vector_size__(64), __aligned__(4)));
        typedef int dims __attribute__((__vector_size__(8), __aligned__(4)));
@@ -37,11 +38,11 @@ _TOP: Final = """\
        int x = tensor_typeinfo(v, (dims){4, 4}, (dims){0, 1}, (dims){0, 0});   (shape, layout, padding)
        _tensor_t y = tensor_matmul(x, x);
 
-   An operation returns the type that is called _tensor_t where it is used. To get another type, write
-   TLX_CALL(type, matmul, x, x); or write TLX_TENSOR(f32_4x4, type) once and tensor_matmul_f32_4x4(x, x) from then on.
+   An operation returns the type that the name _tensor_t denotes at the call. For another type write
+   TLX_CALL(type, matmul, x, x); or declare it once by TLX_TENSOR(f32_4x4, type) and call tensor_matmul_f32_4x4(x, x).
 
-   Vectors of 8 bytes and less lose their element type on the way. tensor_typeinfo keeps it where the compiler can
-   overload functions (C++, and C from clang 16 on); elsewhere call tensor_typeinfo_f32, tensor_typeinfo_i8, ... */
+   clang passes vectors of 8 bytes or less as integers, which loses their element type. tensor_typeinfo keeps it where
+   functions can be overloaded: in C++, and in C from clang 16 on. Elsewhere call tensor_typeinfo_f32 and the like. */
 #ifndef TLX_H
 #define TLX_H
 
@@ -49,10 +50,10 @@ _TOP: Final = """\
 #error "tlx.h needs clang"
 #endif
 
-/* The calls are never executed: how they would pass their vectors does not matter. */
+/* The calls are never executed, so it does not matter how they pass vectors. */
 #pragma clang diagnostic ignored "-Wpsabi"
 
-/* An int that stands for a tensor must have one origin: no optimiser may merge calls, or make a call depend on control
+/* Each handle must come from exactly one call: the optimiser may not merge calls, nor make a call depend on control
    flow that it did not depend on. */
 #define TLX_ATTRIBUTES __attribute__((__nothrow__, __convergent__, __nomerge__))
 
@@ -68,7 +69,7 @@ extern "C++" {
 """
 
 _EACH: Final = """\
-/* X(type, element, bytes) for every type that elements may have. */
+/* X(type, element, bytes) for each element type. */
 #if __SIZEOF_LONG__ == 8
 #define TLX_EACH_LONG(X) X(long, i64, 8) X(unsigned long, i64, 8)
 #else
@@ -135,8 +136,8 @@ _CALL: Final = """\
 #define TLX_EXTERN extern
 #endif
 
-/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a function of
-   its own, tensor_<operation>_<number>: LLVM would rewrite calls of one function with several types. */
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a new function,
+   tensor_<operation>_<number>, because LLVM rewrites calls of one function that are declared with different types. */
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \\

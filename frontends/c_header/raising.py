@@ -225,9 +225,8 @@ def warn_of_unknown(module: Module) -> None:
             if parse_placeholder(name) is None:
                 near = nearest_placeholder(name)
                 advice = f"; did you mean {near}?" if near else ""
-                message = (
-                    f"{symbol_name(name)} is no tensor operation and not defined here: it is left to the linker{advice}"
-                )
+                what = f"{symbol_name(name)} is neither a tensor operation nor defined here"
+                message = f"{what}: it is left to the linker{advice}"
                 warnings.warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 
@@ -288,11 +287,11 @@ def _misuse(instruction: Instruction, function: Function) -> str:
     if instruction.is_call:
         return "a tensor's token is passed through a pointer to a function: call the function by its name"
     if instruction.opcode == "store":
-        return "a tensor's token is stored to memory that is no plain local variable: keep it in an int variable"
+        return "a tensor's token is stored to memory that is not a plain local variable: keep it in an int variable"
     if instruction.opcode == "ret":
         return f"a tensor's token is returned from @{function.name}: {_INLINE}"
     what = f"{instruction.opcode} {instruction.predicate}".strip() if instruction.type != VOID else instruction.opcode
-    return f"a tensor's token is no number: it cannot be an operand of {what}"
+    return f"a tensor's token is not a number: it cannot be an operand of {what}"
 
 
 _DEBUG_LOCATION: Final = re.compile(r"!dbg (!\d+)")

@@ -99,9 +99,8 @@ def _check_sources(merge: Instruction, name: str, tokens: dict[str, TensorToken]
         if is_undefined(value):
             continue
         if not isinstance(value, Local) or (value.name not in tokens and value.name not in merges):
-            message = (
-                f"{_name_of(merge, name)} is a tensor's token on one way and {value} on another: a token is no number"
-            )
+            merged = f"{_name_of(merge, name)} is a tensor's token on one path and {value} on another"
+            message = f"{merged}: a token is not a number"
             kind = StrayTokenError if isinstance(value, Local) else VerifyError
             raise kind(message, operand_span(merge, value))
 
@@ -158,7 +157,7 @@ class _Merging:
                     message = f"{subject} merges tokens, so their shapes must be constants"
                 raise self._error(message, merge, [leaf])
             if leaf.type != leaves[0].type:
-                message = f"{subject} is a token of {leaves[0].type} on one way and of {leaf.type} on another"
+                message = f"{subject} is a token of {leaves[0].type} on one path and of {leaf.type} on another"
                 raise self._error(message, merge, [leaves[0], leaf])
         return leaves[0]
 
@@ -233,7 +232,7 @@ def _check_moves(function: Function, lanes: _Lanes) -> None:
             continue
         if instruction.opcode == "extractelement" and isinstance(instruction.operands[1], ConstInt):
             continue
-        message = f"a tensor's token is an element of {held[0]}: a token is no number, keep it in an int variable"
+        message = f"a tensor's token is an element of {held[0]}: a token is not a number, keep it in an int variable"
         raise VerifyError(message, operand_span(instruction, held[0]))
 
 

@@ -21,7 +21,7 @@ MARKERS: Final = ("@llvm.matrix.",)
 
 def RAISE(module: Module) -> Module | None:  # noqa: N802 (the name front ends are found by)
     """The module with calls of `llvm.matrix.*` turned into tensor operations, None if it has no such calls."""
-    from tlx.frontends.matrix.conversion import raise_module
+    from tlx.frontends.matrix.raising import raise_module
 
     return raise_module(module)
 
@@ -39,7 +39,7 @@ def to_matrix(module: Module, remarks: Remarks | None = None) -> Module:
     Raises:
         ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
     """
-    from tlx.frontends.matrix.conversion import write_module
+    from tlx.frontends.matrix.writing import write_module
     from tlx.lower.remarks import Remarks
 
     return write_module(module, Remarks() if remarks is None else remarks)

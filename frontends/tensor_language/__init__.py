@@ -16,7 +16,7 @@
 There are two versions of the language, and kernels written in Python; all of them become the same syntax tree:
 
     version 2 -- syntax.parser -----+                       +-- emit --> TLX IR --> functions that take arrays
-    version 1 -- v1 ----------------+--> tree - check --> --+-- calling.header --> C
+    version 1 -- v1 ----------------+--> tree - check --> --+-- signature ----> C header
     Python ----- builder -----------+                       +-- syntax.printer --> version 2
 
     operations      THE table: each operation of the language once
@@ -24,10 +24,11 @@ There are two versions of the language, and kernels written in Python; all of th
     v1              version 1: its grammar, and its conversion to version 2
     builder         kernels written in Python
     types           the types, and the rules about them
-    analysis        types of views, work-group sizes, which parameters a kernel writes
+    analysis        work-group sizes, which parameters a kernel writes, which values differ between work-items
     check           the rules of the language
     emit            TLX IR
-    calling         C signatures and headers, numpy arguments, compiling into this process
+    signature       C signatures and headers
+    runtime         compiling into this process; numpy arguments
     errors          all errors of a text in one exception; words of messages, spelling hints
     translation     text to syntax tree to TLX IR: `parse`, `check_program`, `translate`
     examples        programs for tests and fuzzers to start from
@@ -35,7 +36,6 @@ There are two versions of the language, and kernels written in Python; all of th
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,12 +51,9 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import kernel as kernel
     from tlx.frontends.tensor_language.builder.kernel import program as program
     from tlx.frontends.tensor_language.builder.kernel import text as text
-    from tlx.frontends.tensor_language.calling.runtime import CompiledKernels
     from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
-    from tlx.frontends.tensor_language.syntax.nodes import Program
+    from tlx.frontends.tensor_language.runtime import compile as compile  # noqa: A004 (named as tlx.compile)
     from tlx.ir.module import Module
-    from tlx.lower.options import Options
-    from tlx.target.target import Target
 
 LANGUAGE: Final = "tl"  # its name for `-x`
 TITLE: Final = "the tensor language"
@@ -68,6 +65,7 @@ _LAZY: Final = {
     "kernel": "builder.kernel",
     "program": "builder.kernel",
     "text": "builder.kernel",
+    "compile": "runtime",
     "ProgramError": "errors",
 }
 
@@ -77,33 +75,6 @@ def TRANSLATE(  # noqa: N802 (the name front ends are found by)
 ) -> Module:
     """The TLX IR of a text in one of the `STANDARDS`."""
     return translate(text, filename, std=std, threads=threads)
-
-
-def compile(  # noqa: A001 (named as tlx.compile)
-    source: str | os.PathLike[str] | Program | Kernel,
-    target: Target | str = "native",
-    *,
-    std: Standard = "v2",
-    threads: Threads = "none",
-    opt_level: int = 2,
-    options: Options | None = None,
-) -> CompiledKernels:
-    """Compile kernels; the result has a function for each, which takes numpy arrays.
-
-    Args:
-        source: A text, the path of a file, a syntax tree, or a kernel written in Python.
-        target: The target, which must run on this machine; a target or its name.
-        std: Version of the language that a text is written in.
-        threads: The library that runs work-groups in parallel.
-        opt_level: LLVM's optimisation level, 0 to 3.
-        options: How to lower.
-
-    Raises:
-        TlxError: The source is wrong, or cannot be lowered.
-    """
-    from tlx.frontends.tensor_language.calling.runtime import compile_source
-
-    return compile_source(source, target, std=std, threads=threads, opt_level=opt_level, options=options)
 
 
 def __getattr__(name: str) -> Any:

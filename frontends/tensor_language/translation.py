@@ -31,7 +31,7 @@ def parse(text: str, filename: str = "<string>", *, std: Standard = "v2") -> Pro
     if std not in ("v1", "v2"):
         raise UsageError(f"unknown version '{std}' of the language; known are v1, v2")
     if std == "v1":
-        from tlx.frontends.tensor_language.v1.parser import parse as parse_text
+        from tlx.frontends.tensor_language.v1 import parse as parse_text
     else:
         from tlx.frontends.tensor_language.syntax.parser import parse as parse_text
     return parse_text(Source(filename, text))
@@ -77,8 +77,8 @@ def emitted(
 ) -> Module:
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
+    from tlx.frontends.tensor_language.analysis import warn_of_barriers
     from tlx.frontends.tensor_language.emit import EmitOptions, emit_program
-    from tlx.frontends.tensor_language.emit.control.divergence import warn_of_barriers
 
     if threads not in THREADS:
         raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
@@ -111,7 +111,7 @@ def written(
     Raises:
         ProgramError: The text is wrong; the exception has all errors.
     """
-    from tlx.frontends.tensor_language.calling.signature import header, signatures
+    from tlx.frontends.tensor_language.signature import header, signatures
     from tlx.frontends.tensor_language.syntax.printer import print_program
 
     program = parse(text, filename, std=std)

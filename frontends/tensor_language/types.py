@@ -221,8 +221,8 @@ def number_of_kind(value: Any, type_: ScalarType) -> bool | int | float | comple
     """A Python or numpy number as a Python number of the type's kind; integers lie in the type's range.
 
     Raises:
-        TypeError: It is no number of that kind; arrays are not, and booleans are no numbers.
-        ValueError: It is no number at all.
+        TypeError: It is not a number of that kind; arrays are not, and booleans are not numbers.
+        ValueError: It is not a number at all.
         OverflowError: The type has no such integer, or there is no such float.
     """
     name = type(value).__name__

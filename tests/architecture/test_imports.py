@@ -24,7 +24,15 @@ FORBIDDEN: Final = {
     "tlx.lower.legalize": ("tlx.lower.to_2d", "tlx.lower.to_tiles", "tlx.lower.dynamic"),
 }
 # Modules of TLX that the modules of a part may import, its own aside.
-ALLOWED: Final = {"tlx.legalize": ("tlx.lower.legalize", "tlx.target", "tlx.ir", "tlx.diagnostics")}
+ALLOWED: Final = {
+    "tlx.legalize": (
+        "tlx.lower.legalize",
+        "tlx.lower.memory.allocation",
+        "tlx.target",
+        "tlx.ir",
+        "tlx.diagnostics",
+    )
+}
 # What a machine's instructions mean, in numpy, is said in terms of the evaluator.
 FOR_SEMANTICS: Final = ("tlx.evaluate", "tlx.intrinsics.numpy_types")
 # Only these may import the part.

@@ -69,7 +69,14 @@ def test_the_core_names_no_machine(module: str) -> None:
 
 FILES = python_files()
 TARGETS = {name: path for path, name in FILES.items() if name.startswith("tlx.legalize")}
-FOR_TARGETS = ("tlx.diagnostics", "tlx.ir", "tlx.legalize", "tlx.lower.legalize", "tlx.target")
+FOR_TARGETS = (
+    "tlx.diagnostics",
+    "tlx.ir",
+    "tlx.legalize",
+    "tlx.lower.legalize",
+    "tlx.lower.memory.allocation",
+    "tlx.target",
+)
 FOR_SEMANTICS = (*FOR_TARGETS, "tlx.evaluate", "tlx.intrinsics.numpy_types")
 
 

@@ -14,12 +14,7 @@ SETTERS = ("setattr", "delattr")
 
 # Thresholds and clocks that no target, option or input reaches yet; an entry leaves with its patch.
 EXCEPTIONS: dict[str, set[str]] = {
-    "tests/semantics/programs/test_amx_hardware.py": {"_LEAD"},
-    "tests/semantics/contraction/test_sliced_copies.py": {"_BLOCK_BYTES", "_CROWDED", "_best_blocking"},
-    "tests/semantics/to_tiles/test_split_fp16.py": {"_BYTES", "_DEPTH", "_LEAD", "_OF_ESTIMATE"},
     "tests/semantics/to_tiles/test_threads.py": {"_loads"},
-    "tests/semantics/to_2d/random/test_movement.py": {"_CACHED", "_MOST_UNROLLED"},
-    "tests/semantics/contraction/test_converted_operands.py": {"_CLEARLY"},
     "tests/unit/llvm/forks.py": {"_running"},
     "tests/unit/bench/test_command.py": {"_ENOUGH_NS", "_LARGE", "_clock", "_limit", "_of_limit"},
     "tests/unit/bench/test_bench_all.py": {"_PIECE", "_pieces"},

@@ -12,7 +12,7 @@ import pytest
 import tlx
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
-from tlx.evaluate.library import AssemblyTable
+from tlx.evaluate.semantics import AssemblyTable
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS
@@ -186,7 +186,7 @@ def test_registers_that_the_system_does_not_save_are_not_used(saved: int, best: 
     assert _level(answer).split(".")[0] == best
 
 
-def test_an_old_processor_is_asked_nothing_that_it_does_not_know() -> None:
+def test_old_processors_are_not_queried_for_unknown_leaves() -> None:
     asked: list[str] = []
 
     def answer(instruction: str, numbers: Sequence[int]) -> Sequence[int]:

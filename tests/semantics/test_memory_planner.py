@@ -7,12 +7,16 @@ import shutil
 import subprocess
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tlx
 from tlx.api.validation import validate
+from tlx.evaluate import Machine
+from tlx.evaluate.memory import MemoryRegion
+from tlx.ir.parser.module import parse
 from tlx.lower.options import Options, Workspace
 from tlx.lower.pipeline import lower_text
 
@@ -93,6 +97,69 @@ def layers(count: int, size: int) -> str:
 def test_twelve_layers_need_little_more_than_one(target: str) -> None:
     one, twelve = (bytes_of_temporaries(layers(count, 256), target) for count in (1, 12))
     assert twelve < 1.3 * one
+
+
+def bytes_of_stack(text: str, target: str) -> int:
+    """The buffers of the user's function on the stack."""
+    lowered = lower_text(text, target=target, options=Options(stop_after="to-tiles"))
+    body = lowered[lowered.index("define void @f(") :].split("\n}\n")[0]
+    sizes = {"float": 4, "i8": 1}
+    return sum(int(n) * sizes[e] for n, e in re.findall(r"= alloca \[(\d+) x (\w+)\]", body))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx512"])
+def test_buffers_on_the_stack_overlap(target: str) -> None:
+    assert 2 * 4 * 48 * 48 <= bytes_of_stack(chain(8, 48), target) < 2.1 * 4 * 48 * 48
+    assert bytes_of_stack(chain(3, 8), target) == 2 * 4 * 8 * 8, "small ones have an alloca each"
+
+
+def run_time_chain(products: int) -> str:
+    """`y = x @ w @ w ...` for square matrices of a size that is an argument."""
+    shape, handle = "<2 x i32> %s", "<vscale x 1 x float>"
+    lines = [
+        "define void @f(ptr noalias %x, ptr noalias %w, ptr noalias %y, i32 %n) {\n",
+        "  %r = insertelement <2 x i32> undef, i32 %n, i32 0\n  %s = insertelement <2 x i32> %r, i32 %n, i32 1\n",
+    ]
+    for name, pointer in (("%p0.t", "%x"), ("%b", "%w")):
+        arguments = f"ptr elementtype(float) {pointer}, {shape}, {ORDER}, {ZERO}, {ZERO}"
+        lines.append(f"  {name} = call token @llvm.tensor.load({arguments})\n")
+    for k in range(products):
+        lines.append(f"  %p{k + 1} = call {handle} @llvm.tensor.matmul(token %p{k}.t, token %b)\n")
+        arguments = f"{handle} %p{k + 1}, {shape}, {ORDER}, {ZERO}"
+        lines.append(f"  %p{k + 1}.t = call token @llvm.tensor.typeinfo({arguments})\n")
+    lines.append(f"  call void @llvm.tensor.store(ptr %y, token %p{products}.t, {ZERO})\n  ret void\n}}\n")
+    return "".join(lines)
+
+
+def test_a_chain_of_run_time_size_needs_two_temporaries() -> None:
+    size, sizes = 20, list[int]()
+    random = np.random.default_rng(0)
+    x, w = (random.integers(-1, 2, (size, size)).astype(np.float32) for _ in range(2))
+    for products in (3, 6):
+        module = parse(lower_text(run_time_chain(products), options=Options(stop_after="to-2d")))
+        machine, y = Machine(module), np.zeros_like(x)
+        allocate = machine.memory.allocate
+
+        def noted(size: int, label: str, align: int = 16, allocate: Any = allocate) -> MemoryRegion:
+            sizes.extend([size] if label.startswith("heap") else [])
+            return allocate(size, label, align)
+
+        machine.memory.allocate = noted
+        machine.call("f", x, w, y, size)
+        np.testing.assert_array_equal(y, expected(x, w, products))
+    block = 2 * (4 * size * size + 63)
+    assert sizes.count(block) == 2
+    assert len(sizes) == 2 + 3 + 6, "the operands of each product are packed in memory of its own"
+
+
+@pytest.mark.parametrize("workspace", ["malloc", "arena", "argument"])
+def test_meaning_of_a_chain_of_run_time_size(workspace: Workspace) -> None:
+    kernel = tlx.compile(run_time_chain(5), "generic", options=Options(workspace=workspace))
+    for size in (5, 70, 33):
+        x, w = (np.random.default_rng(size).integers(-1, 2, (size, size)).astype(np.float32) for _ in range(2))
+        y = np.zeros_like(x)
+        kernel.f(x, w, y, size)
+        np.testing.assert_allclose(y, expected(x, w, 5), rtol=1e-5)
 
 
 def expected(x: np.ndarray, w: np.ndarray, products: int) -> np.ndarray:

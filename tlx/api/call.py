@@ -176,7 +176,7 @@ _kept: Final = threading.local()
 
 
 def _taken_workspace(size: int) -> Array:
-    """At least so many bytes of memory, which belong to one call: a nested call finds no `_kept.workspace`."""
+    """At least `size` bytes of memory that belong to one call: a nested call finds no `_kept.workspace`."""
     memory: Array | None = _kept.__dict__.pop("workspace", None)
     return memory if memory is not None and memory.nbytes >= size else np.empty(size, np.uint8)
 

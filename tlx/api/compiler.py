@@ -14,7 +14,7 @@ from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
 from tlx.ir.analysis.large_vectors import exceeds_abi
-from tlx.ir.builder.instructions import GOMP_PARALLEL
+from tlx.ir.builder.parallel import GOMP_PARALLEL
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.transform.functions import collect_constructors

@@ -139,7 +139,7 @@ def check_translatable(text: str, name: str, language: str) -> None:
 
 
 def _first_word(text: str) -> str:
-    """The first word or character behind spaces and comments, which all the languages have in common."""
+    """The first word or character after spaces and comments, which are alike in all languages."""
     found = _FIRST.match(text)
     return (found and found[1]) or ""
 
@@ -158,7 +158,7 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
     suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
     if suffix in _ASSEMBLY and reading == FORMAT_BY_NAME:
         return None
-    from tlx.lower.pipeline import front_ends
+    from tlx.lower.front_ends import front_ends
 
     translators = [f for f in front_ends() if hasattr(f, "TRANSLATE")]
     if reading.std and all(reading.std not in f.STANDARDS for f in translators):
@@ -206,7 +206,7 @@ def _check_assembly(text: str, name: str) -> None:
     word = _first_word(text)
     if not word.isalpha() or word in _TOP_LEVEL:
         return
-    from tlx.lower.pipeline import front_ends
+    from tlx.lower.front_ends import front_ends
 
     for front_end in front_ends():
         if word in getattr(front_end, "OPENINGS", ()):
@@ -220,7 +220,7 @@ def decode(data: bytes, name: str, *, hint: str = " (nor is the file bitcode)") 
     Args:
         data: The bytes.
         name: What diagnostics call them.
-        hint: What is said behind the message.
+        hint: Text appended to the message.
 
     Raises:
         UsageError: They are not UTF-8; the message says where.
@@ -301,7 +301,7 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
 
 
 def _new_file(path: Path) -> tuple[Path, int]:
-    """A new file beside another one, with the permissions that the system gives new ones."""
+    """A new file in the folder of another one, with default permissions."""
     while True:
         beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
         with contextlib.suppress(FileExistsError):

@@ -47,17 +47,17 @@ class Parameter:
     Attributes:
         name: Its name in the IR, with `%`.
         type: Its type.
-        element: For pointers: element type of what it points to; None where the IR does not tell.
+        element: For pointers: element type of what it points to; None where the IR does not say.
         stored_type: For pointers: what the memory probably holds: `element`, or the floating-point type whose bits are
             also accessed as integers, or copied; None where nothing tells.
-        count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
+        count: For pointers: elements that are accessed from there on, at least; None where the IR does not say.
         is_bounded: For pointers: whether no access has a size or an offset that is known only at run time, so that
             `count` is the most as well.
         written: For pointers: whether the function stores there.
         align: For pointers: alignment in bytes that the IR promises.
         size: For pointers: bytes that the call itself needs there, whatever the function accesses.
         abi_attributes: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
-        byval_bytes: For pointers: bytes that the call copies for the function (`byval`), padding behind them included.
+        byval_bytes: For pointers: bytes that the call copies for the function (`byval`), including trailing padding.
         is_result: For pointers: whether the function's result goes there (`sret`).
     """
 

@@ -329,7 +329,7 @@ def _number(type_: Type, choose: random.Random) -> Any:
 
 
 def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, tame: bool) -> bool:
-    """Call the input with much memory behind each pointer; whether it touched more than is known."""
+    """Call the input with plenty of memory for each pointer; returns whether it accessed more than is known."""
     memory = _Watching()
     machine = Machine(module, max_steps=_MAX_STEPS, memory=memory)
     arguments: list[Any] = []

@@ -1,4 +1,4 @@
-"""What `tlx bench` does."""
+"""The actions of `tlx bench`: list the workloads, measure them, measure thread scaling."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NOISY: Final = 0.15
 
 @dataclass(frozen=True)
 class WorkloadSelection:
-    """Which workloads; empty means all.
+    """The workloads to run; an empty tuple means all.
 
     Attributes:
-        rows: Rows of the table, or one file with a function of the user's own.
-        function: The function of that file.
-        arguments: What it takes, NAME=VALUE, where the file does not say.
-        reading: What the file is written in.
+        rows: Rows of the table, or one file with a function of the user's.
+        function: The function in that file.
+        arguments: Arguments of the function as NAME=VALUE, where the file does not determine them.
+        reading: Format of the file.
     """
 
     rows: tuple[str, ...] = ()
@@ -45,19 +45,19 @@ class WorkloadSelection:
 
 @dataclass(frozen=True)
 class Setting:
-    """How to measure, as the command line says it.
+    """How to measure: the options of the command line.
 
     Attributes:
-        peers: Names of the peers; None means all that are found.
-        peers_path: Where they are; None means where TLX_PEERS says.
-        cpu: Processor to stay on; None means the last one.
-        report: JSON file with everything.
-        plot: File of the plots.
+        peers: Names of the peers; None means all that are installed.
+        peers_path: Folders to look for them in; None means those in TLX_PEERS.
+        cpu: Processor to pin the process to; None means the last one.
+        report: JSON file to write all results to.
+        plot: File to write the plots to.
         compare: Earlier report to compare with.
-        sources: Reports, or folders of them, to take in place of measuring.
-        markdown: File that tables are written to.
-        knobs: Knobs of the products' kernels.
-        folder: Where the workloads' IR is written to.
+        sources: Reports, or folders of reports, to read instead of measuring.
+        markdown: File to write the tables to.
+        knobs: Knobs for the kernels of products.
+        folder: Folder to write the workloads' IR to.
     """
 
     target: str = "native"
@@ -82,10 +82,10 @@ def show(choice: WorkloadSelection, echo: Echo) -> None:
 
 
 def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
-    """Measure, or read what was measured, and print, write and draw it.
+    """Measure, or read earlier reports, and print, write and plot the results.
 
     Returns:
-        Whether there is generated code for all workloads, with the right results.
+        Whether code was generated for all workloads and computes the right results.
 
     Raises:
         TlxError: A name is unknown, a file cannot be read or written, or this machine cannot run the target's code.
@@ -124,11 +124,11 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
 
 
 def _select_from_report(choice: WorkloadSelection, report: dict[str, Any]) -> dict[str, Any]:
-    """A report with the chosen cells only."""
+    """The report, reduced to the selected cells."""
     from tlx.bench.report import select_cells
 
     if choice.function is not None or choice.arguments:
-        raise UsageError("--function and --args are about a file of your own, --from about what was measured")
+        raise UsageError("--function and --args apply to a file of your own and cannot be combined with --from")
     return {
         **report,
         "cells": select_cells(report["cells"], (choice.rows, choice.types, choice.sizes, choice.variants)),
@@ -140,16 +140,16 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
         from tlx.bench.workloads import user
 
         if len(choice.rows) != 1:
-            raise UsageError("name one file, or rows of the table")
+            raise UsageError("give either one file or rows of the table")
         if choice.types or choice.sizes or choice.variants:
-            raise UsageError("--types, --sizes and --variants choose from the table; a file has none")
+            raise UsageError("--types, --sizes and --variants select from the table; they do not apply to a file")
         return [
             user.user_workload(choice.rows[0], choice.function, user.parse_arguments(choice.arguments), choice.reading)
         ]
     from tlx.bench.workloads import catalogue
 
     if choice.arguments:
-        raise UsageError("--args are those of a function of your own; name its file")
+        raise UsageError("--args applies to a function of your own: give its file")
     return catalogue.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
@@ -183,7 +183,7 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
     facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runs).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
-    core = PinnedCore() if setting.threads == 1 else None  # threads of ours may share one
+    core = PinnedCore() if setting.threads == 1 else None  # our own threads may share a core
     bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
     echo("\n" + report.terminal_heading(names))
     cells: list[dict[str, Any]] = []
@@ -195,15 +195,15 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
         widest = max(widest, cell.rates[measure.PEAK].spread)
         for line in report.terminal_lines(cell, names):
             echo(line)
-        if setting.report is not None:  # what is there is kept if the rest is interrupted
+        if setting.report is not None:  # an interrupted run keeps what it has measured
             report.write(setting.report, {**facts, "cells": cells})
     if widest > _NOISY:
-        echo(f"\nThe peak itself varied by up to {widest:.0%}: something else is using the machine.")
+        echo(f"\nThe peak itself varied by up to {widest:.0%}: other programs are using the machine.")
     return {**facts, "cells": cells}
 
 
 def scale(choice: WorkloadSelection, target: str, counts: Sequence[int], rounds: int, echo: Echo) -> None:
-    """Measure several threads against one.
+    """Measure the speedup of several threads over one.
 
     Raises:
         TlxError: A name is unknown, this machine cannot run the target's code, or a result is wrong.
@@ -217,7 +217,7 @@ def scale(choice: WorkloadSelection, target: str, counts: Sequence[int], rounds:
     for name, value in (("machine", machine.processor()), ("target", found.name), ("date", machine.today())):
         echo(f"{name + ':':9} {value}")
     if max(counts) > allowed:
-        echo(f"{max(counts)} threads share the processors of this process, of which there are {allowed}")
+        echo(f"{max(counts)} threads share the {allowed} processors that this process may use")
     echo("")
     print_scaling(works, found, counts, rounds, echo)
 

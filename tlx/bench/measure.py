@@ -1,4 +1,4 @@
-"""Measuring a workload: compile it, check it, and time it beside the peak and the peers."""
+"""Measures a workload: compiles it, checks it, and times it together with the peak loop and the peers."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tlx.tuning.measure.workload import MemoryTraffic, ResultCheck, Workload, Wr
 
 PEAK: Final = "peak"
 OURS: Final = "tlx"
-_HOPELESS: Final = 0.05  # of our speed: peers below are not worth waiting for
-_SLOWER: Final = 1.3  # than the fastest way of a peer: ways of lengthy work that are not tried again
-_INTENSE: Final = 16  # operations for each byte, from which on memory does not matter
+_HOPELESS: Final = 0.05  # of our speed; slower peers are not worth waiting for
+_SLOWER: Final = 1.3  # times a peer's fastest attempt; slower attempts at lengthy work are timed only once
+_INTENSE: Final = 16  # operations per byte above which memory is not the bottleneck
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured of a workload.
+    """The measurements of one workload.
 
     Attributes:
-        rates: By contestant: `peak`, `tlx`, then the peers.
-        instruction: What the peak loop repeats; empty without one.
-        notes: What is special about a contestant, by its name.
-        predicted: Share of the peak that the lowering predicts; None without a prediction.
-        error: Why our code was not measured; empty where it was.
+        rates: Rates by contestant: `peak`, `tlx`, then the peers.
+        instruction: The instruction that the peak loop repeats; empty if there is no peak loop.
+        notes: Notes on contestants, by name.
+        predicted: Share of the peak that the lowering predicts; None if it predicts nothing.
+        error: Why our code was not measured; empty if it was.
         rounds: Number of rounds.
-        quiet: How many of them were quiet; None where that was not probed.
+        quiet: Number of quiet rounds; None if that was not probed.
     """
 
     work: Workload
@@ -56,23 +56,23 @@ class Cell:
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest peer; None where no peer does the work."""
+        """The fastest peer; None if no peer supports the workload."""
         peers = [name for name in self.rates if name not in {PEAK, OURS}]
         return max(peers, key=lambda name: self.rates[name].median, default=None)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """How to measure.
+    """A benchmark run: the target, the peers, and how to measure.
 
     Attributes:
-        target: Machine that our code is for.
+        target: Target that our code is compiled for.
         peers: Libraries to compare with.
-        rounds: Samples of each figure.
-        threads: Threads that all of them use, by OpenMP where there are more than one.
-        folder: Where the workloads' texts are written to, if anywhere.
-        knobs: Knobs of the products' kernels.
-        core: Probe that tells whether another program used the core; None takes all samples.
+        rounds: Number of samples of each figure.
+        threads: Number of threads that every contestant uses; by OpenMP if more than one.
+        folder: Folder to write the workloads' IR to, if any.
+        knobs: Knobs for the kernels of products.
+        core: Probe that tells whether another program used the core; None accepts all samples.
     """
 
     target: Target
@@ -89,7 +89,7 @@ class Bench:
 
     @property
     def _machine(self) -> Target:
-        """Of several targets, what this machine runs."""
+        """The target, or the version of it that this machine runs if it has several."""
         return version_for(self.target, cpu_flags())
 
     def measure(self, work: Workload) -> Cell:
@@ -123,7 +123,7 @@ class Bench:
         return Cell(work, self.target.name, timed.rates, *facts)
 
     def _limit(self, work: Workload) -> tuple[Contestant, str]:
-        """The peak loop that bounds a workload (multiplications, or memory if slower), and its instruction."""
+        """The peak loop that bounds a workload (multiplications, or memory if that is slower), and its instruction."""
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, MemoryTraffic) or work.operations > _INTENSE * work.traffic:
             return loop, instruction
@@ -137,14 +137,14 @@ class Bench:
         return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
 
     def _of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
-        """The peak of multiplications, of what bounds a workload and was measured beside it."""
+        """The peak of a unit's multiplications as a share of the peak that bounds a workload."""
         if isinstance(work.peak, MemoryTraffic):
             return 1.0
         loop = self._of_unit(work.peak, unit)
         return 1.0 if loop is limit else rate(loop) / measured.median
 
     def _of_unit(self, types: peaks.Types, unit: ArithmeticUnit) -> Contestant:
-        """The peak loop of what multiplies: of vectors, where the target's is of tile products and that is none."""
+        """The peak loop of the unit that multiplies: a vector loop if that is not the target's matrix unit."""
         loop, instruction = self._peak(types)
         if instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
             return loop
@@ -154,7 +154,7 @@ class Bench:
         return self._vectors[types, unit]
 
     def _peak(self, bound: peaks.Types | MemoryTraffic) -> tuple[Contestant, str]:
-        """The peak loop for products of these types, or for memory, made once, and what it repeats."""
+        """The peak loop for products of these types or for memory, and the instruction it repeats; cached."""
         if isinstance(bound, MemoryTraffic):
             return peaks.stream_contestant(bound, self._machine)
         if bound not in self._peaks:
@@ -165,7 +165,7 @@ class Bench:
     def _timed_kernel(
         self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None
     ) -> tuple[Contestant, Prediction | None]:
-        """Our code, checked, and the share of the peak that is predicted."""
+        """Our code, checked, and the predicted share of the peak."""
         text = work.text()
         if self.folder is not None:
             name = work.name.replace("->", "-").replace(" ", "_")
@@ -182,13 +182,13 @@ class Bench:
 
 
 def _predicted(remarks: Remarks) -> Prediction | None:
-    """The lowest share that is predicted."""
+    """The lowest predicted share."""
     found = [remark.prediction for remark in remarks if remark.prediction is not None]
     return min(found, key=lambda prediction: prediction.share, default=None)
 
 
 def runnable(name: str) -> Target:
-    """The target of that name.
+    """The target of this name, which this machine must be able to run.
 
     Raises:
         UsageError: There is none, or this machine cannot run its code.
@@ -208,7 +208,7 @@ def correct_attempts(
     ours: float,
     notes: dict[str, str],
 ) -> list[tuple[Contestant, str]]:
-    """The ways of a peer that give the right result and are not too slow, with notes; else the notes say why not."""
+    """A peer's attempts that are right and fast enough, with their notes; `notes` says why others are left out."""
     found: list[tuple[Contestant, str]] = []
     limit = ours / _HOPELESS
     for attempt in peer.attempts(work, arrays):
@@ -217,7 +217,7 @@ def correct_attempts(
         except WrongResultError as error:
             notes[peer.name] = error.message
             continue
-        if once < LENGTHY:  # the first time takes longer
+        if once < LENGTHY:  # the first call takes longer
             once = min(once, seconds(attempt.repeat))
         if once > limit:
             notes[peer.name] = f"left out: no faster than {work.operations / once / 1e9:.3g} G/s"
@@ -229,11 +229,11 @@ def correct_attempts(
 
 
 def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck | None, who: str) -> float:
-    """Do it once and compare; gives the seconds that it took."""
+    """Run once, compare the result, and return the seconds that it took."""
     if expected is None:
         return seconds(repeat, times=1)
     out = arrays[work.output.name]
-    out.view("u1")[...] = 0xA5  # what is not written is wrong
+    out.view("u1")[...] = 0xA5  # so that elements that are not written are wrong
     once = seconds(repeat, times=1)
     work.check(out, expected, who)
     return once

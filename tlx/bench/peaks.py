@@ -1,4 +1,4 @@
-"""The machine's peak: loops of multiply-adds on registers, and loops that only stream memory.
+"""The machine's peak: loops of multiply-adds on registers, and loops that only stream through memory.
 
     define void @peak(i64 %steps, ptr %out, ptr %in) {
       x, y = load from %in
@@ -59,12 +59,12 @@ StepEmitter = Callable[[Builder, Value, list[Value]], Value]
 
 @dataclass(frozen=True)
 class Peak:
-    """A peak loop.
+    """The loop that measures a peak.
 
     Attributes:
         text: The module; its function is `@peak(i64 steps, ptr out, ptr in)`, with random operands at `in`.
-        instruction: What it repeats.
-        operations: Additions and multiplications of one step.
+        instruction: The instruction that it repeats.
+        operations: Additions and multiplications per step.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Peak:
 
 
 def peak(types: Types, target: Target) -> Peak:
-    """The peak loop of a target for products of (lhs, rhs) summed up in (accumulator)."""
+    """A target's peak loop for products of types (lhs, rhs, accumulator)."""
     unit = _first(target.usable_matrix_dots, types)
     if unit is not None:
         return _tiles(types, TILE_PRODUCTS[types[0].name, types[1].name], target)
@@ -96,7 +96,7 @@ def peak(types: Types, target: Target) -> Peak:
 
 
 def contestant(ceiling: Peak, target: Target) -> Contestant:
-    """The loop on random operands, to be timed."""
+    """The loop on random operands, ready to be timed."""
     compiled = compile_module(ceiling.text, target, entry="peak")
     call = compiled.entry.unchecked
     source, out = F32.random((512,), 1), np.zeros(4096, np.float32)
@@ -110,7 +110,7 @@ def contestant(ceiling: Peak, target: Target) -> Contestant:
 
 
 def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
-    """A dot product of these element types; signs can be converted while packing."""
+    """A dot product of these element types, of either signedness: packing can convert between the two."""
     wanted = tuple(element.llvm for element in types)
     return next((d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == wanted), None)
 
@@ -121,7 +121,7 @@ def _fma(target: Target) -> StepEmitter:
 
 
 def _madd(target: Target) -> StepEmitter:
-    """Pairs of i16 multiplied and added to an i32; the accumulator is a factor, lest the product leaves the loop."""
+    """Multiply pairs of i16 and add them to an i32; the accumulator is a factor, or LLVM would hoist the product."""
     halves = VectorType(target.vector_bytes // 2, I16)
 
     def step(b: Builder, acc: Value, xy: list[Value]) -> Value:
@@ -146,11 +146,11 @@ def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: S
 
 
 def _tiles(types: Types, product: str, target: Target) -> Peak:
-    """Four accumulators, two tiles of either operand: as many as the tile registers hold."""
+    """Four accumulators and two tiles of each operand: all eight tile registers."""
     module, b = _start(target)
     source = b.function.arguments[2].value
     size = [const_int(I16, _ROWS), const_int(I16, _ROW_BYTES)]
-    stride = const_int(I64, 0)  # sixteen times the same row
+    stride = const_int(I64, 0)  # the same row sixteen times
 
     def tile(name: str, args: list[Value]) -> Value:
         return b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
@@ -186,7 +186,7 @@ _LARGE: Final = 64 << 20
 
 
 def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant, str]:
-    """The loop on arrays of its own, to be timed, and what it does."""
+    """The loop on its own arrays, ready to be timed, and a description of it."""
     width = target.vector_bytes
     size = -(-stream.bytes // (width * _STREAM_UNROLL)) * width * _STREAM_UNROLL
     count = stream.reads + stream.writes
@@ -204,7 +204,7 @@ def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant
 
 
 def bandwidths(target: Target) -> dict[str, float]:
-    """10^9 bytes a second that are read, copied, and read twice and written (as a triad does), in large arrays."""
+    """Bandwidth of large arrays in 10^9 bytes a second: reading, copying, and a triad (two reads, one write)."""
     kinds = {
         "read": MemoryTraffic(_LARGE, 1, 0),
         "copy": MemoryTraffic(_LARGE, 1, 1),
@@ -255,6 +255,6 @@ def _xor(lines: list[str], vector: str, x: str, y: str) -> str:
 
 
 def _used_sum(vector: str, place: int) -> str:
-    """Stores the sum of what was read into the last array, so that the loads are not dead."""
+    """Store the sum of all that was read in the last array, so that the loads are not dead."""
     sums = f"  %u1 = xor {vector} %s0, %s1\n  %u2 = xor {vector} %s2, %s3\n  %u = xor {vector} %u1, %u2\n"
     return f"{sums}  store {vector} %u, ptr inttoptr (i64 {place} to ptr), align 8\n"

@@ -1,7 +1,7 @@
 """Plots of a report: speed over size with the peak as a line, one panel for each kind of work, and a roofline.
 
-Sizes of one number are joined by lines; sizes of several, `1x1024x1024`, are dots at the geometric mean. Panels whose
-sizes are all names, `64-64.56.3s1`, have a category for each.
+Sizes of one number are joined by lines; sizes of several, such as `1x1024x1024`, are dots at their geometric mean.
+Panels whose sizes are all names, such as `64-64.56.3s1`, have a category for each.
 
 matplotlib is an optional dependency: `pip install tlx[bench]`.
 """
@@ -33,15 +33,15 @@ _COLOURS: Final = {
     "matrix": "#e377c2",
 }
 _COLUMNS: Final = 3
-_LARGEST: Final = 8192  # that is written out
+_LARGEST: Final = 8192  # larger sizes are written with a suffix
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20}
 
 
 def draw(path: str, report: Record) -> None:
-    """Write the plots to a file whose suffix says its format.
+    """Write the plots to a file; its suffix determines the format.
 
     Raises:
-        UsageError: There is no matplotlib, nothing to draw, or the file cannot be written.
+        UsageError: matplotlib is missing, there is nothing to draw, or the file cannot be written.
     """
     suffix = Path(path).suffix
     if suffix not in _SUFFIXES:
@@ -49,7 +49,7 @@ def draw(path: str, report: Record) -> None:
     plt = _pyplot()
     panels = _panels(report["cells"])
     if not panels:
-        raise UsageError("nothing was measured that could be drawn")
+        raise UsageError("the report has nothing to plot")
     flops = any(cell["unit"] != "GB/s" for cells in panels.values() for cell in cells)
     count = len(panels) + flops
     columns = 2 if count in {2, 4} else min(_COLUMNS, count)
@@ -74,7 +74,7 @@ def draw(path: str, report: Record) -> None:
 
 
 def check(path: str) -> None:
-    """Before anything is measured: whether plots can be drawn.
+    """Check that plots can be drawn, before anything is measured.
 
     Raises:
         UsageError: They cannot.
@@ -105,7 +105,7 @@ def _panels(cells: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def _axis_position(cell: Record) -> float | None:
-    """Where a size goes on the axis: the geometric mean of its numbers."""
+    """The position of a size on the axis: the geometric mean of its numbers."""
     numbers = [int(number) * _UNITS.get(unit, 1) for number, unit in re.findall(r"(\d+)([KM]?)", cell["size"])]
     return math.exp(sum(math.log(n) for n in numbers) / len(numbers)) if numbers and min(numbers) > 0 else None
 
@@ -137,7 +137,7 @@ def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
 
 
 def _draw(axis: Any, name: str, joined: Sequence[Any], apart: Sequence[Any]) -> None:
-    """The speeds of one contestant: a line through some, dots for the others."""
+    """Draw the speeds of one contestant: a line through `joined`, dots for `apart`."""
     look: dict[str, Any] = {"color": _COLOURS.get(name)}
     width = 2 if name == OURS else 1
     if joined:
@@ -154,13 +154,13 @@ def _is_number(cell: Record) -> bool:
 
 
 def _tick(size: float, _position: int) -> str:
-    """A size as the table calls it: `1024`, `64K`, `16M`."""
+    """A size as the table writes it: `1024`, `64K`, `16M`."""
     unit = next((unit for unit in ("M", "K") if size >= _UNITS[unit] and size > _LARGEST), "")
     return f"{size / _UNITS.get(unit, 1):g}{unit}"
 
 
 def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
-    """Speed over arithmetic intensity; the roofs are the measured peaks of instructions and memory."""
+    """Draw speed over arithmetic intensity; the roofs are the measured peaks of arithmetic and memory."""
     roofs: dict[str, float] = {}
     points: dict[str, list[tuple[float, float]]] = {}
     for cell in cells:
@@ -184,6 +184,6 @@ def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)
         axis.legend(fontsize=7)
-    axis.set_xlabel("operations for each byte")
+    axis.set_xlabel("operations per byte")
     axis.set_ylabel("10^9 operations a second")
     axis.grid(visible=True, alpha=0.3)

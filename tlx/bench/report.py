@@ -1,4 +1,4 @@
-"""Reports of a run: JSON, tables in text and Markdown."""
+"""Reports of a run: JSON, and tables in text and Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tlx.tuning.measure.timing import FEWEST_QUIET_ROUNDS, QUIET_RATIO, Rates
 
 
 def terminal_heading(peers: Sequence[str]) -> str:
-    """The titles of the columns."""
+    """The column titles."""
     columns = " ".join(f"{name:>8}" for name in peers)
     return (
         f"{'':48} G/s, median                  of peak          to best peer     of peak\n"
@@ -28,7 +28,7 @@ def terminal_heading(peers: Sequence[str]) -> str:
 
 
 def terminal_lines(cell: Cell, peers: Sequence[str]) -> Iterator[str]:
-    """One workload: speeds in 10^9 operations a second, shares of the peak, the ratio to the best peer; remarks."""
+    """A workload: speeds in 10^9 operations a second, shares of the peak, ratio to the best peer, notes."""
     work, rates = cell.work, cell.rates
     top, ours, best = rates[PEAK], rates.get(OURS), cell.best_peer
     to_best = f"{ours.share(rates[best]):7.2f} {best:8}" if ours and best else f"{'-':>7} {best or '':8}"
@@ -54,7 +54,7 @@ _FACTS = ("machine", "cpu", "threads", "target", "features", "llvm", "date")
 
 
 def markdown_tables(report: Record) -> str:
-    """The whole report; peers' columns are our speed as a multiple of theirs."""
+    """The whole report; a peer's column has our speed as a multiple of the peer's."""
     cells: list[Record] = report["cells"]
     lanes: int = report["lanes"]
     names = list(report["peers"])
@@ -145,7 +145,7 @@ _ALIKE: Final = ("machine", "target", "threads")
 
 
 def record(cell: Cell) -> Record:
-    """A cell; rates in 10^9 operations, or bytes, a second."""
+    """A cell as JSON; rates are in 10^9 operations, or bytes, a second."""
     work, ours, best = cell.work, cell.rates.get(OURS), cell.best_peer
     return {
         "row": work.row,
@@ -174,7 +174,7 @@ def _rates(rates: Rates, peak: Rates | None) -> dict[str, float]:
 
 
 def select_cells(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> list[Record]:
-    """The cells of these rows, types, sizes and variants; an empty list means all.
+    """The cells of the given rows, types, sizes and variants; an empty list means all.
 
     Raises:
         UsageError: There is no such cell.
@@ -183,7 +183,7 @@ def select_cells(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> li
     for key, names in zip(KEY, wanted, strict=True):
         have = {cell[key] or "plain" for cell in found}
         if missing := [name for name in names if name not in have]:
-            raise UsageError(f"nothing of {key} '{missing[0]}' was measured, but {', '.join(sorted(have))}")
+            raise UsageError(f"the report has no cells of {key} '{missing[0]}'; it has {', '.join(sorted(have))}")
         found = [cell for cell in found if not names or (cell[key] or "plain") in names]
     return found
 
@@ -198,10 +198,10 @@ def write(path: str, report: Record) -> None:
 
 
 def read(path: str) -> Record:
-    """Read a report, or those in a folder.
+    """Read a report, or all reports in a folder.
 
     Raises:
-        UsageError: It cannot be read, or is none.
+        UsageError: A file cannot be read or is not a report.
     """
     if Path(path).is_dir():
         return merge_reports([str(found) for found in sorted(Path(path).glob("*.json"))])
@@ -213,27 +213,27 @@ def read(path: str) -> Record:
     except ValueError:
         pass
     if not isinstance(report, dict) or "cells" not in report or "lanes" not in report:
-        raise UsageError(f"'{path}' is no report that 'tlx bench --json' wrote")
+        raise UsageError(f"'{path}' is not a report written by 'tlx bench --json'")
     return cast("Record", report)
 
 
 def merge_reports(paths: Sequence[str]) -> Record:
-    """Reports of parts of the table as one, in the order of the table.
+    """Merge reports of parts of the table, in the order of the table.
 
-    A cell that is in several is taken from the report with the most quiet rounds, then with the steadiest peak, then
-    from the last. A report whose core was never as quiet as another's has no quiet rounds.
+    A cell that several reports have is taken from the one with the most quiet rounds, then the steadiest peak, then
+    from the last. A report whose core was never as quiet as another's counts as having no quiet rounds.
 
     Raises:
-        UsageError: One cannot be read, or they are not of one machine, target and number of threads.
+        UsageError: A report cannot be read, or they differ in machine, target or number of threads.
     """
     if not paths:
-        raise UsageError("there is no report in the folder")
+        raise UsageError("the folder has no reports")
     reports = [read(path) for path in paths]
     for path, report in zip(paths, reports, strict=True):
         for fact in _ALIKE:
             if report.get(fact) != reports[0].get(fact):
                 ours, first = report.get(fact), reports[0].get(fact)
-                raise UsageError(f"'{path}' is about {fact} {ours}, '{paths[0]}' about {first}")
+                raise UsageError(f"'{path}' is for {fact} {ours}, '{paths[0]}' for {first}")
     cells: dict[tuple[str, ...], Record] = {}
     for cell in _all_cells(reports):
         cells[cell_key(cell)] = max(cell, cells.get(cell_key(cell), cell), key=_is_calm)
@@ -249,7 +249,7 @@ def merge_reports(paths: Sequence[str]) -> Record:
 
 
 def count_disturbed(cells: Sequence[Record]) -> int:
-    """How many cells have too few quiet rounds for a median; cells without the probe do not count."""
+    """Number of cells with too few quiet rounds for a median; cells measured without the probe do not count."""
     looked = [cell for cell in cells if cell.get("quiet") is not None]
     return sum(cell["quiet"] < min(FEWEST_QUIET_ROUNDS, cell["rounds"]) for cell in looked)
 
@@ -263,7 +263,7 @@ def _all_cells(reports: Sequence[Record]) -> Iterator[Record]:
 
 
 def _quietest(reports: Sequence[Record]) -> float:
-    """The lowest ratio of the reports that have one, without the lowest tenth: one in 70 was off by a tenth."""
+    """The tenth percentile of the reports' ratios; the lowest is unreliable: one in 70 was off by a tenth."""
     cores = sorted(report["core"] for report in reports if report.get("core"))
     return cores[len(cores) // 10] if cores else 0.0
 
@@ -281,23 +281,23 @@ def group_cells(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
 
 
 def peers_of(cells: Sequence[Record], names: Sequence[str] = ()) -> list[str]:
-    """The peers that were measured anywhere, in the order of these names or as they come."""
+    """The peers that any cell has, in the order of `names`, the others in order of appearance."""
     found = dict.fromkeys(peer for cell in cells for peer in cell["rates"] if peer not in {PEAK, OURS})
     return sorted(found, key=lambda peer: names.index(peer) if peer in names else len(names))
 
 
 def cell_key(cell: Record) -> tuple[str, ...]:
-    """What a cell is found by."""
+    """The key that identifies a cell."""
     return tuple(cell[name] for name in KEY)
 
 
 def cell_name(cell: Record) -> str:
-    """`gemm f32 64`."""
+    """A cell's name, such as `gemm f32 64`."""
     return " ".join(part for part in cell_key(cell) if part)
 
 
 def median_rate(cell: Record, who: str) -> float | None:
-    """The speed of a contestant."""
+    """A contestant's median speed."""
     return cell["rates"][who]["median"] if who in cell["rates"] else None
 
 
@@ -307,7 +307,7 @@ def share_of_peak(cell: Record, who: str = OURS) -> float | None:
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """None of no values."""
+    """The geometric mean of the positive values; None if there are none."""
     logs = [math.log(value) for value in values if value > 0]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
@@ -317,12 +317,12 @@ _TILE_BAR: Final = 0.97
 _LANE_BAR: Final = 0.85
 _MEMORY_BAR: Final = 0.9
 _SMALL: Final = 64
-_TIE: Final = 0.995  # what rounds to 1.00
+_TIE: Final = 0.995  # rounds to 1.00
 
 
 @dataclass(frozen=True)
 class BarVerdict:
-    """The bar of a cell as a share of the peak, the part of it that is reached, and whether that is enough."""
+    """A cell's bar as a share of the peak, the part of it that is reached, and whether that is enough."""
 
     bar: float
     reached: float
@@ -330,7 +330,7 @@ class BarVerdict:
 
 
 def verdict(cell: Record, lanes: int) -> BarVerdict | None:
-    """Whether a cell meets its bar; None where nothing was measured to judge by. `lanes`: of 32 bits in a register."""
+    """Whether a cell meets its bar; None if there is nothing to compare with. `lanes`: 32-bit lanes of a register."""
     part, best = share_of_peak(cell), cell["best_peer"]
     if part is None:
         return None
@@ -357,20 +357,20 @@ def _tied(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
 
 
 def _gemm_extents(cell: Record) -> list[int]:
-    """M, N and K of a product; empty where the size does not say."""
+    """M, N and K of a product; empty if the size does not give them."""
     parts = cell["size"].split("x")
     numbers = [int(part) for part in parts if part.isdigit()]
     return numbers * 3 if len(numbers) == 1 else numbers if len(numbers) == 3 else []
 
 
 def _lane_share(cell: Record, sides: Sequence[int], lanes: int) -> float:
-    """The part of the lanes that the columns fill."""
+    """The share of the lanes that the columns fill."""
     columns, width = sides[1], lanes // 2 if cell["types"] == "f64" else lanes
     return columns / (-(-columns // width) * width)
 
 
 def compare(cells: Sequence[Record], old: Sequence[Record], echo: Callable[[str], object]) -> None:
-    """Print the ratio new / old of each cell that both have; above 1 is faster."""
+    """Print the ratio new / old for each cell in both reports; above 1 is faster."""
     before = {cell_key(cell): cell for cell in old}
     ratios: list[float] = []
     echo(f"\n{'compared':36} {'before':>9} {'now':>9} {'ratio':>6}  of peak: before    now  ratio")
@@ -392,14 +392,14 @@ Echo = Callable[[str], object]
 
 
 def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
-    """Print it; `lanes` are 32-bit elements of a vector register."""
+    """Print a summary; `lanes` is the number of 32-bit lanes of a vector register."""
     missed = [(cell, text) for cell in cells if (text := shortfall(cell, lanes))]
     judged = sum(verdict(cell, lanes) is not None for cell in cells)
     without = sum(OURS in cell["rates"] for cell in cells) - judged
-    alone = f"; {without} {'have' if without > 1 else 'has'} none, for want of a peer" if without else ""
+    alone = f"; {without} {'have' if without > 1 else 'has'} none, as no peer was measured" if without else ""
     echo(f"\n{judged - len(missed)} of {judged} cells reach their bar{alone}")
     if count := count_disturbed(cells):
-        echo(f"{count} had fewer than {FEWEST_QUIET_ROUNDS} quiet rounds: something else is using the core")
+        echo(f"{count} had fewer than {FEWEST_QUIET_ROUNDS} quiet rounds: other programs are using the core")
     for cell, text in missed:
         echo(f"  below: {cell_name(cell):36} {text}")
     if not cells:
@@ -414,7 +414,7 @@ def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
 
 
 def shortfall(cell: Record, lanes: int) -> str:
-    """In which way a cell misses its bar; empty where it does not, or was not measured."""
+    """By how much a cell misses its bar; empty if it does not, or was not measured."""
     found, best = verdict(cell, lanes), cell["best_peer"]
     if found is None or found.met:
         return ""

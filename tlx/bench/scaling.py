@@ -1,4 +1,4 @@
-"""How much faster code is on several threads: `tlx bench --scaling=1,2,4`.
+"""Measures how code scales with threads: `tlx bench --scaling=1,2,4`.
 
     work                          alone         1      2      4
     gemm f32 1024              143 G/s      1.00   1.96   3.80
@@ -6,25 +6,21 @@
       multiply-adds alone                   1.00   1.98   3.95
       copies alone                          1.00   1.81   2.70
 
-`alone` is the speed of the code without threads; the columns after it are speedups for each number of threads. The rows
-below are upper bounds. The first adds up the speeds of the code without threads on each of the processors, the others
-idle: not all are equally fast where other programs run. The others are what as many independent threads achieve at that
-time, relative to one of them, with the loop of the peak and with copies. All contestants are timed in each round, in
-wall-clock time.
+`alone` is the speed of the single-threaded code; the columns after it are speedups for each number of threads. The
+indented rows are upper bounds, since virtual processors may be hyperthreads of one core or busy with other programs:
 
-Each thread stays on a processor, the first ones on processors of different cores. Idle threads sleep after a
-millisecond: LLVM's library would have them spin for 200, next to the following measurement.
+    processors one by one    the sum of the speeds of the single-threaded code on each processor, the others being idle
+    multiply-adds alone      each thread runs the peak loop, without memory: only cores and their clocks are shared
+    copies alone             each thread copies 8 MB of its own: the bandwidth of the memory that all share
 
-    multiply-adds    each thread runs the peak's loop: no memory, so that only cores and their clocks are shared
-    copies           each thread copies 8 MB of its own: what the memory that all share lets through
+The last two are relative to one such thread. All contestants are timed in each round, in wall-clock time.
 
-Virtual processors may be halves of a core, or busy with something else: code can scale no better than these. Some may
-be slower than others: code without threads runs on each thread of a team alone, too.
+Each thread is pinned to a processor, the first ones to processors of different cores. Idle threads sleep after a
+millisecond; by default LLVM's OpenMP library lets them spin for 200, into the next measurement.
 
-Which processors are threads of one core, a virtual machine may not say, and two of them do no more than one.
-
-A loop of nops fills the front end of a core (`timing`). On two processors at once it takes as long as on one, or, if
-they share a core, half as much again to twice that.
+A virtual machine may not report which processors are hyperthreads of one core, so that is measured: a loop of nops
+fills the front end of a core (`timing`). On two processors at once it takes as long as on one or, if they share a core,
+1.5 to 2 times as long.
 """
 
 from __future__ import annotations
@@ -61,13 +57,13 @@ _CONTROLS: Final = ("multiply-adds alone", "copies alone")
 
 @dataclass(frozen=True)
 class Seconds:
-    """The time of a call, round by round.
+    """Seconds of a call in each round.
 
     Attributes:
-        alone: Without threads.
-        teams: With each number of threads.
-        elsewhere: Without threads on the second processor, and the ones behind it.
-        others: Of each control, on one thread and on each number of them.
+        alone: Of the single-threaded code.
+        teams: Of the threaded code, for each number of threads.
+        elsewhere: Of the single-threaded code on each processor but the first.
+        others: Of each control, on one thread and on each number of threads.
     """
 
     alone: Sequence[float]
@@ -79,14 +75,14 @@ class Seconds:
 def print_scaling(
     works: Sequence[Workload], target: Target, counts: Sequence[int], rounds: int, echo: Callable[[str], object]
 ) -> None:
-    """Measure and print.
+    """Measure workloads on several threads and print a table.
 
     Args:
-        works: What to measure.
-        target: Machine that the code is for.
-        counts: Numbers of threads.
-        rounds: Samples of each figure.
-        echo: Takes a line.
+        works: The workloads.
+        target: Target that the code is compiled for.
+        counts: Numbers of threads to measure.
+        rounds: Number of samples of each figure.
+        echo: Prints a line.
     """
     _prepare_library(echo)
     echo(f"{'work':{_LONGEST_NAME}} {'alone':>11} " + "".join(f"{count:>7}" for count in counts))
@@ -109,7 +105,7 @@ def print_scaling(
 
 
 def _below(name: str, ratios: Sequence[float]) -> str:
-    """A line below that of a workload."""
+    """An indented line below a workload's."""
     return f"  {name:{_LONGEST_NAME + 10}} {_numbers(ratios)}"
 
 
@@ -118,7 +114,7 @@ def _numbers(ratios: Sequence[float]) -> str:
 
 
 def _prepare_library(echo: Callable[[str], object]) -> None:
-    """Have the OpenMP library, which is loaded later, keep threads apart; what the user has set stays."""
+    """Have the OpenMP library, which is loaded later, pin threads to distinct cores, unless the user has set this."""
     os.environ.setdefault("OMP_PROC_BIND", "close")
     os.environ.setdefault("KMP_BLOCKTIME", "1")  # milliseconds
     if "OMP_PLACES" not in os.environ:
@@ -128,12 +124,12 @@ def _prepare_library(echo: Callable[[str], object]) -> None:
 
 
 def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:
-    """How many times as much as one thread does a team of `count` do, all of whose threads do the same, each."""
+    """The throughput of a team of `count` threads that each do the same work, relative to one thread."""
     return count * statistics.median(one / all_ for one, all_ in zip(alone, team, strict=True))
 
 
 def combined_gain(alone: Sequence[float], elsewhere: Sequence[Sequence[float]], count: int) -> float:
-    """How many times as much as the first processor do `count` of them, each as fast as it is by itself."""
+    """The throughput of `count` processors, each at the speed it has by itself, relative to the first."""
     return statistics.median(sum(times[0] / t for t in times[:count]) for times in zip(alone, *elsewhere, strict=True))
 
 
@@ -158,7 +154,7 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
     often: list[int] = []
     for repeat, count in contestants:
         openmp.set_threads(count)
-        out.view("u1")[...] = 0xA5  # what is not written is wrong
+        out.view("u1")[...] = 0xA5  # so that elements that are not written are wrong
         repeat(1)
         if expected is not None and (repeat, count) in ours:
             work.check(out, expected, f"{count} threads")
@@ -169,7 +165,7 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
 
 
 def _ceiling(work: Workload, target: Target) -> peaks.Peak:
-    """The loop of the peak for a workload's types; multiply-adds of float where memory bounds it."""
+    """The peak loop for a workload's types; multiply-adds of float if the workload is bound by memory."""
     return peaks.peak((F32, F32, F32) if isinstance(work.peak, MemoryTraffic) else work.peak, target)
 
 
@@ -190,20 +186,20 @@ def _timed(repeat: Repeat, times: int) -> float:
 
 
 TimeTogether = Callable[[Sequence[int]], float]
-"""The time that the loop takes on all of some processors at once."""
+"""Time of the loop when it runs on all of the given processors at once."""
 
 _SHARED: Final = 1.3
-"""Times as long as alone, from which on processors share a core."""
-_CORE_TURNS: Final = 4
-_LOOP_COUNT: Final = 60_000  # a millisecond, many times what threads take to start
+"""Slowdown above which two processors share a core."""
+_ATTEMPTS: Final = 4
+_LOOP_COUNT: Final = 60_000  # about a millisecond, much longer than starting threads takes
 
 
 def distinct_cores_first(processors: Sequence[int], together: TimeTogether | None = None) -> list[int]:
-    """Processors in an order in which those of different cores stand before second ones of a core.
+    """Processors ordered so that one of each core comes before the second hyperthreads.
 
     Args:
-        processors: Their numbers.
-        together: How to measure.
+        processors: Numbers of the processors.
+        together: Times a loop on several processors at once; the default is a loop of nops.
     """
     together = together or _PinnedLoops(front_end_loop())
     alone = min(together([processor]) for processor in processors)
@@ -216,21 +212,21 @@ def distinct_cores_first(processors: Sequence[int], together: TimeTogether | Non
 
 
 class _PinnedLoops:
-    """Runs a loop on some processors at once."""
+    """Runs a loop on several processors at once."""
 
     def __init__(self, loop: Repeat) -> None:
         self._loop = loop
 
     def __call__(self, processors: Sequence[int]) -> float:
-        """The least time that the slowest took, of a few turns."""
-        return min(self._once(processors) for _ in range(_CORE_TURNS))
+        """The time of the slowest processor, in the best of a few attempts."""
+        return min(self._once(processors) for _ in range(_ATTEMPTS))
 
     def _once(self, processors: Sequence[int]) -> int:
         begin = threading.Barrier(len(processors))
         times: list[int] = []
 
         def run(processor: int) -> None:
-            os.sched_setaffinity(0, {processor})  # of this thread alone
+            os.sched_setaffinity(0, {processor})  # pins this thread only
             begin.wait()
             start = time.perf_counter_ns()
             self._loop(_LOOP_COUNT)
@@ -244,7 +240,7 @@ class _PinnedLoops:
         return max(times)
 
 
-_OUT: Final = 16384  # bytes of the peak loop's sums
+_OUT: Final = 16384  # bytes of a peak loop's result
 _COPIED: Final = 8 << 20
 _TEAM: Final = """
 declare void @GOMP_parallel(ptr, ptr, i32, i32)
@@ -312,23 +308,23 @@ done:
 
 
 def multiply_adds(ceiling: Peak, target: Target, most: int) -> Repeat:
-    """The peak's loop on a team of up to `most` threads."""
+    """The peak loop on a team of up to `most` threads."""
     source = np.random.default_rng(1).random(512, np.float32)
     return _team(ceiling.text, "peak", STEPS, (np.zeros(most * _OUT, np.uint8), source), (_OUT, 0), target)
 
 
 def copy_buffers(most: int) -> tuple[Array, Array]:
-    """What up to `most` threads copy to, and from."""
+    """Destination and source of the copies of up to `most` threads."""
     return np.zeros(most * _COPIED, np.uint8), np.random.default_rng(1).integers(0, 255, most * _COPIED, np.uint8)
 
 
 def copies(arrays: tuple[Array, Array], target: Target) -> Repeat:
-    """Copies of 8 MB by each thread of a team, from the second array to the first."""
+    """Each thread of a team copies 8 MB from the second array to the first."""
     return _team(_COPY, "copy", 1, arrays, (_COPIED, _COPIED), target)
 
 
 def one_of_team(step: NativeCall, most: int, target: Target, keep: object = None) -> Callable[[int, int], object]:
-    """A function that has the thread of a number, alone of a team of up to `most`, make a call so many times."""
+    """A function `(thread, n)`: one thread of a team of up to `most` repeats a call n times while the others idle."""
     chosen = np.zeros(most, np.int64)
     text = loop_function(step.text()) + _ONE_OF_TEAM
     repeat = _team(text, "one", 1, (chosen, chosen), (chosen.itemsize, 0), target)
@@ -348,7 +344,7 @@ def _team(
     pitches: tuple[int, int],
     target: Target,
 ) -> Repeat:
-    """A function that has every thread of a team call one on its own parts of two arrays."""
+    """A function that has each thread of a team call the function `called` on its own part of two arrays."""
     team = _TEAM.replace("CALLED", called).replace("TO", str(pitches[0])).replace("FROM", str(pitches[1]))
     compiled = compile_module(text + team, target, entry="team")
     call, (to, source) = compiled.entry.unchecked, arrays

@@ -1,4 +1,4 @@
-"""`tlx bench`: how fast the generated code is, beside the machine's peak and other libraries."""
+"""`tlx bench`: speed of the generated code against the machine's peak and other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tlx.diagnostics import UsageError
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat
 
-_FROM_HELP: Final = "Take --json files, put together, in place of measuring; again for another one."
+_FROM_HELP: Final = "Read --json files and merge them, instead of measuring; may be repeated."
 
 
 @click.command(
@@ -22,18 +22,20 @@ _FROM_HELP: Final = "Take --json files, put together, in place of measuring; aga
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
 @click.argument("rows", nargs=-1, metavar="[ROW]... | FILE")
-@click.option("--types", default="", metavar="A,B", help="Element types, as the table calls them; all.")
-@click.option("--sizes", default="", metavar="A,B", help="Sizes, as the table calls them; all.")
+@click.option("--types", default="", metavar="A,B", help="Element types, as named in the table; all.")
+@click.option("--sizes", default="", metavar="A,B", help="Sizes, as named in the table; all.")
 @click.option("--variants", default="", metavar="A,B", help="Variants, or plain; all.")
 @click.option("--target", default="native", metavar="NAME", help="Machine to aim at; it must be this one.")
-@click.option("--peers", default=None, metavar="A,B", help="Libraries to compare with, or none; all that are found.")
-@click.option("--peers-path", metavar="DIRS", help="Where peers are, between colons; TLX_PEERS.")
+@click.option("--peers", default=None, metavar="A,B", help="Libraries to compare with, or none; all installed.")
+@click.option("--peers-path", metavar="DIRS", help="Folders with peers, separated by colons; TLX_PEERS.")
 @click.option("--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples of each figure; 11.")
-@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to stay on; the last one.")
-@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads of all, by OpenMP; 1.")
-@click.option("--scaling", default="", metavar="N,M", help="Print how much faster it is on N, M, ... threads.")
-@click.option("--json", "report", metavar="FILE", help="Write what was measured to a file.")
-@click.option("--plot", metavar="FILE", help="Draw it: .png, .svg or .pdf; needs matplotlib.")
+@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to run on; the last one.")
+@click.option(
+    "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads of every contestant, by OpenMP; 1."
+)
+@click.option("--scaling", default="", metavar="N,M", help="Print only the speedup on N, M, ... threads.")
+@click.option("--json", "report", metavar="FILE", help="Write the results to a file.")
+@click.option("--plot", metavar="FILE", help="Plot the results: .png, .svg or .pdf; needs matplotlib.")
 @click.option("--compare", metavar="FILE", help="Print ratios to an earlier --json file, too.")
 @click.option("--from", "sources", metavar="FILE|DIR", multiple=True, help=_FROM_HELP)
 @click.option("--markdown", metavar="FILE", help="Write tables in Markdown: a summary, and every cell.")
@@ -69,11 +71,11 @@ def bench(
     listed: bool,
     reading: InputFormat,
 ) -> None:
-    """Measure the speed of generated code beside the machine's peak and other libraries, in one process.
+    """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
-    ROWs are rows of the table of workloads (--list shows them), all of them where none is named; or one file with a
-    function of your own. Results are checked before anything is timed; the exit status is 1 where one of ours is wrong
-    or there is no code.
+    ROWs are rows of the table of workloads (--list shows them; by default all), or one file with a
+    function of your own. Results are checked before anything is timed; the exit status is 1 if one of ours is wrong
+    or no code is generated.
     """
     from tlx.bench import command
 

@@ -57,7 +57,7 @@ def _outputs() -> Any:
     """The tensor language's writers, imported by name: nothing in `tlx` imports a front end."""
     from importlib import import_module
 
-    from tlx.lower.pipeline import FRONT_ENDS
+    from tlx.lower.front_ends import FRONT_ENDS
 
     return import_module(f"{FRONT_ENDS}.tensor_language.translation")
 
@@ -111,7 +111,7 @@ def _front_end() -> Any:
     """The front end of matrices, by its name, as the pipeline finds all of them."""
     from importlib import import_module
 
-    from tlx.lower.pipeline import FRONT_ENDS
+    from tlx.lower.front_ends import FRONT_ENDS
 
     return import_module(f"{FRONT_ENDS}.matrix")
 

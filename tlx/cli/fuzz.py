@@ -1,4 +1,4 @@
-"""`tlx fuzz`: finds bugs of TLX by random programs, and by random damage to programs."""
+"""`tlx fuzz`: finds bugs in TLX by random programs and by corrupted ones."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     epilog="Example: tlx fuzz --count 1000 --targets avx2,amx --ops matmul,reduce,fadd --keep failures",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of the first program; 0.")
-@click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Programs to make; 100.")
+@click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Number of programs; 100.")
 @click.option("--targets", default="native", metavar="A,B", help="Targets to lower for, A/B for both in one; native.")
-@click.option("--ops", default="", metavar="A,B", help="Operations that programs are made of: names, -names, groups.")
+@click.option("--ops", default="", metavar="A,B", help="Operations to use: names, -names, groups.")
 @click.option("--profile", default="", metavar="NAME", help="Kind of programs; a mixture.")
-@click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Where failing programs are written to; tlx-fuzz.")
-@click.option("--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Begin no program after that.")
+@click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Folder for failing programs; tlx-fuzz.")
+@click.option(
+    "--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Start no program after this time."
+)
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
 @click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
-@setting_option("emulate_matrix", "Run matrix-unit code without the unit, even where there is one.")
+@setting_option("emulate_matrix", "Emulate the matrix unit even if there is one.")
 @setting_option("threads", "Library that runs every kernel on several threads.")
 @click.option("--opt", default="", metavar="PROGRAM", help="LLVM's opt, to optimise some programs first.")
-@click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
-@click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
+@click.option("--replay", metavar="FILE", help="Only check the program in a failure's file again.")
+@click.option("--malformed", is_flag=True, help="Corrupt texts and bitcode: errors must be clean and quick.")
 @click.pass_context
 def fuzz(
     ctx: click.Context,
@@ -50,10 +52,10 @@ def fuzz(
     replay: str | None,
     malformed: bool,
 ) -> None:
-    """Check random programs: evaluated, lowered, evaluated after each stage, and run, all must agree.
+    """Check random programs: evaluating them before the lowering and after each stage, and running them must agree.
 
-    The same seed makes the same programs. A failing one is simplified and written to a file; the exit status is 1 then.
-    What the lowering refuses is counted with the reason, and is no failure.
+    The same seed gives the same programs. A failing one is simplified and written to a file; the exit status is then 1.
+    Programs that the lowering refuses are counted by reason and are not failures.
     """
     from pathlib import Path
 

@@ -12,7 +12,7 @@ from tlx.cli.spelling import respell
 from tlx.diagnostics import nearest
 
 _COMMANDS: Final = {
-    "bench": ("measure generated code beside the machine's peak and other libraries", "tlx.cli.bench:bench"),
+    "bench": ("measure generated code against the machine's peak and other libraries", "tlx.cli.bench:bench"),
     "canonicalise": (
         "give tensor operations the names and declarations that stock LLVM takes",
         "tlx.cli.convert:canonicalise",

@@ -29,7 +29,12 @@ def respell(command: click.Command, arguments: list[str]) -> list[str]:
 
 
 def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
-    takes_value = {spelling: _takes_value(option) for option in _options(command) for spelling in _spellings(option)}
+    takes_value = {
+        spelling: not option.is_flag and not option.count
+        for option in command.params
+        if isinstance(option, click.Option)
+        for spelling in (*option.opts, *option.secondary_opts)
+    }
     takes_value |= {"--help": False, "-h": False}
     pending = iter(arguments)
     for argument in pending:
@@ -37,7 +42,8 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
             yield argument
             yield from pending
             return
-        if _is_positional(argument):
+        is_negative_number = bool(_NUMBER.match(argument))
+        if not argument.startswith("-") or argument == "-" or is_negative_number:
             yield argument
             continue
         option, equals, value = argument.partition("=")
@@ -50,11 +56,6 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
             yield option
             if takes_value.get(option):
                 yield from _next(pending)
-
-
-def _is_positional(argument: str) -> bool:
-    """A file, `-`, or a negative number."""
-    return not argument.startswith("-") or argument == "-" or bool(_NUMBER.match(argument))
 
 
 def _known(option: str, takes_value: dict[str, bool]) -> str:
@@ -75,15 +76,3 @@ def _similar(option: str, known: dict[str, bool]) -> list[str]:
 
 def _next(pending: Iterator[str]) -> list[str]:
     return [value for value in [next(pending, None)] if value is not None]
-
-
-def _options(command: click.Command) -> list[click.Option]:
-    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-
-
-def _spellings(option: click.Option) -> list[str]:
-    return [*option.opts, *option.secondary_opts]
-
-
-def _takes_value(option: click.Option) -> bool:
-    return not option.is_flag and not option.count

@@ -42,16 +42,18 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
     type=click.Choice(["nn", "nt", "tn", "tt", "nv2", "nv4"]),
     help="Shapes' A and B: t by columns, v2 in pairs of rows.",
 )
-@click.option("--fused", is_flag=True, help="Shapes with a bias, relu and rounding behind the product.")
+@click.option("--fused", is_flag=True, help="Shapes with a bias, relu and rounding after the product.")
 @click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads by OpenMP; 1, which is none.")
-@click.option("--target", default="native", metavar="NAME", help="Machine to aim at; those that measure must run it.")
-@click.option("--budget", metavar="N|TIME", help="Most trials (40) or most time (30s, 5m) for each product.")
-@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor that measures; the last one.")
+@click.option(
+    "--target", default="native", metavar="NAME", help="Target to tune for; the measuring machines must run it."
+)
+@click.option("--budget", metavar="N|TIME", help="Maximum trials (40) or time (30s, 5m) for each product.")
+@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to measure on; the last one.")
 @click.option("--scheduler", metavar="ADDRESS", help="Measure on a Dask cluster: tcp://host:8786.")
-@click.option("--database", metavar="FILE", help="Where results are kept; tlx/tuned.json in the user's cache.")
-@click.option("--again", is_flag=True, help="Measure anew what is known.")
-@click.option("--show", is_flag=True, help="Print what is known, and measure nothing.")
-@click.option("--export", metavar="FILE", help="Write what is known of this machine as a knobs file.")
+@click.option("--database", metavar="FILE", help="File for the results; tlx/tuned.json in the user's cache.")
+@click.option("--again", is_flag=True, help="Measure known products again.")
+@click.option("--show", is_flag=True, help="Print the known results, and measure nothing.")
+@click.option("--export", metavar="FILE", help="Write the results for this machine as a knobs file.")
 @click.option("--clear", is_flag=True, help="Forget everything.")
 @input_options
 def tune(
@@ -73,8 +75,8 @@ def tune(
 ) -> None:
     """Search for knobs that make products faster than the model's choice, and keep them for tlx-lower --tuned.
 
-    Products are those of files, as tlx-lower reads them, or shapes. Every trial is kept at once: a run that was
-    interrupted goes on where it was.
+    Products come from files, as tlx-lower reads them, or from shapes. Every trial is stored at once: an
+    interrupted run continues where it stopped.
     """
     from tlx.tuning.database import Database
 
@@ -136,7 +138,7 @@ def _questions(
         raise UsageError("--types, --layout and --fused are those of shapes; products of files have their own")
     shape = next((path for path in inputs if path == "matmul" or _SHAPE.fullmatch(path)), None)
     if shape is not None:
-        raise UsageError(f"'{shape}' is no file; shapes stand behind 'matmul', and without files: 'matmul 64x64x64'")
+        raise UsageError(f"'{shape}' is no file; write shapes after 'matmul', without files: 'matmul 64x64x64'")
     found = [question for path in inputs for question in products_of_file(path, target, threads, reading)]
     return list(dict.fromkeys(found))
 

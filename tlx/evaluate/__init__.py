@@ -17,8 +17,9 @@ values         integers, floats and vectors as numpy has them
 memory         regions with made-up addresses, and the layout of types in them
 globals        constants and global variables
 arithmetic, vectors, memory_access, calls, tensors     the instructions
-scalars, vectors, library                              intrinsics and library functions
-library        finds an implementation by name; targets bring those of their own instructions
+scalars, vectors, memory_intrinsics                    LLVM's intrinsics
+library        functions of C, POSIX threads and OpenMP
+semantics      the meaning of machine instructions, which targets bring
 """
 
 from tlx.evaluate.machine import Machine, evaluate

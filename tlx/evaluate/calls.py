@@ -10,16 +10,30 @@ import ctypes
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, TypeGuard
 
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.context import STACK_SLOT, CallSite, Frame, FunctionScope, Implementation, Step
-from tlx.evaluate.library import find_implementation, target_semantics
+from tlx.evaluate.context import (
+    STACK_SLOT,
+    CallSite,
+    Frame,
+    FunctionScope,
+    FunctionTable,
+    Implementation,
+    ImplementationFactory,
+    Step,
+)
+from tlx.evaluate.library import C_LIBRARY, OPENMP_LIBRARY, POSIX_LIBRARY
 from tlx.evaluate.memory import AddressSpace, Layout, MemoryRegion
+from tlx.evaluate.memory_intrinsics import MEMORY_INTRINSICS
+from tlx.evaluate.scalars import FLOAT_INTRINSICS, INTEGER_INTRINSICS
+from tlx.evaluate.semantics import target_semantics
 from tlx.evaluate.tensors import tensor_step
 from tlx.evaluate.values import RuntimeValue, element_dtype, signed, signed_array, width_of
+from tlx.evaluate.vectors import MATRIX_INTRINSICS, VECTOR_INTRINSICS
 from tlx.intrinsics import is_tensor_name
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.abi import parse_attributes, pointee_type
@@ -356,3 +370,32 @@ def inline_assembly(scope: FunctionScope, instruction: Instruction, callee: Text
         frame[out] = registers[: len(type_.elements)] if isinstance(type_, StructType) else registers[0]
 
     return step
+
+
+_INTRINSICS: FunctionTable = {
+    **FLOAT_INTRINSICS,
+    **INTEGER_INTRINSICS,
+    **VECTOR_INTRINSICS,
+    **MEMORY_INTRINSICS,
+    **MATRIX_INTRINSICS,
+}
+
+
+@cache
+def find_implementation(name: str) -> ImplementationFactory | None:
+    """The entry of a function's name; of an intrinsic, whatever suffix its overload has.
+
+    `llvm.vector.reduce.fadd.v4f32` is looked up as itself, then without `.v4f32`, and so on.
+    """
+    if not name.startswith("llvm."):
+        return C_LIBRARY.get(name) or OPENMP_LIBRARY.get(name) or POSIX_LIBRARY.get(name)
+    base = name.removeprefix("llvm.").replace("experimental.vector.reduce.v2.", "vector.reduce.")
+    base = base.replace("experimental.vector.reduce.", "vector.reduce.")
+    return _without_suffixes(base, _INTRINSICS) or _without_suffixes(base, target_semantics().intrinsics)
+
+
+def _without_suffixes(name: str, table: FunctionTable) -> ImplementationFactory | None:
+    """The entry of the longest prefix of a dotted name."""
+    while name and name not in table:
+        name = name.rpartition(".")[0]
+    return table.get(name)

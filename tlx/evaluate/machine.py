@@ -17,7 +17,16 @@ import numpy as np
 
 from tlx.diagnostics import EvaluationError, Note, Span
 from tlx.evaluate import arithmetic, memory_access, vectors
-from tlx.evaluate.calls import ByvalCopy, byval_copies, call, map_arguments, pass_byval_copies, to_python, to_value
+from tlx.evaluate.calls import (
+    ByvalCopy,
+    byval_copies,
+    call,
+    find_implementation,
+    map_arguments,
+    pass_byval_copies,
+    to_python,
+    to_value,
+)
 from tlx.evaluate.context import (
     RESULT_SLOT,
     STACK_SLOT,
@@ -29,8 +38,8 @@ from tlx.evaluate.context import (
     ThreadTeam,
 )
 from tlx.evaluate.globals import SymbolTable, named_type_bodies
-from tlx.evaluate.library import AssemblyTable, find_implementation, register_shapes
 from tlx.evaluate.memory import AddressSpace, Layout
+from tlx.evaluate.semantics import AssemblyTable, register_shapes
 from tlx.evaluate.tensors import elementwise_on_handles
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function

@@ -1,4 +1,4 @@
-"""A fuzzing campaign: draws programs, has them checked in worker processes, and shrinks what fails."""
+"""A fuzzing campaign: draws programs, has worker processes check them, and shrinks the failing ones."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NodePath = tuple[int, ...]
 
 @dataclass
 class _SmallestFailure:
-    """The smallest failure so far.
+    """The smallest failing program found so far.
 
     Attributes:
-        best: It, and how it failed.
+        best: The program and how it failed.
         check: Checks a program.
-        left: Programs that may still be checked.
-        seen: Texts that have been checked.
+        left: Number of programs that may still be checked.
+        seen: Texts that have already been checked.
     """
 
     best: CheckOutcome
@@ -46,7 +46,7 @@ class _SmallestFailure:
     seen: set[str]
 
     def accepts(self, candidate: Node) -> bool:
-        """Whether a program fails in the same way; then it becomes the best."""
+        """Check a program; if it fails in the same way, it becomes the best. Returns whether it does."""
         request = replace(self.best.request, source=candidate)
         try:
             made = request.program()
@@ -57,12 +57,12 @@ class _SmallestFailure:
         self.seen.add(made.text)
         return self._fails_alike(replace(request, source=made.node), made.node)
 
-    def accepts_asked(self, asked: RandomOptions) -> bool:
-        """Whether the program fails in the same way with fewer options; then it becomes the best."""
+    def accepts_options(self, drawn: RandomOptions) -> bool:
+        """Check the program with fewer options; like `accepts`."""
         if self.left <= 0:
             return False
         request = self.best.request
-        return self._fails_alike(replace(request, check=replace(request.check, asked=asked)), self.node)
+        return self._fails_alike(replace(request, check=replace(request.check, drawn=drawn)), self.node)
 
     def _fails_alike(self, request: Request, node: Node) -> bool:
         self.left -= 1
@@ -74,16 +74,16 @@ class _SmallestFailure:
 
 
 def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], trials: int = 300) -> CheckOutcome:
-    """A simpler program that fails in the same way.
+    """Find a simpler program that fails in the same way.
 
     Args:
         failure: The failure.
         check: Checks a program.
-        trials: Most programs to check.
+        trials: Maximum number of programs to check.
     """
     made = failure.request.program()
     search = _SmallestFailure(failure, made.node, check, trials, {made.text})
-    while any(search.accepts_asked(asked) for asked in search.best.request.check.asked.simpler()):
+    while any(search.accepts_options(drawn) for drawn in search.best.request.check.drawn.simpler()):
         pass
     before = -1
     while search.left > 0 and before != search.left:
@@ -125,7 +125,7 @@ def _lower_numbers(search: _SmallestFailure) -> None:
 
 
 def _lower(search: _SmallestFailure, path: NodePath, at: int) -> None:
-    """Minimise one number by zero, halving, and counting down."""
+    """Minimise one number by trying zero, halving, and counting down."""
     while _exists(search.node, path) and at < len(_at(search.node, path).draws):
         number = _at(search.node, path).draws[at]
         if not any(search.accepts(_with(search.node, path, at, new)) for new in _smaller(number)):
@@ -173,11 +173,11 @@ class CheckOutcome:
 
     Attributes:
         request: The program and how it was checked.
-        kind: `done` or `refused`, or how it failed.
-        stage: What was being done.
+        kind: `done`, `refused`, or the kind of failure.
+        stage: The step at which it was refused or failed.
         message: Why it was refused or failed.
-        functions: Functions that were checked.
-        tile_kernels: Kernels that multiply tiles.
+        functions: Number of functions checked.
+        tile_kernels: Number of kernels that use a matrix unit.
     """
 
     request: Request
@@ -189,16 +189,16 @@ class CheckOutcome:
 
     @property
     def is_failure(self) -> bool:
-        """Whether something is wrong with TLX."""
+        """Whether the program exposes a bug in TLX."""
         return self.kind not in ("done", "refused")
 
     def is_like(self, other: CheckOutcome) -> bool:
-        """Whether two programs fail alike."""
+        """Whether two programs fail in the same way."""
         return (self.kind, self.stage) == (other.kind, other.stage)
 
 
 class Worker:
-    """A worker process, started when it is needed."""
+    """A worker process, started on demand."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -206,7 +206,7 @@ class Worker:
         self._pending = b""
 
     def check(self, request: Request) -> CheckOutcome:
-        """Have a program checked."""
+        """Have the worker check a program."""
         process = self._started()
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -247,7 +247,7 @@ class Worker:
         return self._process
 
     def _event(self, process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-        """The next event; None where the process ended or says nothing for too long."""
+        """The next event; None if the process has ended or times out."""
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
@@ -270,7 +270,7 @@ class Worker:
             said = self._errors.read().decode(errors="replace")[-_LAST_WORDS:]
         self.close()
         if status == -signal.SIGPROF:
-            return CheckOutcome(request, "hang", doing, f"more than {SECONDS} s of the processor's time while {doing}")
+            return CheckOutcome(request, "hang", doing, f"more than {SECONDS} s of CPU time while {doing}")
         return CheckOutcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{said}")
 
 
@@ -279,7 +279,7 @@ def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
         return CheckOutcome(request, "refused", message=event["refused"])
     if "failed" in event:
         return CheckOutcome(request, event["failed"], event["stage"], event["message"])
-    return CheckOutcome(request, "done", functions=event["functions"], tile_kernels=event["tiled"])
+    return CheckOutcome(request, "done", functions=event["functions"], tile_kernels=event["tile_kernels"])
 
 
 def check_all(requests: Iterable[Request], jobs: int, report: Callable[[CheckOutcome, Worker], bool]) -> None:
@@ -287,8 +287,8 @@ def check_all(requests: Iterable[Request], jobs: int, report: Callable[[CheckOut
 
     Args:
         requests: The programs.
-        jobs: How many processes.
-        report: Is told of each outcome, in threads; may use the worker; says whether to go on.
+        jobs: Number of processes.
+        report: Called with each outcome and its worker, from several threads; returns whether to continue.
     """
     todo = iter(requests)
 
@@ -325,34 +325,34 @@ _VARIABLE: Final = re.compile(r"\d+|[%@][\w.$]+|\"[^\"]*\"")
 
 @dataclass
 class CampaignReport:
-    """What was found.
+    """The results of a campaign.
 
     Attributes:
-        folder: Where failures are written to.
-        passed: Programs that mean the same everywhere.
-        functions: Functions in them.
-        tile_kernels: Kernels in them that multiply tiles of a matrix unit.
-        refused: How many programs were refused, by reason.
-        failed: How many failed, by what they have in common.
-        files: Files of failures.
+        folder: Folder to write failures to.
+        passed: Number of programs that passed.
+        functions: Number of functions in them.
+        tile_kernels: Number of kernels in them that use a matrix unit.
+        refused: Number of programs refused, by reason.
+        failed: Number of failures, by key.
+        files: Files with failures, by key.
     """
 
     folder: Path
     passed: int = 0
     functions: int = 0
-    tiled: int = 0
+    tile_kernels: int = 0
     refused: Counter[str] = field(default_factory=Counter[str])
     failed: Counter[str] = field(default_factory=Counter[str])
     files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, outcome: CheckOutcome) -> bool:
-        """Count an outcome; whether it is a new failure, which is worth a file."""
+        """Count an outcome; returns whether it is a failure of a new kind, which is worth a file."""
         with self._lock:
             if outcome.kind == "done":
                 self.passed += 1
                 self.functions += outcome.functions
-                self.tiled += outcome.tile_kernels
+                self.tile_kernels += outcome.tile_kernels
             elif outcome.kind == "refused":
                 self.refused[_without_names(outcome.message)] += 1
             else:
@@ -373,14 +373,14 @@ class CampaignReport:
         return path
 
     def summary(self, seconds: float) -> Iterator[str]:
-        """Lines that say what was found."""
+        """The lines of a summary."""
         refused, failed = self.refused.total(), self.failed.total()
         yield (
             f"{self.passed + refused + failed} programs: {self.passed} passed ({self.functions} functions), "
             f"{refused} refused, {failed} failed; {seconds:.0f} s"
         )
-        if self.tiled:
-            yield f"  tiles of a matrix unit are multiplied in {self.tiled} kernels"
+        if self.tile_kernels:
+            yield f"  {self.tile_kernels} kernels use a matrix unit"
         for title, counts in (("refused", self.refused), ("failed", self.failed)):
             for reason, count in counts.most_common():
                 yield f"  {title} {count:5}  {reason}"
@@ -401,17 +401,17 @@ def _doing(stage: str) -> str:
 
 
 def _without_names(message: str) -> str:
-    """A message without names and numbers."""
+    """A message stripped of names and numbers."""
     return _VARIABLE.sub("_", message.rsplit("error:", maxsplit=1)[-1].strip())[:160]
 
 
 def file_text(outcome: CheckOutcome, path: Path) -> str:
-    """The file of a failing program: what is wrong, how to reproduce it, and the program."""
+    """The text of a failure's file: what is wrong, how to reproduce it, and the program."""
     request = outcome.request
     target = request.check.target or "none"
     check = request.check
     optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
-    lowered = f"; lowered with {asked}\n" if (asked := str(request.check.asked)) else ""
+    lowered = f"; lowered with {drawn}\n" if (drawn := str(request.check.drawn)) else ""
     said = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
     return (
         f"; {outcome.kind} on target {target}: {outcome.stage}\n{said}"
@@ -420,7 +420,7 @@ def file_text(outcome: CheckOutcome, path: Path) -> str:
 
 
 def request_of(text: str, name: str) -> Request:
-    """The request in the file of a failure.
+    """Read the request from a failure's file.
 
     Raises:
         UsageError: There is none.
@@ -431,4 +431,4 @@ def request_of(text: str, name: str) -> Request:
                 return Request.of_json(line.removeprefix(_MARK))
             except (ValueError, KeyError, TypeError, IndexError):
                 break
-    raise UsageError(f"'{name}' is no file that 'tlx fuzz' wrote: it has no line '{_MARK.strip()} ...'", name=name)
+    raise UsageError(f"'{name}' was not written by 'tlx fuzz': it has no line '{_MARK.strip()} ...'", name=name)

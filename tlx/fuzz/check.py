@@ -1,8 +1,8 @@
 """Checks a program: its meaning, the output of each stage and the machine code must agree.
 
-The meaning of a form is its numpy model, with which the evaluator must agree; that of a dataflow function is the
-evaluator's. Machine code runs on guarded memory: the byte after an array's last one is inaccessible or, in a second
-run, the byte before its first one; the rest of its pages is filled and must not change.
+The meaning of a form is its numpy model, with which the evaluator must agree; that of a dataflow function is what the
+evaluator computes. Machine code runs on guarded memory: the byte after an array's last one is inaccessible or, in a
+second run, the byte before its first one; the rest of its pages is filled with a pattern that must not change.
 
     [ no access ][ fill | array ][ no access ]        [ no access ][ array | fill ][ no access ]
 """
@@ -56,7 +56,7 @@ _PIPELINES: Final = (
     ("-O3", "-mtriple=x86_64-unknown-linux-gnu", "-mcpu=x86-64-v4"),
     ("-passes=slp-vectorizer,vector-combine,instcombine,gvn,loop-unroll,jump-threading,simplifycfg,instcombine",),
 )
-"""Options of LLVM's `opt`; without a machine it hardly transforms vectors."""
+"""Options of LLVM's `opt`; without a target machine it hardly transforms vectors."""
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
 _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
@@ -67,7 +67,7 @@ class MismatchError(Exception):
     """Two ways to run a program give different results.
 
     Attributes:
-        stage: What was run.
+        stage: The step that was run.
     """
 
     def __init__(self, stage: str, message: str) -> None:
@@ -76,23 +76,23 @@ class MismatchError(Exception):
 
 
 class RefusedError(Exception):
-    """The lowering says that it cannot do something yet."""
+    """The lowering reports that it does not support something."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """How a program is checked.
+    """How to check a program.
 
     Attributes:
         target: The target's name; empty to evaluate the input only.
-        emulate: Run matrix instructions by LLVM's scalarisation of them.
+        emulate: Emulate matrix instructions by LLVM's scalarisation of them.
         evaluate: Evaluate the stages' output.
         run: Run machine code.
-        variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
-        optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call; empty for none.
-            The lowering must not refuse its output.
-        threads: Run every kernel on several threads, however small it is.
-        asked: Further options of the lowering.
+        variant: Number from which features, cache sizes and LLVM's optimisation level are drawn.
+        optimise: The `opt` program that optimises the input before it is lowered; empty for none. The lowering must not
+            refuse its output.
+        threads: Run every kernel on several threads, however small.
+        drawn: Random options of the lowering.
     """
 
     target: str = ""
@@ -102,38 +102,38 @@ class Check:
     variant: int = 0
     optimise: str = ""
     threads: bool = False
-    asked: RandomOptions = field(default_factory=RandomOptions)
+    drawn: RandomOptions = field(default_factory=RandomOptions)
 
     @property
     def pipeline(self) -> tuple[str, ...]:
-        """What `opt` is asked for."""
+        """Arguments of `opt`."""
         return _PIPELINES[self.variant % len(_PIPELINES)]
 
     @property
     def options(self) -> Options:
-        """How to lower."""
-        options = self.asked.options(Options(emulate_matrix=self.emulate))
+        """Options of the lowering."""
+        options = self.drawn.options(Options(emulate_matrix=self.emulate))
         return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
 
     @property
     def team(self) -> ThreadTeam:
-        """The threads of parallel regions: one, a few, or more than there is work for; in either order."""
+        """The team of parallel regions: one thread, a few, or more than there is work for; in either order."""
         return ThreadTeam(_TEAMS[self.variant % len(_TEAMS)], reverse_order=self.variant % 2 == 1)
 
     @property
     def opt_level(self) -> int:
-        """LLVM's optimisation level for machine code, drawn apart from all else that the variant chooses."""
+        """LLVM's optimisation level for machine code, drawn independently of the variant's other effects."""
         return 0 if self.emulate else random.Random(f"level {self.variant}").choice(_LEVELS)
 
     @property
     def lowering_target(self) -> Target:
-        """The target: every other time with all features that this machine has beyond the target's, or tiny caches.
+        """The target, for odd variants with all features of this machine, for every third variant with tiny caches.
 
-        It is as its file says where the lowering is asked for a machine.
+        If the drawn options name a machine, its features are unchanged.
         """
         target = find_target(self.target)
         caches = _TINY if self.variant % 3 == 0 else _DEFAULT
-        if self.emulate or not self.run or self.asked.has_machine:
+        if self.emulate or not self.run or self.drawn.has_machine:
             return replace(target, caches=caches)
         native = best_target([target], cpu_flags(), caches)
         if self.variant % 2:
@@ -143,23 +143,23 @@ class Check:
 
 @dataclass
 class Counts:
-    """What was done for one program: functions checked, and kernels that multiply tiles."""
+    """Statistics of one program: functions checked, and kernels that use a matrix unit."""
 
     functions: int = 0
-    tiled: int = 0
+    tile_kernels: int = 0
 
 
 def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
     """Check a program.
 
     Args:
-        made: The program.
-        check: How.
-        doing: Called with the next step before the process can crash in it.
+        made: The program to check.
+        check: How to check it.
+        doing: Called with the name of each step before it starts, as it may crash the process.
 
     Raises:
         MismatchError: Results differ.
-        RefusedError: The lowering does not do this yet.
+        RefusedError: The lowering does not support the program.
         TlxError: It cannot be lowered or run.
     """
     if not check.optimise:
@@ -168,14 +168,14 @@ def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None
     try:
         return _check(optimised, check, doing)
     except RefusedError as refusal:
-        _lowered(check.asked.compiled_for(made.text), check.lowering_target, check.options)
-        message = f"what {' '.join(check.pipeline)} makes of a program that is lowered is refused: {refusal}"
+        _lowered(check.drawn.compiled_for(made.text), check.lowering_target, check.options)
+        message = f"a program is refused only after {' '.join(check.pipeline)} has optimised it: {refusal}"
         raise MismatchError("opt", message) from None
 
 
 def _check(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
-    """Check a program as it is."""
-    made = replace(made, text=check.asked.compiled_for(made.text))
+    """Check a program as it is, without optimising it first."""
+    made = replace(made, text=check.drawn.compiled_for(made.text))
     doing("evaluating the input")
     arguments = _evaluated_input(made, check)
     if not check.target:
@@ -193,12 +193,12 @@ def _check(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> C
 
 
 def _optimised(text: str, check: Check) -> str:
-    """What LLVM's pipeline leaves of a module; its tensor operations are still there.
+    """A module after LLVM's pipeline, which leaves tensor operations alone.
 
-    LLVM 19 crashes on scalable splats where x86's cost model is asked for their cost.
+    LLVM 19 crashes when x86's cost model computes the cost of a scalable splat.
     """
-    asked = [word for word in check.pipeline if "vscale" not in text or not word.startswith("-m")]
-    command = [check.optimise, *asked, "-S"]
+    arguments = [word for word in check.pipeline if "vscale" not in text or not word.startswith("-m")]
+    command = [check.optimise, *arguments, "-S"]
     done = subprocess.run(command, input=canonical(text), text=True, capture_output=True, check=False)
     if done.returncode:
         raise MismatchError("opt", f"{check.optimise} refuses the program: {done.stderr}")
@@ -209,7 +209,7 @@ def _optimised(text: str, check: Check) -> str:
 
 
 def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
-    """Arrays for each function, before and after a call."""
+    """Each function's arrays before and after a call."""
     found = [function.arguments() for function in made.functions]
     if not check.evaluate and all(after is not None for _, after in found):
         return [(before, after) for before, after in found if after is not None]
@@ -229,9 +229,9 @@ def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
 def _stages(
     check: Check, made: RandomProgram, target: Target, doing: Callable[[str], None]
 ) -> Iterator[tuple[str, Module]]:
-    """The outputs of the stages; every fourth time a stage reads the text that the one before wrote.
+    """The outputs of the stages; every fourth variant, each stage parses the text that the previous one wrote.
 
-    Every fourth time the last stage's output is evaluated as well, which takes long; otherwise it is only run.
+    Every fourth variant evaluates the last stage's output as well, which is slow; otherwise it is only run.
     """
     text = made.text
     stages = ["to-2d", "to-tiles"]
@@ -255,15 +255,15 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
 
 
 def _evaluate(title: str, module: Module, made: RandomProgram, arguments: list[Arguments], check: Check) -> None:
-    """Compare what a stage left with the input.
+    """Compare the meaning of a stage's output with that of the input.
 
-    What takes too long is left to machine code, if it runs, or to programs that ask for another machine. Of several
-    versions, each variant evaluates another.
+    An evaluation may exceed its limit of instructions if machine code runs as well. If there are several versions, the
+    variant determines which one is evaluated.
     """
     kinds = levels(text := str(module))
     if kinds:
         module = parse(at_level(text, kinds[check.variant % len(kinds)]))
-    may_end = check.run or check.asked.has_machine
+    may_end = check.run or check.drawn.has_machine
     machine = Machine(module, max_steps=_STAGE_STEPS if may_end else MAX_STEPS, team=check.team)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         mine = [array.copy() for array in before]
@@ -294,21 +294,21 @@ def _run(
         openmp.set_threads(check.team.max_threads)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         for at_end in (True, False):
-            place = "in front of a guard page" if at_end else "behind a guard page"
+            place = "before a guard page" if at_end else "after a guard page"
             doing(f"running @{function.name} {place}")
             _call_guarded(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
     return Counts(len(made.functions), _count_tile_kernels(compiled.lowered))
 
 
 def check_registers(text: str, lowered: str) -> None:
-    """Check that nothing of what was lowered computes with vectors that LLVM takes minutes for.
+    """Check that the lowered functions have no instructions on vectors for which LLVM would take minutes.
 
     Args:
-        text: The program; its functions that need no lowering are LLVM's own affair.
-        lowered: What became of it.
+        text: The program; its functions without tensor operations are not checked.
+        lowered: The lowered program.
 
     Raises:
-        MismatchError: Something does.
+        MismatchError: An instruction has such vectors.
     """
     if not mentions_slow_vectors(lowered):
         return
@@ -320,11 +320,11 @@ def check_registers(text: str, lowered: str) -> None:
             if instruction.opcode != "phi" and not is_elementwise(instruction):
                 continue
             if any(exceeds_register_elements(value.type) for value in (instruction.value, *call_operands(instruction))):
-                raise MismatchError("lowering", f"LLVM takes long for @{function.name}: {instruction.text}")
+                raise MismatchError("lowering", f"vectors too large for LLVM in @{function.name}: {instruction.text}")
 
 
 def _count_tile_kernels(text: str) -> int:
-    """Kernels that multiply tiles, values or numbered registers."""
+    """Number of kernels that use a matrix unit, with tiles as values or as numbered registers."""
     return sum(_TILE_PRODUCT.search(function) is not None for function in text.split("\ndefine "))
 
 
@@ -337,19 +337,19 @@ def _call_guarded(
     at_end: bool,
     retyped: bool,
 ) -> None:
-    """Call a function on guarded memory; `opt` may have it read and write the same bytes as another type."""
+    """Call a function on guarded memory; `opt` may have changed the element types of its parameters."""
     guarded = [GuardedArray(array, at_end=at_end) for array in before]
     parameters = call.prototype.parameters
     call(*(_retyped(g.array, p) if retyped else g.array for g, p in zip(guarded, parameters, strict=True)))
     _compare("running", function, [g.array for g in guarded], after)
     for buffer, memory in zip(function.buffers, guarded, strict=True):
         if not memory.is_intact:
-            place = "in front of" if at_end else "behind"
+            place = "before" if at_end else "after"
             raise MismatchError("running", f"@{function.name} wrote {place} {buffer.name}")
 
 
 def _retyped(array: Array, parameter: Parameter) -> Array:
-    """An array as the elements that a parameter asks for."""
+    """An array reinterpreted as elements of a parameter's type."""
     dtype = None if parameter.element is None else memory_dtype(parameter.element)
     return array if dtype is None or array.nbytes % dtype.itemsize else array.view(dtype)
 
@@ -372,8 +372,8 @@ class GuardedArray:
     """A copy of an array between two inaccessible pages.
 
     Args:
-        array: What it holds, one-dimensional.
-        at_end: Whether its end or its beginning is at an inaccessible page.
+        array: Its contents, one-dimensional.
+        at_end: Whether the inaccessible page follows its end or precedes its beginning.
 
     Attributes:
         array: The copy.
@@ -394,7 +394,7 @@ class GuardedArray:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the rest of the array's pages is as it was."""
+        """Whether the rest of the array's pages is unchanged."""
         return all(bool(np.all(part == _FILL)) for part in self._rest)
 
 

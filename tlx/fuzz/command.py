@@ -1,4 +1,4 @@
-"""What `tlx fuzz` does: which programs are checked on which targets, and what is said about them."""
+"""The actions of `tlx fuzz`: run a campaign, or replay a failure."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """Which programs are checked, and how.
+    """Which programs to check, and how.
 
     Attributes:
-        seed: The first program's; the others follow.
-        count: How many programs.
-        targets: On which targets each is checked; none to evaluate the programs only.
-        profile: What they contain; empty for a mixture.
-        operations: Names of the operations they are made of; empty for all.
-        jobs: Processes.
-        seconds: After which no more programs are begun; None for no limit.
-        trials: Programs that may be tried to make a failing one smaller.
-        keep: Where failing programs are written to.
-        emulate_matrix: Whether code for matrix units runs in an emulated form where this machine has them, too.
+        seed: Seed of the first program; the others count up from it.
+        count: Number of programs.
+        targets: Targets to check each program on; if empty, programs are only evaluated.
+        profile: Profile of the programs; empty for a mixture.
+        operations: Names of the operations to use; empty for all.
+        jobs: Number of processes.
+        seconds: Time after which no more programs are started; None for no limit.
+        trials: Maximum number of programs to try when shrinking a failing one.
+        keep: Folder to write failing programs to.
+        emulate_matrix: Whether matrix units are emulated even if this machine has them.
         threads: Whether every kernel runs on several threads.
-        opt: LLVM's `opt`, which optimises three of seven programs before they are lowered; empty for none.
+        opt: LLVM's `opt` program, which optimises three of seven programs before they are lowered; empty for none.
     """
 
     seed: int
@@ -55,7 +55,7 @@ class CampaignPlan:
     opt: str = ""
 
     def requests(self) -> Iterator[Request]:
-        """The programs on the targets."""
+        """The requests: each program on each target."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
                 check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
@@ -65,19 +65,19 @@ class CampaignPlan:
 
 
 def check_on(target: str, variant: int, *, emulate_matrix: bool = False) -> Check:
-    """How programs are checked on a target on this machine: without all features, the code is evaluated only.
+    """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
-    Code for matrix units is run in an emulated form without them, and where that is asked for.
+    Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set.
     """
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
     emulate = bool(target) and (emulate_matrix or bool(lacking)) and find_target(target).matrix is not None
-    asked = random_options(target, variant)
-    run = bool(target) and (emulate or not lacking) and is_runnable(asked, find_target(target), cpu_flags())
-    return Check(target, emulate, run=run, variant=variant, asked=asked)
+    drawn = random_options(target, variant)
+    run = bool(target) and (emulate or not lacking) and is_runnable(drawn, find_target(target), cpu_flags())
+    return Check(target, emulate, run=run, variant=variant, drawn=drawn)
 
 
 def fuzz(plan: CampaignPlan, say: Say) -> bool:
-    """Check programs; whether all are right."""
+    """Run a campaign; returns whether all programs passed."""
     report = CampaignReport(plan.keep)
     begun = time.monotonic()
 
@@ -95,17 +95,17 @@ def fuzz(plan: CampaignPlan, say: Say) -> bool:
 
 
 def replay(path: str, text: str, say: Say) -> bool:
-    """Check the program in the file of a failure once more; whether it is right.
+    """Check the program in a failure's file again; returns whether it passes.
 
     Raises:
-        UsageError: It is no such file, or the program that optimised it is not here.
+        UsageError: The file is not a failure's, or the `opt` program that it needs is not installed.
     """
     request = request_of(text, path)
     opt = request.check.optimise
     if opt and shutil.which(opt) is None:
-        raise UsageError(f"'{path}': opt optimised the program first, and there is no program '{opt}'", name=path)
+        raise UsageError(f"'{path}': the program was optimised by '{opt}', which is not installed", name=path)
     if not text.endswith(request.text):
-        say(f"{path}: note: this version of TLX makes another program of the request; it is that which is checked")
+        say(f"{path}: note: this version of TLX generates a different program for the request, and checks that")
     worker = Worker()
     try:
         outcome = worker.check(request)

@@ -1,4 +1,4 @@
-"""Delta debugging (Zeller and Hildebrandt, 2002): leave out as many items as possible, many at once first."""
+"""Delta debugging (Zeller and Hildebrandt, 2002): remove as many items as possible, large ranges first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 
 def drop_items(size: int, drop: Callable[[int, int], int | None]) -> None:
-    """Leave out runs of items: all of them first, then halves, quarters, down to single ones.
+    """Remove ranges of items: all of them first, then halves, quarters, down to single ones.
 
     Args:
-        size: How many items there are.
-        drop: Leaves out the items from one position to another (exclusive) and returns how many remain, or returns None
-            where they have to stay.
+        size: Number of items.
+        drop: Removes the items from one position to another (exclusive) and returns how many remain, or returns None if
+            they are needed.
     """
     chunk = size
     while chunk > 0:

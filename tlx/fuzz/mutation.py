@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from tlx.fuzz.generation.programs import random_program
 from tlx.intrinsics import INTRINSICS
-from tlx.lower.pipeline import front_ends
+from tlx.lower.front_ends import front_ends
 
 _PIECE: Final = re.compile(r'"[^"]*"|[%@!#$]?[-\w.$]+|\s+|.', re.DOTALL)
 _NUMBER: Final = re.compile(r"-?\d+")
@@ -38,7 +38,7 @@ _NUMBERS: Final = tuple(
 _ODD: Final = ("\0", "\\", "9" * 5000, "é", "<" * 60, "{" * 60, *"()\"'!#;%@*", "\n", "\r\n", "...")
 _PROGRAMS: Final = 60
 _FRONT_END_WEIGHT: Final = 3
-"""Front ends have few examples, but as much code as others to read what is wrong with them."""
+"""How often a front end's example counts: there are few, but front ends have much code that rejects input."""
 _DEFINED: Final = re.compile(r"^define [^@\n]*@([\w.]+)", re.MULTILINE)
 _GLOBAL: Final = re.compile(r"@([\w.]+)")
 _TYPED: Final = re.compile(r"(?:\w|>)\*")
@@ -49,7 +49,7 @@ Pieces = list[str]
 
 @cache
 def seed_texts() -> tuple[str, ...]:
-    """Texts to damage: an example of each intrinsic, those of front ends, short random programs of all spellings."""
+    """Seed texts: an example of each intrinsic, those of front ends, short random programs in all spellings."""
     made = [random_program("any", f"seed {n}").text for n in range(_PROGRAMS)]
     made += [random_program("loops", f"seed {n}").functions[0].text for n in range(10)]
     examples = [_function(row.example) for row in INTRINSICS]
@@ -59,7 +59,7 @@ def seed_texts() -> tuple[str, ...]:
 
 @cache
 def front_end_examples() -> tuple[tuple[str, str], ...]:
-    """The examples of the front ends, with the suffix of their files: LLVM assembly, or a language of its own."""
+    """The front ends' examples, each with its file suffix: LLVM assembly, or a language of its own."""
     found: list[tuple[str, str]] = []
     for front_end in front_ends():
         name = f"{front_end.__name__}.examples"
@@ -70,7 +70,7 @@ def front_end_examples() -> tuple[tuple[str, str], ...]:
 
 
 def combined_text(choose: random.Random) -> str:
-    """One to three texts in one, with pointers of one kind: front ends' calls beside tensor operations."""
+    """One to three texts in one, all with typed or all with opaque pointers: front ends' calls and tensor calls."""
     first = choose.choice(seed_texts())
     alike = [text for text in seed_texts() if _is_typed(text) == _is_typed(first)]
     texts = [first, *choose.choices(alike, k=choose.choice([0, 1, 2]))]
@@ -96,7 +96,7 @@ def _declared(line: str) -> str:
 
 
 def _function(example: str) -> str:
-    """A function around the example of an intrinsic: what that does not define is a parameter."""
+    """A function around the example of an intrinsic; undefined values become parameters."""
     defined = set(re.findall(r"(%\w+) = ", example))
     free = {name: type_ for type_, name in _OPERAND.findall(example) if name not in defined}
     parameters = ", ".join(f"{type_} {name}" for name, type_ in free.items())
@@ -115,7 +115,7 @@ def _vocabulary() -> tuple[str, ...]:
 
 
 def mutated_text(choose: random.Random, text: str | None = None) -> str:
-    """A text with some damage: one of the seeds where none is given."""
+    """A text with a few mutations; by default of a random seed text."""
     pieces = list(_pieces(choose.choice(seed_texts()) if text is None else text))
     for _ in range(choose.choice([1, 1, 1, 2, 3, 6])):
         choose.choice(_MUTATIONS)(choose, pieces)
@@ -123,7 +123,7 @@ def mutated_text(choose: random.Random, text: str | None = None) -> str:
 
 
 def mutated_bytes(choose: random.Random, bitcode: bytes) -> bytes:
-    """Bitcode with some bytes changed, taken out or put in, or an end that is missing."""
+    """Bitcode with some bytes changed, removed or inserted, or truncated."""
     data = bytearray(bitcode)
     for _ in range(choose.choice([1, 1, 2, 5, 20])):
         at = choose.randrange(len(data))
@@ -141,7 +141,7 @@ def mutated_bytes(choose: random.Random, bitcode: bytes) -> bytes:
     return bytes(data)
 
 
-# Ways to damage a text ---------------------------------------------------------------------------------------------
+# Mutations of a text -----------------------------------------------------------------------------------------------
 
 
 def _at(choose: random.Random, pieces: Sequence[str]) -> int:
@@ -174,7 +174,7 @@ def _insert(choose: random.Random, pieces: Pieces) -> None:
 
 
 def _renumber(choose: random.Random, pieces: Pieces) -> None:
-    """Another number, or one that is near."""
+    """Replace a number by another, or by a close one."""
     numbers = [at for at, piece in enumerate(pieces) if _NUMBER.fullmatch(piece)]
     if numbers:
         at = choose.choice(numbers)
@@ -187,7 +187,7 @@ def _truncate(choose: random.Random, pieces: Pieces) -> None:
 
 
 def _splice(choose: random.Random, pieces: Pieces) -> None:
-    """Go on with a part of another text."""
+    """Continue with part of another text."""
     other = _pieces(choose.choice(seed_texts()))
     start = choose.randrange(len(other))
     at = _at(choose, pieces)
@@ -195,7 +195,7 @@ def _splice(choose: random.Random, pieces: Pieces) -> None:
 
 
 def _exchange(choose: random.Random, pieces: Pieces) -> None:
-    """A name for another of the text: a value used before it is there, or as what it is not."""
+    """Replace a name by another of the text: uses before definitions, or of the wrong type."""
     names = [at for at, piece in enumerate(pieces) if piece[:1] in "%@" and len(piece) > 1]
     if names:
         pieces[choose.choice(names)] = pieces[choose.choice(names)]
@@ -209,7 +209,7 @@ def _retype(choose: random.Random, pieces: Pieces) -> None:
 
 
 def _mangle(choose: random.Random, pieces: Pieces) -> None:
-    """One character of a piece."""
+    """Change one character of a piece."""
     if pieces:
         at = _at(choose, pieces)
         place = choose.randrange(len(pieces[at]) + 1)
@@ -237,7 +237,7 @@ _WALL_SECONDS: Final = 120
 
 @dataclass
 class _Findings:
-    """What is wrong, by place; the first input of each is kept in a file."""
+    """Failures by where they are raised; the first input of each is written to a file."""
 
     folder: Path
     say: Callable[[str], None]
@@ -262,15 +262,15 @@ class _Findings:
 def fuzz_malformed(
     program: str, seed: int, count: int, jobs: int, folder: Path, seconds: float | None, say: Callable[[str], None]
 ) -> bool:
-    """Try damaged inputs; whether all end well or with a clean error.
+    """Try corrupted inputs; returns whether each succeeds or ends with a clean error.
 
     Args:
         program: The command `tlx` as `MODULE:COMMAND`.
-        seed: The first input's; the others follow.
-        count: How many inputs.
-        jobs: Processes.
-        folder: Where inputs that end otherwise are written to.
-        seconds: After which no more batches are begun; None for no limit.
+        seed: Seed of the first input; the others count up from it.
+        count: Number of inputs.
+        jobs: Number of processes.
+        folder: Folder to write failing inputs to.
+        seconds: Time after which no more batches are started; None for no limit.
         say: Prints a line.
     """
     findings, begun = _Findings(folder, say), time.monotonic()
@@ -287,20 +287,20 @@ def fuzz_malformed(
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, range(jobs)))
-    say(f"{findings.tried} damaged inputs: {findings.counts.total()} failed; {time.monotonic() - begun:.0f} s")
+    say(f"{findings.tried} corrupted inputs: {findings.counts.total()} failed; {time.monotonic() - begun:.0f} s")
     for key, times in findings.counts.most_common():
         say(f"  {times:5}  {key}")
     return not findings.counts
 
 
 def _batch(program: str, first: int, last: int, findings: _Findings) -> None:
-    """Try inputs in a process; one that ends it is followed by another process for the rest."""
+    """Try inputs in a process; if one ends it, another process tries the rest."""
     while first < last:
         first = _run(program, first, last, findings)
 
 
 def _run(program: str, first: int, last: int, findings: _Findings) -> int:
-    """The seed to go on with."""
+    """Try inputs in one process; returns the seed to continue with."""
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen(
         [sys.executable, "-m", "tlx.fuzz.mutation_worker", program],
@@ -326,7 +326,7 @@ def _run(program: str, first: int, last: int, findings: _Findings) -> int:
         process.kill()
         said = process.stderr.read().decode(errors="replace")[-1500:]
     hung = process.returncode == -signal.SIGKILL
-    how = f"nothing happened for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
+    how = f"no response for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
     findings.add(
         {"seed": at, "key": f"{how}: {said.strip().splitlines()[-1] if said.strip() else ''}", "message": said}
     )
@@ -335,7 +335,7 @@ def _run(program: str, first: int, last: int, findings: _Findings) -> int:
 
 
 def _events(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
-    """Events until the process ends or says nothing for too long."""
+    """Events until the process ends or times out."""
     assert process.stdout is not None
     pending = b""
     with selectors.DefaultSelector() as selector:

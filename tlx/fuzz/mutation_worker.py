@@ -1,15 +1,15 @@
-"""Run the commands of `tlx` on damaged texts and bitcode, in a process of its own.
+"""Runs the `tlx` commands on corrupted texts and bitcode, in a separate process.
 
     python -m tlx.fuzz.mutation_worker MODULE:COMMAND
 
-MODULE:COMMAND is the `tlx` command, in click's terms; `tlx fuzz` says where it is, since nothing imports commands.
-Standard input has a line `FIRST LAST` for each batch of seeds. Standard output has the seed of each input before the
-input is tried, and what is wrong where a command neither succeeds nor ends with a clean error:
+MODULE:COMMAND is the `tlx` command as a click object; `tlx fuzz` passes its name, since nothing imports the commands.
+Standard input has a line `FIRST LAST` for each batch of seeds. Standard output reports the seed of each input before
+it is tried, and a failure if a command neither succeeds nor ends with a clean error:
 
     {"at": 17}
     {"key": "KeyError reader.py:210 in _phi", "message": "Traceback ...", "input": "...", "seed": 17}
 
-An input may take two seconds of the processor's time, and the process a few gigabytes of memory.
+An input may take two seconds of CPU time, and the process a few gigabytes of memory.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.judge import disassemble
 from tlx.lower.pipeline import raise_front_ends, verify
+from tlx.target.discovery import targets
 
 SECONDS: Final = 2.0
-"""Of the processor's time, for one input."""
+"""CPU time for one input."""
 MEMORY: Final = 4 << 30
-"""Address space of this process."""
+"""Limit of this process's address space."""
 _BITCODE: Final = 0.03
 _LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.15
-_TARGETS: Final = ("generic", "avx2", "avx512", "amx")
+_TARGETS: Final = tuple(targets())
 _DISCARD: Final = ("-o", "/dev/null")
 _QUICK: Final = ("lower", "--no-verify-each", *_DISCARD)
 _SOUND: Final = (
@@ -64,7 +65,7 @@ _SOUND: Final = (
     ("convert", "--to=tensor", *_DISCARD),
     ("convert", "--to=matrix", *_DISCARD),
 )
-"""Commands for LLVM assembly, as often as they come; of each, TLX or LLVM says where valid input is not so."""
+"""Commands for LLVM assembly, repeated by weight; none of them may call a valid program invalid."""
 _RUNNING: Final = (
     ("lower", "--check=1", *_DISCARD),
     ("lower", "--start-after=to-2d", *_DISCARD),
@@ -72,7 +73,7 @@ _RUNNING: Final = (
     ("run", "--evaluate"),
     ("run", "--evaluate", "--function=f"),
 )
-"""Commands that refuse or evaluate, and may refuse what is valid."""
+"""Further commands, which may refuse a valid program."""
 _TRANSLATING: Final = (
     *(("translate", f"--emit={kind}", *_DISCARD) for kind in ("ll", "ast", "signature", "header")),
     ("translate", "--std=v1", *_DISCARD),
@@ -83,24 +84,24 @@ _NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
 _INTERNAL_ERROR: Final = "bug of TLX"
 _SHRINK_TRIES: Final = 200
 _DEEP_NESTING: Final = 40
-"""Brackets in brackets that the tools may call nested too deeply."""
+"""Depth of brackets above which the tools may report that the input is nested too deeply."""
 
 
 class HangError(BaseException):
-    """An input takes too long; no handler of ordinary errors catches this."""
+    """An input takes too long; not an `Exception`, so that no ordinary handler catches it."""
 
 
 class UncleanError(Exception):
-    """An error that blames TLX, that has no place, or that is reported for a valid program."""
+    """An error that is a bug in TLX, that has no location, or that is reported for a valid program."""
 
 
 def main() -> None:
-    """Try inputs until there are no more."""
+    """Try all inputs that standard input names."""
     program = load_program(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGVTALRM, _raise_hang)
     for target in _TARGETS:
-        run_command(program, seed_texts()[0], (*_QUICK, f"--target={target}"))  # what is imported now does not count
+        run_command(program, seed_texts()[0], (*_QUICK, f"--target={target}"))  # so that the imports count for no input
     for line in sys.stdin:
         first, last = map(int, line.split())
         for seed in range(first, last):
@@ -110,7 +111,7 @@ def main() -> None:
 
 
 def load_program(name: str) -> click.Command:
-    """The command that `MODULE:COMMAND` names."""
+    """Import the command `MODULE:COMMAND`."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -133,13 +134,13 @@ def _try(program: click.Command, seed: int) -> None:
 
 @dataclass(frozen=True)
 class _Trial:
-    """An input, and the command that gets it.
+    """An input and the command to run on it.
 
     Attributes:
         text: The input.
-        suffix: Of its file.
-        command: Arguments of `tlx`, but for the file.
-        is_valid: Whether the input is right, so that no command may call it wrong.
+        suffix: Suffix of its file.
+        command: Arguments of `tlx`, without the file.
+        is_valid: Whether the input is valid, so that no command may reject it.
     """
 
     text: str
@@ -149,7 +150,7 @@ class _Trial:
 
     @classmethod
     def draw(cls, choose: random.Random) -> _Trial:
-        """Any."""
+        """Draw an input and a command at random."""
         if choose.random() < _LANGUAGES:
             text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
             return cls(mutated_text(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
@@ -168,7 +169,7 @@ class _Trial:
         """Run the command.
 
         Raises:
-            UncleanError: Its error blames TLX, has no place, or is reported for a valid program.
+            UncleanError: Its error is a bug in TLX, has no location, or is reported for a valid program.
         """
         said = run_command(program, self.text, self.command, self.suffix)
         if self.is_valid and "error: " in said:
@@ -176,10 +177,10 @@ class _Trial:
 
 
 def run_command(program: click.Command, text: str, command: Sequence[str], suffix: str = ".ll") -> str:
-    """The output of a command of `tlx` for a file with a text.
+    """The output of a `tlx` command for a file with this text.
 
     Raises:
-        UncleanError: An error blames TLX, not the text, or has no place.
+        UncleanError: An error is a bug in TLX or has no location.
     """
     said = io.StringIO()
     with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="surrogatepass", newline="") as file:
@@ -190,13 +191,13 @@ def run_command(program: click.Command, text: str, command: Sequence[str], suffi
                 program.main([*command, file.name], prog_name="tlx", standalone_mode=False)
             except TlxError as error:
                 if error.span is None and error.name is None and not _is_about_arguments(error, command):
-                    raise UncleanError(f"no place: {error.render()}") from None
+                    raise UncleanError(f"no location: {error.render()}") from None
                 said.write(error.render())
             except RecursionError:
                 if _nesting_depth(text) < _DEEP_NESTING:
                     raise
             except MemoryError:
-                if "--check=1" not in command:  # which watches a gigabyte for each pointer
+                if "--check=1" not in command:  # it watches a gigabyte per pointer
                     raise
         words = said.getvalue().replace(file.name, f"damaged{suffix}")
     if _INTERNAL_ERROR in words:
@@ -209,7 +210,7 @@ def _is_about_arguments(error: TlxError, command: Sequence[str]) -> bool:
 
 
 def _nesting_depth(text: str) -> int:
-    """How deeply brackets stand in brackets, at most."""
+    """The maximum nesting depth of brackets."""
     deepest = depth = 0
     for character in text:
         if character in "<{[(":
@@ -221,7 +222,7 @@ def _nesting_depth(text: str) -> int:
 
 
 def run_bitcode(program: click.Command, data: bytes, target: str) -> None:
-    """Disassemble a file of bitcode, and verify and lower it."""
+    """Disassemble bitcode, verify it and lower it."""
     try:
         text = disassemble(data, "damaged.bc").decode(errors="replace")
     except TlxError as error:
@@ -233,7 +234,7 @@ def run_bitcode(program: click.Command, data: bytes, target: str) -> None:
 
 @cache
 def _bitcodes() -> tuple[bytes, ...]:
-    """Some of the texts as bitcode."""
+    """Some of the seed texts as bitcode."""
     plain = "define i32 @g(i32 %x, ptr %p) {\n  %y = load i32, ptr %p\n  %z = add i32 %x, %y\n  ret i32 %z\n}\n"
     texts = [plain]
     for text in seed_texts()[-6:]:
@@ -244,11 +245,11 @@ def _bitcodes() -> tuple[bytes, ...]:
 
 
 def failure_of(use: Callable[[], object]) -> tuple[str, str] | None:
-    """The failure, in short and in full; None if there is none."""
+    """The failure of a call as (key, message); None if it succeeds."""
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         use()
-    except (Exception, HangError) as error:  # noqa: BLE001 (any of them is a failure)
+    except (Exception, HangError) as error:  # noqa: BLE001 (any exception is a failure)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         frames = [
             f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename and f.filename != __file__
@@ -262,7 +263,7 @@ def failure_of(use: Callable[[], object]) -> tuple[str, str] | None:
 
 
 def shrink_text(text: str, key: str, use: Callable[[str], object]) -> str:
-    """The text without the lines that the failure does not need."""
+    """The text reduced to the lines that the failure needs."""
     if key.startswith("HangError"):
         return text
     lines = text.split("\n")

@@ -1,10 +1,11 @@
-"""Random options of a lowering, besides its target: processor, features, widths, knobs.
+"""Random options of a lowering besides its target: processor, features, vector width, knobs.
 
     --mcpu=alderlake --mattr=+avxvnniint8 --knobs=tile=4x16,kc=8,pack_b=true
 
-Knobs that do not fit a product are left out of it.
+Knobs that do not fit a product are ignored for it.
 
-Half of the programs name a processor or features, or have functions that are compiled for some; two of three set knobs.
+Half of the programs name a processor or features, or have functions compiled for some; two of three set knobs. Half
+let a seed decide in place of the cost model, and so reach kernels that the model never selects.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ _ORIGIN: Final = KnobOrigin("from the fuzzer", binding=False)
 
 @dataclass(frozen=True)
 class RandomOptions:
-    """The options.
+    """Options drawn at random.
 
     Attributes:
         cpu: `--mcpu`.
         features: `--mattr`.
-        vector_bits: `--vector-bits`, 0 for what the target says.
-        functions: Features that the program's own functions are compiled for, `+a,+b`; empty for none.
+        vector_bits: `--vector-bits`; 0 for the target's default.
+        functions: `target-features` attribute of the program's functions, `+a,+b`; empty for none.
         knobs: `--knobs`, for products on vectors.
-        matrix_knobs: Those for products that a matrix unit multiplies.
-        weight_bytes: Bytes of panels up to which a constant B is packed at compile time; None for the default.
+        matrix_knobs: `--knobs`, for products on a matrix unit.
+        weight_bytes: Maximum size of the panels of a constant B packed at compile time; None for the default.
+        decision_seed: Decides in place of the cost model; None for the model.
     """
 
     cpu: str = ""
@@ -49,20 +51,21 @@ class RandomOptions:
     knobs: str = ""
     matrix_knobs: str = ""
     weight_bytes: int | None = None
+    decision_seed: int | None = None
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> RandomOptions:
-        """What `dataclasses.asdict` made of it."""
-        asked = cls(**value)
-        return replace(asked, features=tuple(asked.features))
+        """The options that `dataclasses.asdict` converted."""
+        options = cls(**value)
+        return replace(options, features=tuple(options.features))
 
     @property
     def has_machine(self) -> bool:
-        """Whether it tells about the machine."""
+        """Whether they say something about the machine."""
         return bool(self.cpu or self.features or self.vector_bits or self.functions)
 
     def options(self, options: Options) -> Options:
-        """Options that ask for it."""
+        """Add these options to others."""
         weights = options.weight_bytes if self.weight_bytes is None else self.weight_bytes
         return replace(
             options,
@@ -71,14 +74,15 @@ class RandomOptions:
             vector_bits=self.vector_bits,
             knobs=self._knobs,
             weight_bytes=weights,
+            decision_seed=self.decision_seed,
         )
 
     def compiled_for(self, text: str) -> str:
-        """A module with functions that are compiled for these features."""
+        """A module whose functions have the attribute `target-features` of these options."""
         return _DEFINE.sub(rf'\1 "target-features"="{self.functions}"\2', text) if self.functions else text
 
     def simpler(self) -> Iterator[RandomOptions]:
-        """Fewer options: first none at all."""
+        """Subsets of the options, the empty one first."""
         plain = RandomOptions()
         for names in ([f.name for f in fields(self)], *([f.name] for f in fields(self))):
             less = replace(self, **{name: getattr(plain, name) for name in names})
@@ -91,12 +95,13 @@ class RandomOptions:
             )
 
     def __str__(self) -> str:
-        """As a command line of `tlx-lower` has it, with the knobs of a matrix unit's products in brackets."""
+        """The options of `tlx-lower`, with the knobs for a matrix unit in brackets."""
         words = {
             "--mcpu": self.cpu,
             "--mattr": ",".join(self.features),
             "--vector-bits": str(self.vector_bits or ""),
             "--weight-bytes": "" if self.weight_bytes is None else str(self.weight_bytes),
+            "decision_seed": "" if self.decision_seed is None else str(self.decision_seed),
             "--knobs": self.knobs + (f" (on a matrix unit: {self.matrix_knobs})" if self.matrix_knobs else ""),
         }
         return " ".join(f"{name}={value}" for name, value in words.items() if value)
@@ -107,13 +112,13 @@ class RandomOptions:
 
 
 def _all_but_one(items: Sequence[str]) -> list[tuple[str, ...]]:
-    """All but one of several items."""
+    """The items without each one of them in turn."""
     return [(*items[:i], *items[i + 1 :]) for i in range(len(items))] if len(items) > 1 else []
 
 
 def _multiplies_on_matrix_unit(question: KnobQuery) -> bool:
-    """Whether the target's matrix unit multiplies such elements."""
-    target = find_target(question.target.partition(".")[0])  # a version is called after its target and its features
+    """Whether the target's matrix unit multiplies the elements of a product."""
+    target = find_target(question.target.partition(".")[0])  # a version is named `target.features`
     types = _TYPES.match(question.text)
     if target.matrix is None or types is None:
         return False
@@ -129,7 +134,7 @@ _TUNING_FEATURES: Final = (
     "fast-variable-perlane-shuffle",
     "slow-3ops-lea",
 )
-"""Features that say how fast something is: every machine runs their code."""
+"""Tuning features: they describe speed, so every machine runs the code."""
 _EXTRA_FEATURES: Final = ("avx512fp16", "avx512vbmi", "avx512vbmi2", "gfni", "bmi2", "avx512bitalg")
 _GENERIC_FEATURES: Final = (
     "avx2",
@@ -143,12 +148,12 @@ _GENERIC_FEATURES: Final = (
     "sse4.1",
     "ssse3",
 )
-"""What a target for any backend may be given."""
+"""Features to draw for a target that names none, such as `generic`."""
 _REMOVED_FEATURES: Final = ("fma", "f16c", "avx512bw", "avx512dq", "avx512vbmi")
 _VENDOR_CPUS: Final = ("znver", "knl", "knm")
-"""Processors with instructions that others lack and that LLVM makes use of: SSE4A, PREFETCHWT1."""
+"""Prefixes of processors with instructions that others lack and that LLVM uses: SSE4A, PREFETCHWT1."""
 _MATRIX_TILES: Final = ("32x32", "32x32", "16x64", "64x16", "")
-"""An empty one leaves it to the model, which takes vectors for small products."""
+"""Register tiles; the empty one leaves the choice to the cost model, which takes vectors for small products."""
 _LONGEST_PREFETCH_DISTANCE: Final = 16
 
 
@@ -157,7 +162,7 @@ def random_options(name: str, seed: int) -> RandomOptions:
 
     Args:
         name: The target's name; empty for none.
-        seed: Decides.
+        seed: Seed of the random numbers.
     """
     if not name:
         return RandomOptions()
@@ -172,19 +177,20 @@ def random_options(name: str, seed: int) -> RandomOptions:
         _random_knobs(target, machine, dice) if dice.random() < 0.67 else "",
         _random_matrix_knobs(dice) if any(version.matrix for version in target.versions or (target,)) else "",
         dice.choice((None, None, 0)),
+        dice.randrange(1000) if dice.random() < 0.5 else None,
     )
 
 
-def is_runnable(asked: RandomOptions, target: Target, flags: frozenset[str]) -> bool:
-    """Whether a machine with these flags, which runs the target's own code, runs code with these options."""
-    if asked.cpu.startswith(_VENDOR_CPUS):
+def is_runnable(drawn: RandomOptions, target: Target, flags: frozenset[str]) -> bool:
+    """Whether a machine with these flags that runs the target's code also runs it with these options."""
+    if drawn.cpu.startswith(_VENDOR_CPUS):
         return False
-    wanted = (*asked.features, *asked.functions.split(","), *(f"+{f}" for f in target.cpus.get(asked.cpu, ())))
+    wanted = (*drawn.features, *drawn.functions.split(","), *(f"+{f}" for f in target.cpus.get(drawn.cpu, ())))
     return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted if f.startswith("+"))
 
 
 def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
-    """A processor, features, a width: one of them, or two."""
+    """One or two of processor, features and vector width."""
     if target.vectors and dice.random() < 0.3:
         return RandomOptions(
             vector_bits=dice.choice(VECTOR_BITS),
@@ -198,7 +204,7 @@ def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
 
 
 def _random_features(target: Target, dice: random.Random) -> tuple[str, ...]:
-    """A few features that come or go, without those that the target is nothing without."""
+    """A few features to add or remove, none of which the target requires."""
     known = sorted(frozenset[str]().union(*(version.optional for version in target.versions or (target,))))
     more = [*known * 2, *(_GENERIC_FEATURES if target.vectors else _EXTRA_FEATURES), *_TUNING_FEATURES]
     found: list[str] = []
@@ -222,11 +228,11 @@ def _is_accepted(target: Target, feature: str) -> bool:
 
 def _random_knobs(target: Target, machine: RandomOptions, dice: random.Random) -> str:
     """Knobs for products on vectors that fit the target's registers, for most of their elements."""
-    asked = target.on_cpu(machine.cpu).with_features(machine.features)
-    asked = asked.with_vector_bits(machine.vector_bits) if machine.vector_bits else asked
-    version = dice.choice(asked.versions or (asked,))
+    machine_target = target.on_cpu(machine.cpu).with_features(machine.features)
+    machine_target = machine_target.with_vector_bits(machine.vector_bits) if machine.vector_bits else machine_target
+    version = dice.choice(machine_target.versions or (machine_target,))
     if version.vectors and not machine.has_machine:
-        version = version.with_vector_bits(dice.choice(VECTOR_BITS))  # as wide as the machine at hand has them
+        version = version.with_vector_bits(dice.choice(VECTOR_BITS))  # what this machine may have
     lanes = version.vector_bytes // dice.choice((4, 4, 4, 8))
     tiles = [
         (rows, vectors)
@@ -248,7 +254,7 @@ def _random_knobs(target: Target, machine: RandomOptions, dice: random.Random) -
 
 
 def _random_matrix_knobs(dice: random.Random) -> str:
-    """Four of five programs multiply on tiles, however small their products are."""
+    """Knobs that force a register tile for four of five programs, however small their products are."""
     tile = dice.choice(_MATRIX_TILES)
     if not tile:
         return ""
@@ -263,12 +269,12 @@ def _random_matrix_knobs(dice: random.Random) -> str:
 
 
 def _random_block(tile: int, dice: random.Random) -> int:
-    """A cache block of a few tiles, whole ones or not."""
+    """A cache block of a few tiles, not always whole ones."""
     return tile * dice.randint(1, 4) + (dice.randint(0, tile - 1) if dice.random() < 0.3 else 0)
 
 
 def _random_subset(settings: dict[str, str], dice: random.Random, chances: Sequence[float]) -> str:
-    """Some of several settings, each by its chance."""
+    """A subset of the settings, each with its own probability."""
     return ",".join(
         f"{n}={v}" for (n, v), chance in zip(settings.items(), chances, strict=True) if dice.random() < chance
     )

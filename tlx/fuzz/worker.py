@@ -1,8 +1,8 @@
-"""Checks programs in a process of its own, which invalid accesses of compiled code, or LLVM, may crash.
+"""Checks programs in a separate process, which invalid accesses of compiled code, or LLVM, may crash.
 
     python -m tlx.fuzz.worker
 
-Standard input has a request a line, standard output the events, each a line of JSON:
+Standard input has one request per line, standard output the events, each a line of JSON:
 
     {"profile": "any", "source": 7, "target": "avx2", ...}    ->    {"doing": "lowering to to-2d"}
                                                                     {"failed": "mismatch", "stage": ..., "message": ...}
@@ -32,9 +32,9 @@ from tlx.fuzz.options import RandomOptions
 from tlx.llvm.process import LLVMProcess
 
 SECONDS: Final = 120
-"""Time of the processor for one program."""
+"""CPU time for one program."""
 _LLVM_SECONDS: Final = 30
-"""Time of the processor for LLVM, in a process of its own, to compile one."""
+"""CPU time for LLVM, in its own process, to compile one program."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Request:
     """A program to check.
 
     Attributes:
-        profile: What it may contain.
-        source: Its seed, or what was drawn for it.
-        check: How.
+        profile: Profile of the program.
+        source: Its seed, or the tree of numbers drawn for it.
+        check: How to check it.
         operations: Names of the operations it may use; empty for all.
     """
 
@@ -54,7 +54,7 @@ class Request:
     operations: tuple[str, ...] = field(default=())
 
     def program(self) -> RandomProgram:
-        """The program."""
+        """Generate the program."""
         profile = PROFILES[self.profile]
         if self.operations:
             profile = replace(profile, operations=self.operations)
@@ -63,21 +63,21 @@ class Request:
 
     @property
     def text(self) -> str:
-        """The program as it is lowered, but for what LLVM's `opt` makes of it."""
-        return self.check.asked.compiled_for(self.program().text)
+        """The program's text, before LLVM's `opt` has transformed it."""
+        return self.check.drawn.compiled_for(self.program().text)
 
     def as_json(self) -> str:
-        """The request in a line."""
+        """The request as a line of JSON."""
         source = self.source.as_json() if isinstance(self.source, Node) else self.source
         return json.dumps({**asdict(replace(self, source=0)), "source": source})
 
     @classmethod
     def of_json(cls, line: str) -> Request:
-        """The request of `as_json`."""
+        """The request that `as_json` wrote."""
         value = json.loads(line)
         source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
-        asked = RandomOptions.of_json(value["check"].pop("asked"))
-        check = Check(**value["check"], asked=asked)
+        drawn = RandomOptions.of_json(value["check"].pop("drawn"))
+        check = Check(**value["check"], drawn=drawn)
         return cls(value["profile"], source, check, tuple(value["operations"]))
 
 
@@ -92,11 +92,11 @@ def answer(request: Request) -> None:
         _say(failed="mismatch", stage=mismatch.stage, message=str(mismatch))
     except TlxError as error:
         _say(failed="diagnostic", stage=type(error).__name__, message=error.render())
-    except Exception as error:  # noqa: BLE001 (whatever goes wrong is this program's failure)
+    except Exception as error:  # noqa: BLE001 (any exception is a failure of this program)
         _say(failed="exception", stage=type(error).__name__, message=traceback.format_exc(limit=-6))
     else:
         seconds = round(time.monotonic() - begun, 3)
-        _say(done=True, functions=counts.functions, tiled=counts.tiled, seconds=seconds)
+        _say(done=True, functions=counts.functions, tile_kernels=counts.tile_kernels, seconds=seconds)
 
 
 def _say(**event: Any) -> None:
@@ -116,13 +116,13 @@ def main() -> None:
 
 
 _RARELY: Final = 1_000_000
-"""Objects more that are alive when a collection begins; Python's own number is 700."""
+"""Growth in live objects that triggers a collection; Python's default is 700."""
 
 
 def collect_rarely() -> None:
-    """Make garbage collection a thousand times rarer, for a process that reads, lowers and evaluates many modules.
+    """Make garbage collection a thousand times rarer, for a process that parses, lowers and evaluates many modules.
 
-    At Python's default frequency it takes a fifth of the process's time.
+    At Python's default threshold it takes a fifth of the process's time.
     """
     gc.set_threshold(_RARELY)
 

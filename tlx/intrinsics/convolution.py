@@ -209,5 +209,6 @@ CONVOLUTIONS: Final = (
                                                 <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 1>)""",
         variants=((_X, _W),),
         narrow=(0, 1),
+        is_product=True,
     ),
 )

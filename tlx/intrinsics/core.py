@@ -71,11 +71,15 @@ class Intrinsic:
             type to the allowed results, the preferred one first. Raises ValueError (RuleError where one operand is to
             blame) if the operands do not match. For loads and typeinfo the result is the type that they describe.
         meaning: From logical arrays, DIMS, SCALAR operands and the result's dtype to the result's logical array.
-        example: Calls in the proposal's spelling, complete but for the function around them.
+        example: Calls in the canonical spelling, complete but for the function around them.
         effects: On memory; `typeinfo` is pure, but neither speculatable nor `willreturn` (see `attributes`).
         variants: Other accepted forms.
         aliases: Other accepted names.
         narrow: Tensor operands (by their number among the tensors) whose elements may be narrower than the result's.
+        is_function: Whether it is an elementary function such as exp, which `tlx.lower.legalize.math` computes by many
+            instructions.
+        is_product: Whether it multiplies and adds, so that its rule in `tlx.lower.to_2d.rules.products` takes an
+            epilogue: operations that are computed on its sums before they are stored.
         prefix: What stands before the name.
     """
 
@@ -90,6 +94,8 @@ class Intrinsic:
     variants: tuple[tuple[Operand, ...], ...] = ()
     aliases: tuple[str, ...] = ()
     narrow: tuple[int, ...] = ()
+    is_function: bool = False
+    is_product: bool = False
     prefix: str = "llvm.tensor."
 
     @property
@@ -165,17 +171,13 @@ def row_major_results(element: Type, extents: Sequence[int], paddings: Sequence[
     return results
 
 
-def _same_kind(a: Type, b: Type) -> bool:
-    return isinstance(a, IntType) == isinstance(b, IntType)
-
-
 def _bits(type_: Type) -> int:
     return type_.bits if isinstance(type_, (IntType, FloatType)) else 0
 
 
 def check_extends(name: str, operand: Type, to: Type, what: str) -> None:
     """An operand's elements must be the result's or extend to them: i8 to i32, bfloat to float."""
-    if not _same_kind(operand, to):
+    if isinstance(operand, IntType) != isinstance(to, IntType):
         message = f"{name} has elements of type {operand} and {what} of type {to}: both must be integers or both floats"
         raise RuleError(message, name)
     if operand != to and _bits(operand) >= _bits(to):

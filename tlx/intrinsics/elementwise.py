@@ -43,7 +43,7 @@ def _of_floats(name: str) -> Infer:
     return infer
 
 
-def _function(name: str, x: Array) -> Array:
+def _in_numpy(name: str, x: Array) -> Array:
     """The function of the name in numpy, in the type of `x`."""
     import numpy as np
 
@@ -60,7 +60,7 @@ def _rounded(name: str, text: str) -> Meaning:
         from tlx.intrinsics.numpy_types import narrow
 
         wide = np.longdouble if dtype == np.float64 else np.float64
-        return narrow(_function(name, arrays[0].astype(wide)), dtype)
+        return narrow(_in_numpy(name, arrays[0].astype(wide)), dtype)
 
     meaning.__doc__ = f"{text}\n\n{_ACCURACY}\n\n{_TYPES}"
     return meaning
@@ -78,7 +78,7 @@ def _exact(name: str, text: str) -> Meaning:
 
         from tlx.intrinsics.numpy_types import narrow
 
-        return narrow(_function(name, arrays[0].astype(np.float64)), dtype)
+        return narrow(_in_numpy(name, arrays[0].astype(np.float64)), dtype)
 
     meaning.__doc__ = f"{text}\n\n{_TYPES}"
     return meaning
@@ -121,22 +121,29 @@ _EXAMPLE: Final = """\
 %u = call <12 x float> @llvm.tensor.NAME(token %t)"""
 
 
-def _row(name: str, doc: str, meaning: Meaning, infer: Infer | None = None) -> Intrinsic:
+def _row(name: str, doc: str, meaning: Meaning, infer: Infer | None = None, *, is_function: bool = False) -> Intrinsic:
     operands = (Operand("x", OperandKind.TENSOR, "the tensor"),)
-    return Intrinsic(name, operands, "vector", doc, infer or _of_floats(name), meaning, _EXAMPLE.replace("NAME", name))
+    example = _EXAMPLE.replace("NAME", name)
+    infer = infer or _of_floats(name)
+    return Intrinsic(name, operands, "vector", doc, infer, meaning, example, is_function=is_function)
+
+
+def _function(name: str, doc: str, text: str) -> Intrinsic:
+    """The row of an elementary function; `text` begins its reference page."""
+    return _row(name, doc, _rounded(name, text), is_function=True)
 
 
 ELEMENTWISE: Final = (
     _row("relu", "Replaces negative elements by zero.", _relu, own_type),
-    _row("tanh", "Hyperbolic tangent.", _rounded("tanh", "The hyperbolic tangent.")),
-    _row("sigmoid", "Logistic function.", _rounded("sigmoid", "`1 / (1 + exp(-x))`.")),
-    _row("sin", "Sine.", _rounded("sin", "The sine of an angle in radians.")),
-    _row("cos", "Cosine.", _rounded("cos", "The cosine of an angle in radians.")),
-    _row("exp", "Exponential function.", _rounded("exp", "`e` to the power of `x`.")),
-    _row("exp2", "Power of two.", _rounded("exp2", "2 to the power of `x`.")),
-    _row("log", "Natural logarithm.", _rounded("log", "The logarithm to base `e`; NaN below zero.")),
-    _row("log2", "Binary logarithm.", _rounded("log2", "The logarithm to base 2; NaN below zero.")),
-    _row("log10", "Decimal logarithm.", _rounded("log10", "The logarithm to base 10; NaN below zero.")),
+    _function("tanh", "Hyperbolic tangent.", "The hyperbolic tangent."),
+    _function("sigmoid", "Logistic function.", "`1 / (1 + exp(-x))`."),
+    _function("sin", "Sine.", "The sine of an angle in radians."),
+    _function("cos", "Cosine.", "The cosine of an angle in radians."),
+    _function("exp", "Exponential function.", "`e` to the power of `x`."),
+    _function("exp2", "Power of two.", "2 to the power of `x`."),
+    _function("log", "Natural logarithm.", "The logarithm to base `e`; NaN below zero."),
+    _function("log2", "Binary logarithm.", "The logarithm to base 2; NaN below zero."),
+    _function("log10", "Decimal logarithm.", "The logarithm to base 10; NaN below zero."),
     _row("sqrt", "Square root.", _exact("sqrt", "The square root, correctly rounded; NaN below zero.")),
     _row("fabs", "Absolute value.", _fabs),
     _row("floor", "Rounds down.", _exact("floor", "The largest integer that is not greater than `x`; -0 stays -0.")),

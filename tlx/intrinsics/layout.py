@@ -235,7 +235,7 @@ def _concat(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dty
 
 _X: Final = Operand("x", OperandKind.TENSOR, "the tensor")
 _LOW: Final = Operand("low", OperandKind.DIMS, "elements to add before each logical dimension, to crop where negative")
-_HIGH: Final = Operand("high", OperandKind.DIMS, "elements to add behind each logical dimension", like_previous=True)
+_HIGH: Final = Operand("high", OperandKind.DIMS, "elements to add after each logical dimension", like_previous=True)
 _VALUE: Final = Operand("value", OperandKind.SCALAR, "value of what is added")
 _INTERIOR: Final = Operand("interior", OperandKind.DIMS, "elements to add between neighbours in each logical dimension")
 

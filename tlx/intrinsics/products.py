@@ -145,6 +145,7 @@ def _mma_row(name: str, lhs_signed: bool, rhs_signed: bool, aliases: tuple[str, 
         _MMA_EXAMPLE.replace("NAME", name),
         narrow=(1, 2),
         aliases=aliases,
+        is_product=True,
     )
 
 
@@ -175,6 +176,7 @@ PRODUCTS: Final = (
                                       <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
 %c = call <9 x float> @llvm.tensor.matmul(token %a, token %b)""",
         narrow=(0, 1),
+        is_product=True,
     ),
     _mma_row("umma", lhs_signed=False, rhs_signed=False),
     _mma_row("smma", lhs_signed=True, rhs_signed=True, aliases=("mma",)),
@@ -318,5 +320,6 @@ CONTRACTIONS: Final = (
                                              <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)""",
         variants=((_A, _B, _AXES_A, _AXES_B, _BATCH_A, _BATCH_B), (_A, _B)),
         narrow=(0, 1),
+        is_product=True,
     ),
 )

@@ -196,7 +196,7 @@ class Function:
         raise KeyError(name)
 
     def replace_attributes(self, attributes: str) -> None:
-        """Give the function other attributes (the text behind the parameter list)."""
+        """Replace the function's attributes (the text after the parameter list)."""
         head, brace = self.header.rsplit("{", 1)
         old = self.signature.attributes
         cut = head.rindex(old) if old else len(head.rstrip())

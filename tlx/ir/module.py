@@ -143,7 +143,7 @@ class Module:
         return PointerType(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
 
     def append(self, item: Item) -> None:
-        """Put a new item behind the last function or declaration."""
+        """Insert a new item after the last function or declaration."""
         place = len(self.items)
         while place > 0 and isinstance(self.items[place - 1], Raw):
             place -= 1

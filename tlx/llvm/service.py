@@ -53,7 +53,7 @@ def _llvmlite(part: str = "") -> Any:
 
 @contextlib.contextmanager
 def _mapped(bulk: int, size: int) -> Generator[int]:
-    """Address of the first `size` bytes of the bulk file, with a NUL behind them.
+    """Address of the first `size` bytes of the bulk file, followed by a NUL.
 
     LLVM reads a text once, from front to back. The pages of a large one are given back while it is being read: they
     are in the file, so a page that is still wanted just comes back.

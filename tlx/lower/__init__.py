@@ -7,7 +7,8 @@ stages     the three stages
 remarks    what was decided, and why
 knobs      what a user or the tuner asks of a product's kernel
 operations elementwise operations, how reductions combine, signs of products
-nests      loop nests around kernels, compiled for the target
+loops      the loops of a function as facts: which are independent, their trip counts
+outlining  loop nests around kernels as functions of their own, compiled for the target
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every stage is given, and the attributes and metadata with which stages mark functions, calls and loops."""
+"""What every stage is given, and the attributes and metadata with which stages mark functions and calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlx.target.target import Target
 KernelRunner = Callable[[Module, str, bytes, int, int], bytes]
 """Runs a kernel at compile time: (module of tile code, name of the kernel, constant, offset, size) -> result.
 
-The kernel takes a pointer to a result of `size` zero bytes, and one to `offset` bytes behind the start of the constant.
+The kernel takes a pointer to a result of `size` zero bytes, and one to `offset` bytes after the start of the constant.
 """
 
 
@@ -74,9 +74,6 @@ class PipelineStep(Step):
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
 TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is made for
-INDEPENDENT_METADATA: Final = (
-    ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
-)
 CALL_COUNTER_ATTRIBUTE: Final = (
     "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
 )

@@ -1,8 +1,15 @@
-"""The cost model of both stages: cycles of products on vectors and tiles, before there is a recipe.
+"""The primitives of the cost model: products on vectors and tiles, column-by-column stores and copies, transfers.
 
-`ComputeUnit` prices the products of a blocking, for the first stage. The second stage chooses register tiles by the
-cycles of a step along K, and adds those of a recipe's other work (`tlx.lower.to_tiles.select.cost`). All figures are
-data of the target.
+Two prices are composed of them, both from the target's data:
+
+    of a blocking    `to_2d.contraction.blocking_cost`    a contraction has hundreds of candidates, none with a recipe
+    of a recipe      `to_tiles.select.recipe_cost`        one product, its register tile, cache blocks and packing known
+
+The price of a blocking takes full tiles for granted (`ComputeUnit.cycles`): the bound of the ports instead of the sum
+over register tiles, and a matrix unit's tile products with average loads. Selecting a recipe for each candidate would
+take 0.2 ms each (Zen 5), 40 ms a convolution. The price leaves out what the register tile adds, 2 % to 28 % for the
+shapes below, and more for products of a few registers. Candidates are of similar shapes, and only their order matters:
+no choice of stage 2 depends on it.
 
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
@@ -24,12 +31,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.target.hardware import BlockCosts, Caches, CoreModel
-from tlx.target.matrix import MatrixTiming
+from tlx.target.hardware import BlockCosts, Caches, CoreModel, drawn_cycles
+from tlx.target.matrix_unit import MatrixTiming
 from tlx.target.target import Target
 
 _WORD_BITS: Final = 32
-_REGISTER: Final = 64
 _ALL: Final = 1 << 30
 
 
@@ -70,7 +76,7 @@ class ComputeUnit:
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
         """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
         lanes = target.vector_bytes * 8 // max(32, bits_of(element))
-        permutes = target.vector_bytes == _REGISTER and target.can_permute(bits_of(lhs))
+        permutes = target.vector_bytes == target.blocks.register and target.can_permute(bits_of(lhs))
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
@@ -91,7 +97,7 @@ class ComputeUnit:
         return replace(vectors, rows=matrix.rows, k_step=k_step, width=width, timing=matrix.timing)
 
     def has_tiles_for(self, rows: int, columns: int) -> bool:
-        """Whether tiles may multiply matrices of so many rows and columns; vectors are better for one."""
+        """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
         return self.rows > 0 and rows > 1 and columns > 1
 
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
@@ -105,9 +111,9 @@ class ComputeUnit:
             packings: How often it is packed: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        is_near = depth * columns * _WORD_BITS // 8 <= self.costs.near_b
+        is_near = depth * columns * _WORD_BITS // 8 <= self.caches.l1
         sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
-        by_vectors = max(sums, self.core.products * self.core.latency) * depth / self.core.products
+        by_vectors = port_cycles(self.core, sums) * depth
         timing = self.timing
         if timing is None or (group == 1 and not self.has_tiles_for(rows, columns)):
             return by_vectors
@@ -115,6 +121,11 @@ class ComputeUnit:
         if group > 1:
             return tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_interleaved)
         return min(by_vectors, tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_packed * packings))
+
+
+def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
+    """Cycles of a step along K with so many multiply-adds and loads: what ports allow, and the sums' chains."""
+    return max(multiplies / core.products, loads / core.loads, core.latency)
 
 
 def tile_step_cycles(core: CoreModel, height: float, vectors: int, *, streams: bool = False) -> float:
@@ -196,7 +207,8 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident)
         cycles += _by_columns(shape, core, mr)
         tight = mr * nv + min(mr, nv) + 1 + spare == registers
-        return cycles * (core.costs.full_registers if tight else 1), -(mr * nv), abs(mr - 8), nv
+        cycles = drawn_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
+        return cycles, -(mr * nv), abs(mr - 8), nv
 
     return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare), key=key)
 
@@ -242,7 +254,7 @@ def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
 
 
 def transfer_cycles(size: float, target: Target) -> float:
-    """Cycles in which so many bytes come from the cache or memory that holds them all; none from the first cache."""
+    """Cycles to load this many bytes from the cache or memory that holds them all; 0 for L1."""
     if size <= target.caches.l1:
         return 0
     return size / (target.memory.l2_bytes_per_cycle if size <= target.caches.l2 else target.memory.bytes_per_cycle)

@@ -1,12 +1,12 @@
-"""Knobs: what a user or the tuner asks of a product's kernel, in place of what the target's model would choose.
+"""Knobs: settings for the kernel of a product, from the user or the tuner, that override the cost model's choice.
 
-    matmul 512x512x512 float        what is asked about: a `Question`
-    tile=8x48,kc=512                what is answered: `Knobs`
+    matmul 512x512x512 float        a product: `KnobQuery`
+    tile=8x48,kc=512                its settings: `Knobs`
 
-Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
+A `KnobSource` is a function from queries to knobs. A query has a text that patterns may match by words:
 
-    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
-    extents  = M "x" N "x" [TERMS "*"] K              a sum of so many products
+    query    = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
+    extents  = M "x" N "x" [TERMS "*"] K              TERMS: a sum of this many products
 """
 
 from __future__ import annotations

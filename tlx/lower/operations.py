@@ -20,8 +20,10 @@ from tlx.target.hardware import Sign
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
 """The tensor operations that compute each element from the same element of one operand."""
-MATH_INTRINSICS: Final = UNARY_INTRINSICS - {"relu", "sqrt", "fabs", "floor", "ceil"}
-"""Those of them that are elementary functions: code of our own in the end."""
+MATH_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE if row.is_function)
+"""The elementary functions among them, which `tlx.lower.legalize.math` computes."""
+LIBRARY_FUNCTIONS: Final = frozenset("exp10 tan sinh cosh asin acos atan atan2 pow powi ldexp".split())
+"""LLVM's functions `llvm.*` that LLVM lowers to calls of the C library, one for each element."""
 DIVISIONS: Final = frozenset({"sdiv", "udiv", "srem", "urem"})
 _UNARY: Final = frozenset({"fneg", "freeze"})
 _COMPARES: Final = frozenset({"icmp", "fcmp"})

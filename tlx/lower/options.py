@@ -190,6 +190,8 @@ class Options:
             )
         },
     )
+    decision_seed: int | None = None
+    """Have a seed decide where the cost model would choose among correct ways; for tests. No command has it."""
     remarks: Remarks = field(default_factory=Remarks)
     """Collects what was decided, and why."""
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
-import pkgutil
-import platform
-from collections.abc import Iterable, Sequence
-from functools import cache
-from types import ModuleType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source, TlxError
 from tlx.ir.analysis.large_vectors import has_large_vectors
 from tlx.ir.parser.module import without_collection
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
+from tlx.lower.front_ends import concerns_front_ends, raised
 from tlx.lower.knobs import TrackedKnobSource
 from tlx.lower.legalize import legalize
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
-from tlx.target.lookup import added_features
+from tlx.target.lookup import added_features, resolve_target
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
@@ -33,7 +28,6 @@ STAGES: Final = (
     PipelineStep("to-tiles", "Lower2DToTiles", to_tiles),
     PipelineStep("legalize", "LegalizeTiles", legalize),
 )
-FRONT_ENDS: Final = "tlx.frontends"
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
 _DEFAULT: Final = Options()
 
@@ -58,7 +52,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     from tlx.ir.parser.module import parse
 
     triple = options.triple or triple_of(module.source.text)
-    context = LoweringContext(resolve_target(target, options, triple), options, _run_kernel)
+    context = LoweringContext(_resolved(target, options, triple), options, _run_kernel)
     source = module.source
     has_parts = any(outlined_region(function) for function in module.functions)
     try:
@@ -68,12 +62,21 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
         if has_parts or (options.verify_each is False and _blames_tlx(error)):
             verify(raise_front_ends(parse(source.text, source.name)))
         if options.start_after is not None and _blames_tlx(error):
-            message = f"this is not what {options.start_after} leaves, behind which the lowering was to start"
+            message = f"the input is not what {options.start_after} leaves, which --start-after expects"
             raise LoweringError(f"{message}; without --start-after all stages run", name=source.name) from error
         raise
-    if options.stop_after != "to-2d":
-        _remark_unused(options)
+    if options.stop_after != "to-2d" and isinstance(options.knobs, TrackedKnobSource):
+        for message, span in options.knobs.unused():
+            options.remarks.add("analysis", "to-tiles", message, span)
     return lowered
+
+
+def _resolved(target: Target | str, options: Options, triple: str) -> Target:
+    """The target that options ask for."""
+    found = resolve_target(
+        target, cpu=options.cpu, features=options.features, vector_bits=options.vector_bits, triple=triple
+    )
+    return found if options.decision_seed is None else found.with_decision_seed(options.decision_seed)
 
 
 def _run_steps(module: Module, context: LoweringContext, options: Options) -> Module:
@@ -108,18 +111,16 @@ def lower_text(
     if options.print_after is None and not has_work(text):
         if target != "native":
             named = options.features or options.cpu or added_features(target)  # else it may be of any architecture
-            resolve_target(target, options, (options.triple or triple_of(text)) if named else "")
+            _resolved(target, options, (options.triple or triple_of(text)) if named else "")
         _judge_untouched(text, filename, options)
         return text
     from tlx.ir.parser.module import needs_lowering, parse
 
     def wanted(function: str) -> bool:
-        """Whether a function is parsed; behind a stage, also if it calls kernels."""
+        """Whether a function is parsed; after a stage, also if it calls kernels."""
         return needs_lowering(function) or (options.start_after is not None and "tlx." in function)
 
-    shares = not any(
-        _mentions(raiser, text) for raiser in raising_front_ends()
-    )  # a front end wants to see all that there is
+    shares = not concerns_front_ends(text)  # a front end reads the whole text
     module = parse(text, filename, wanted, duplicates=shares, outline=shares and options.start_after is None)
     _remark_equals(module, options.remarks)
     return str(lower(module, target, options=options))
@@ -129,9 +130,7 @@ def has_work(text: str) -> bool:
     """Whether a text has tensor operations, placeholders of front ends, large vectors, or asks for features."""
     if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE)):
         return True
-    if any(_mentions(raiser, text) for raiser in raising_front_ends()):
-        return True
-    return has_large_vectors(text)
+    return concerns_front_ends(text) or has_large_vectors(text)
 
 
 def steps() -> list[PipelineStep]:
@@ -151,22 +150,15 @@ def raise_front_ends(module: Module) -> Module:
         ParseError, VerifyError: The module is not valid, or uses a front end's functions in a way without meaning.
     """
     _verify_for_front_ends(module)
-    return _apply_raisers(module)
+    return raised(module)
 
 
 def _verify_for_front_ends(module: Module) -> None:
     """Check the input of front ends, which rely on rules of LLVM, such as one definition of a name."""
-    if any(_mentions(raiser, module.source.text) for raiser in raising_front_ends()):
+    if concerns_front_ends(module.source.text):
         from tlx.ir.parser.module import parse
 
         verify(parse(str(module), module.source.name))
-
-
-def _apply_raisers(module: Module) -> Module:
-    for raiser in raising_front_ends():
-        if _mentions(raiser, module.source.text):
-            module = cast("Module | None", raiser.RAISE(module)) or module
-    return module
 
 
 def verify(module: Module) -> None:
@@ -184,35 +176,6 @@ def verify(module: Module) -> None:
     verify_tensors(module)
     canonicalise(module)
     check_module(module)
-
-
-@cache
-def raising_front_ends() -> tuple[ModuleType, ...]:
-    """The front ends that raise: modules of `tlx.frontends` with a function `RAISE`.
-
-    `RAISE` takes a module and returns the raised one, or None where it has nothing to do. `MARKERS` names the
-    substrings that a text holds if it concerns the front end; without it, every text does.
-    """
-    return tuple(module for module in front_ends() if hasattr(module, "RAISE"))
-
-
-@cache
-def front_ends() -> tuple[ModuleType, ...]:
-    """All front ends: the modules of `tlx.frontends`.
-
-    One that reads a language of its own has `TRANSLATE`, which takes a text, its name, what runs threads, and a version
-    of the language, and returns LLVM assembly, or a module whose `str` is that; `LANGUAGE` and `TITLE`, what options
-    and messages call the language; `STANDARDS`, its versions, the default last; `SUFFIXES`, how names of files end;
-    and `OPENINGS`, words that a text begins with.
-    """
-    package = importlib.import_module(FRONT_ENDS)
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple(importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names)
-
-
-def _mentions(raiser: ModuleType, text: str) -> bool:
-    markers = cast("Iterable[str] | None", getattr(raiser, "MARKERS", None))
-    return markers is None or any(marker in text for marker in markers)
 
 
 _EVALUATED: Final = 1 << 18
@@ -254,7 +217,7 @@ def _judge_untouched(text: str, filename: str, options: Options) -> None:
         check_text(text, filename)
     elif options.verify_each is None:
         size = f"{len(text) / 1e6:.1f} MB"
-        message = f"{size} without tensor operations passed on unjudged; --verify-each has LLVM judge it"
+        message = f"{size} without tensor operations returned unchecked; --verify-each has LLVM check it"
         first_line = Source(filename, text[: text.find("\n") + 1] or text)
         options.remarks.add("analysis", "verify", message, first_line.span(0))
 
@@ -274,15 +237,8 @@ def _remark_equals(module: Module, remarks: Remarks) -> None:
             remarks.add("analysis", "read", message, item.span)
 
 
-def _remark_unused(options: Options) -> None:
-    """Say which knobs no product used."""
-    if isinstance(options.knobs, TrackedKnobSource):
-        for message, span in options.knobs.unused():
-            options.remarks.add("analysis", "to-tiles", message, span)
-
-
 def _raise(module: Module, _context: LoweringContext) -> Module:
-    return _apply_raisers(module)
+    return raised(module)
 
 
 def _verify_tensors(module: Module, _context: LoweringContext) -> Module:
@@ -320,48 +276,3 @@ def _refuse_leftovers(module: Module) -> None:
             if callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor")):
                 message = f"@{callee} is left after lowering; this is a bug of TLX: please report it with the input"
                 raise LoweringError(message, instruction.span or function.span, name=module.source.name)
-
-
-def resolve_target(target: Target | str, options: Options, triple: str = "") -> Target:
-    """The target that options ask for.
-
-    Args:
-        target: The machine to aim at, or its name.
-        options: Their processor, features and widths of vectors.
-        triple: Triple of the machine; empty for that of this one.
-
-    Raises:
-        UsageError: There is no such target, processor or feature.
-    """
-    from tlx.target.lookup import find_target
-
-    found = find_target(target) if isinstance(target, str) else target
-    found = found.for_triple(triple)
-    if options.cpu:
-        found = found.on_cpu(options.cpu)
-    if options.features:
-        found = found.with_attributes(options.features)
-        found = found if options.cpu else found.with_features(_baseline_features(triple, options.features))
-    _check_feature_names(
-        found, [*options.features, *(f"+{name}" for name in added_features(target))], options.cpu, triple
-    )
-    return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
-
-
-def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
-    """The baseline features that functions with features of their own must name, except those turned off."""
-    from tlx.llvm.triples import baseline, native_triple
-
-    off = {feature[1:] for feature in features if feature[0] == "-"}
-    off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
-    return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
-
-
-def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: str) -> None:
-    """Have LLVM check the names of features and processor, and a triple of another architecture."""
-    if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
-        return
-    from tlx.llvm.codegen import check_subtarget
-
-    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
-    check_subtarget(triple, found.name, tuple(features), cpu, asked)

@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 from typing import Final
 
-from tlx.target.matrix import MatrixEmulation
+from tlx.target.matrix_unit import MatrixEmulation
 from tlx.target.target import Target
 
 ENTRY_POINT_GROUP: Final = "tlx.legalize"

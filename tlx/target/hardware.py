@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     Reader = Callable[[Builder, Value, int], Value]
 
 Sign = Literal["s", "u", "f"]
+
+
+def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
+    """The cycles of a candidate; with a seed, the number in (0, 1] that it draws for the candidate instead.
+
+    All candidates of a choice are correct, so a seed reaches code that the cost model never selects. What costs
+    infinitely much stays out of the question.
+    """
+    if seed is None or math.isinf(cycles):
+        return cycles
+    return (zlib.crc32(repr((seed, *candidate)).encode()) + 1) / (1 << 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ class FloatInstructions:
         fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
         exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
         mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of what is less than zero.
-        pick: (builder, table, n) -> of 16 or 32 floats the one that the last bits of n tell, lane by lane.
+        pick: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
@@ -121,7 +134,7 @@ class Permutes:
     opaque: tuple[int, ...] = ()
 
     def permutes(self, bits: int, features: Collection[str]) -> bool:
-        """Whether a machine with these features, spelled with their plus, permutes elements of so many bits."""
+        """Whether a machine with these features, spelled with their plus, permutes elements of this width in bits."""
         return f"+{self.features.get(bits, '')}" in features
 
 
@@ -148,7 +161,8 @@ class Caches:
         line: Bytes of a cache line.
         l1_way: Bytes of a way of the first-level cache: lines that far apart are in the same set.
         page: Bytes of a page of virtual memory.
-        far_pitch: Bytes; a tile's 16 rows that far apart share a few sets of a cache, and are in many pages.
+        crowded_pitch: Bytes; 16 rows whose pitch is a multiple of it share four sets of the first-level cache.
+        far_pitch: Bytes; rows whose pitch is a multiple of it share two sets, and 16 of them are in many pages.
     """
 
     l1: int = 32 << 10
@@ -158,6 +172,7 @@ class Caches:
     line: int = 64
     l1_way: int = 4096
     page: int = 4096
+    crowded_pitch: int = 1024
     far_pitch: int = 2048
 
 
@@ -173,6 +188,7 @@ class Memory:
         latency: Latency of loads that miss the second-level cache, in cycles.
         stream_detection_bytes: Bytes that could have arrived before the prefetcher recognizes a sequential stream.
         tlb_bytes: Bytes that the first-level TLB covers: 96 pages of 4 KB.
+        prefetch_distance: Bytes by which elementwise kernels prefetch rows; calibrated on the benchmark.
         l3_program_bytes: Most bytes of a last-level cache that one program counts on, as other cores use it too.
         l3_core_bytes: Least bytes of a shared last-level cache that each processor counts on.
         line_for_write: Cycles to fetch a line from the second-level cache before it is written.
@@ -186,6 +202,7 @@ class Memory:
     latency: int = 768
     stream_detection_bytes: int = 512
     tlb_bytes: int = 384 << 10
+    prefetch_distance: int = 4096
     l3_program_bytes: int = 32 << 20
     l3_core_bytes: int = 16 << 20
     line_for_write: int = 3
@@ -196,20 +213,20 @@ class Memory:
 class BlockCosts:
     """Cycles by which the first stage compares blocks and copies, before there are recipes.
 
-    Estimates for server cores, good enough to rank choices; a figure measured on one machine names it.
+    Calibrated on the benchmark, for server cores, to rank choices. A figure measured on one machine names it.
 
     Attributes:
         call: Of a 2-D product, besides its arithmetic.
         term: Between two products of a sum.
         term_register: The same, for each register of the result, as each of its tiles begins a loop.
-        near_b: Bytes of a right operand that stay in the first-level cache.
-        far_rows: Rows that take as long as one where the right operand does not stay there: it is read once for them.
+        far_rows: Rows that take as long as one where the right operand exceeds the first-level cache.
         near: Bytes of operands that stay in the caches between blocks.
         copied_input: Bytes up to which a convolution's input is copied at once, and of its parts otherwise: filters
             share the caches.
         far_byte: Of a byte that is read from beyond the caches.
-        crowded_stride: Bytes; rows that are a multiple of them apart share cache sets.
-        crowded_pixels: The same for positions of a convolution's input, whose windows overlap.
+        crowded_pixels: Bytes; positions of a convolution's input, whose windows overlap, share cache sets if they are a
+            multiple of it apart.
+        register: Bytes of the registers that these costs count.
         line: Of a register's products where the left operand has another cache line for each position of K.
         store: Of a register of the result: as it is, and transposed.
         transposed_narrow: Of an element narrower than 32 bits that is transposed for dot products.
@@ -221,7 +238,8 @@ class BlockCosts:
         depthwise: Of a product of registers that is computed element by element, its loads included; more of one whose
             rows are columns in memory; its load alone, which crosses a cache line; a row's own factor.
         copied_row: Of a row that is copied: its loop, and each register.
-        transposed_tile: Of a tile of 16x16 that is transposed: 32-bit elements, and narrower ones.
+        transposed_side: Rows and columns of a tile that is transposed.
+        transposed_tile: Of such a tile: 32-bit elements, and narrower ones.
         copied_element: Of an element that is copied alone.
         deinterleaved: Of a register that is deinterleaved.
         stride2: Of a row of every second element: its loop, each register; each byte that is read, and written.
@@ -230,18 +248,27 @@ class BlockCosts:
         zeroed_bytes: Bytes that are set to zero in a cycle.
         phase: Of an element of a transposed convolution whose phases are interleaved: 0.6 to 1 (Zen 5, 2 to 8 phases,
             float, bfloat and bytes).
+        repeated: Bytes up to which a copy may repeat elements of overlapping windows more than twice.
+        slice_rows: The rows of a slice of the left operand are a multiple of it.
+        unreduced: Factor where blocks reduce nothing, as the estimate leaves out some of the cost of memory.
+        part: Bytes that stay in the caches: larger temporaries of a reduction are made in parts.
+        filled: Vectors are considered as well as a matrix unit if blocks fill at most one in `filled` positions of a
+            tile along K.
+        clearly: Share of an estimate that an alternative with other copies must stay below, as both are rough on the
+            cost of packing operands.
+        unrolled_window: Elements of a reduction's window up to which they are one tree.
+        seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
 
     call: float = 100
     term: float = 4
     term_register: float = 0.8
-    near_b: int = 32 << 10
     far_rows: int = 2
     near: int = 1 << 20
     copied_input: tuple[int, int] = (1 << 20, 1 << 19)
     far_byte: float = 0.25
-    crowded_stride: int = 1024
     crowded_pixels: int = 512
+    register: int = 64
     line: float = 0.05
     store: tuple[float, float] = (2, 6)
     transposed_narrow: float = 4
@@ -251,19 +278,28 @@ class BlockCosts:
     reduced: tuple[float, float] = (3.0, 6.0)
     depthwise: tuple[float, float, float, float] = (2.5, 8, 1.2, 0.5)
     copied_row: tuple[float, float] = (6, 2.5)
+    transposed_side: int = 16
     transposed_tile: tuple[float, float] = (128, 200)
     copied_element: float = 1.5
     deinterleaved: float = 8
     stride2: tuple[float, float, float, float] = (3, 4, 0.15, 0.05)
     vnni: tuple[float, float] = (8, 2.5)
     converted: float = 2.5
-    zeroed_bytes: int = 32
+    zeroed_bytes: float = 32
     phase: float = 1.0
+    repeated: int = 16 << 20
+    slice_rows: int = 16
+    unreduced: float = 1.2
+    part: int = 1 << 18
+    filled: int = 2
+    clearly: float = 0.7
+    unrolled_window: int = 16
+    seed: int | None = None
 
     @property
     def transposed_element(self) -> float:
         """Cycles to transpose an element of whole tiles."""
-        return self.transposed_tile[0] / 16**2
+        return self.transposed_tile[0] / self.transposed_side**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +307,7 @@ class KernelCosts:
     """Cycles of a vector kernel's work besides its multiply-adds.
 
     Fitted to kernels of 8 to 512 rows and columns, float, on Sapphire Rapids (AVX-512) and Zen 5 (AVX2); see
-    `tlx.lower.to_tiles.select.cost`.
+    `tlx.lower.to_tiles.select.recipe_cost`.
 
     Attributes:
         front_end: Of the instructions around a step's products, for each row and each register of a row.
@@ -295,6 +331,7 @@ class KernelCosts:
         streamed_sums: Of a register of sums before the first step and after the last.
         streamed_call: Of a call, and the loops of a strip.
         store_to_load: From a store of sums to the load of them.
+        seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
 
     front_end: float = 0.05
@@ -315,6 +352,56 @@ class KernelCosts:
     streamed_sums: float = 4.0
     streamed_call: float = 60.0
     store_to_load: float = 5.0
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimits:
+    """Extents at which a kernel on vectors takes another form. Calibrated on the benchmark.
+
+    Attributes:
+        unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
+        unpacked_far_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
+        k_pass: Positions of K in a pass: at least, where it prefetches the next one's part of B, and at most.
+        paged_k_pass: The same, at most, where each row of B is in a page of its own.
+        paged_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
+        whole_a: Part of the last-level cache that all of A, packed, may take: one in so many.
+        a_packings: Times that A is packed at most: reading a copy is faster than making one, whichever cache holds it.
+        k_unroll: Positions of K that a step of a loop multiplies, where registers allow: 4 were not faster.
+        widened_uses: Uses of an operand up to which one converting instruction for each costs less than packing.
+        prefetch_steps: Steps along K by which B is prefetched into the first-level cache.
+        prefetch_rows: Rows of A that a panel of several blocks prefetches: with 8, 512x4096x4096 bfloat takes 1.1 times
+            as long (on a matrix unit).
+        prefetch_part, prefetch_piece: Least steps along K of a part and of a piece of it, each of which prefetches a
+            row for later tiles.
+        streamed_rows: Rows of A up to which B is streamed past sums in the first-level cache.
+        streams: Rows of B that are streamed side by side, at most: as many streams as hardware prefetchers follow.
+        tile_registers: Registers of each live value of an elementwise tile, at most.
+        steady_leaves: Leaves equal in all rows from which on elementwise tiles have many rows, as a tile loads each of
+            them once.
+        chains: Rows of such a tile, at most.
+        reduced_registers: Registers of sums of a reduction, at most, and the same where each of them needs a mask.
+    """
+
+    unpacked_rows: int = 19
+    unpacked_far_rows: int = 128
+    k_pass: tuple[int, int] = (32, 2048)
+    paged_k_pass: int = 128
+    paged_groups: int = 64
+    whole_a: int = 4
+    a_packings: int = 2
+    k_unroll: int = 2
+    widened_uses: int = 2
+    prefetch_steps: int = 8
+    prefetch_rows: int = 4
+    prefetch_part: int = 8
+    prefetch_piece: int = 4
+    streamed_rows: int = 8
+    streams: int = 16
+    tile_registers: int = 4
+    steady_leaves: int = 4
+    chains: int = 8
+    reduced_registers: tuple[int, int] = (8, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +416,8 @@ class CoreModel:
         loads: Loads, broadcasts of one element included.
         latency: Cycles until a sum can be added to again.
         width: Instructions that go to the ports (Haswell and Skylake; later ones are wider).
-        costs: What kernels do beside multiply-adds.
+        costs: What kernels do besides multiply-adds.
+        limits: Extents at which kernels take another form.
     """
 
     products: float = 2.0
@@ -337,6 +425,7 @@ class CoreModel:
     latency: float = 4.0
     width: float = 4.0
     costs: KernelCosts = field(default_factory=KernelCosts)
+    limits: KernelLimits = field(default_factory=KernelLimits)
 
 
 @dataclass(frozen=True, slots=True)

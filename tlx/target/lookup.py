@@ -12,6 +12,7 @@ Tiers have only features that LLVM 14 supports, as the same compiler compiles al
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -85,3 +86,48 @@ def find_target(name: str) -> Target:
             f"unknown target '{name}'; known are native, {', '.join(known)}{did_you_mean(name, ['native', *known])}"
         )
     return known[name]
+
+
+def resolve_target(
+    target: Target | str, *, cpu: str = "", features: Sequence[str] = (), vector_bits: int = 0, triple: str = ""
+) -> Target:
+    """The target with a processor, features and a width of vectors.
+
+    Args:
+        target: The machine to aim at, or its name.
+        cpu: The processor, as LLVM calls it.
+        features: Features to add (`+avxvnni`) and to take away (`-avx512bf16`).
+        vector_bits: Width of vectors; 0 for the target's.
+        triple: Triple of the machine; empty for that of this one.
+
+    Raises:
+        UsageError: There is no such target, processor or feature.
+    """
+    found = find_target(target) if isinstance(target, str) else target
+    found = found.for_triple(triple)
+    if cpu:
+        found = found.on_cpu(cpu)
+    if features:
+        found = found.with_attributes(tuple(features))
+        found = found if cpu else found.with_features(_baseline_features(triple, features))
+    _check_feature_names(found, [*features, *(f"+{name}" for name in added_features(target))], cpu, triple)
+    return found.with_vector_bits(vector_bits) if vector_bits else found
+
+
+def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
+    """The baseline features that functions with features of their own must name, except those turned off."""
+    from tlx.llvm.triples import baseline, native_triple
+
+    off = {feature[1:] for feature in features if feature[0] == "-"}
+    off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
+    return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
+
+
+def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: str) -> None:
+    """Have LLVM check the names of features and processor, and a triple of another architecture."""
+    if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
+        return
+    from tlx.llvm.codegen import check_subtarget
+
+    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
+    check_subtarget(triple, found.name, tuple(features), cpu, asked)

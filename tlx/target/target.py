@@ -1,7 +1,7 @@
 """Target: a machine's capabilities, as frozen data that checks itself.
 
-A target is one file in `legalize/` (or in a package that announces itself under the entry point group
-`tlx.legalize`) with a module-level `TARGET`. The core finds targets by discovery and never imports one by name.
+A target is a module with a `TARGET`: in `legalize/`, in its folder for an architecture, or in another package, which
+names it under the entry point group `tlx.legalize`. The core finds targets by discovery and imports none by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tlx.target.hardware import (
     Permutes,
     VectorRegisters,
 )
-from tlx.target.matrix import MatrixUnit
+from tlx.target.matrix_unit import MatrixUnit
 
 if TYPE_CHECKING:
     from tlx.ir.builder.instructions import Builder
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
+_DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
+"""Bytes that stay near, and pixels between rows that share cache sets: what a decision seed draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,71 +58,90 @@ class Target:
     Attributes:
         name: What `--target=` calls it.
         title: One line for `tlx targets`.
+
+    Code:
         features: Subtarget features of its kernels, LLVM spelling with the plus; empty for any backend.
+        finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
+            request_permission). The last is whether the program may request the system's permission to use a unit.
+
+    Vector registers:
         vector_bytes: Bytes of a vector register.
         registers: Vector registers.
-        dots: Dot-product instructions of the vector unit.
-        matrix: Matrix unit, if there is one.
-        caches: Cache sizes for blocking.
-        memory: Bandwidths and latency, for the cost model.
-        blocks: Costs of blocks and copies, for the first stage.
-        core: Ports, latency and costs of kernels, for the cost model.
-        masked_bits: Element widths that masked loads and stores have instructions for.
-        permutes: Instructions that permute elements of registers, if there are any.
+        vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
+
+    Vector instructions:
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         broadcasts: Whether a multiply-add can broadcast an element from memory; with an indexed address it takes two
             micro-operations instead of one.
+        masked_bits: Element widths that masked loads and stores have instructions for.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
-        float_instructions: Instructions for mathematical functions, if there are any.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        cpus: Which features a processor has, by LLVM's name for it.
+        bfloat_rounding: Rounds sums of products, which are never subnormal, to bfloat, if an instruction does.
+        float_instructions: Instructions for mathematical functions, if there are any.
+        permutes: Instructions that permute elements of registers, if there are any.
+
+    Products:
+        dots: Dot-product instructions of the vector unit.
+        matrix: Matrix unit, if there is one.
+
+    Cost model:
+        caches: Cache sizes.
+        memory: Bandwidths and latency.
+        core: Ports, latency and costs of kernels.
+        blocks: Costs of blocks and copies, for the first stage.
+
+    Detection, before lowering and when a program runs:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
-        host_features: Features that LLVM uses, by architecture as the system calls it: kernels for the machine at hand
-            get those that it has.
+        cpus: Which features a processor has, by LLVM's name for it.
+        host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
+            machine has.
         linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
             punctuation.
-        detect_features: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
-        bfloat_rounding: Rounds sums of products, which are never subnormal, to bfloat, if an instruction does.
-        finish: Called once at the end, for module-wide parts such as constructors: (module, emulate_matrix,
-            request_permission). The last is whether the program may request the system's permission to use a unit.
-        vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
-        tiers: Sets of optional features that processors introduced together, smallest first: the versions made for it
-            where several targets are named.
+        detect_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
         detect: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
             (builder, targets, request_permission) -> number; `request_permission` as for `finish`.
+
+    Several versions in a program, of which it runs the best that its machine supports; see `tlx.target.lookup`:
+        tiers: Sets of optional features that processors introduced together, smallest first: a version for each.
         level: As one of several versions, its number.
-        versions: The targets combined in this one, weakest first, of which a program runs the best that its machine
-            supports; see `tlx.target.lookup`.
+        versions: The targets combined in this one, weakest first.
     """
 
     name: str
     title: str
+
     features: tuple[str, ...] = ()
+    finish: Finisher | None = None
+
     vector_bytes: int = 16
     registers: int = 16
-    dots: tuple[Dot, ...] = ()
-    matrix: MatrixUnit | None = None
-    caches: Caches = field(default_factory=Caches)
-    memory: Memory = field(default_factory=Memory)
-    blocks: BlockCosts = field(default_factory=BlockCosts)
-    core: CoreModel = field(default_factory=CoreModel)
-    masked_bits: tuple[int, ...] = ()
-    permutes: Permutes | None = None
+    vectors: tuple[VectorRegisters, ...] = ()
+
     fused: bool = False
     broadcasts: bool = False
+    masked_bits: tuple[int, ...] = ()
     converts_half: bool = False
     rounds: bool = False
+    bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
-    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    permutes: Permutes | None = None
+
+    dots: tuple[Dot, ...] = ()
+    matrix: MatrixUnit | None = None
+
+    caches: Caches = field(default_factory=Caches)
+    memory: Memory = field(default_factory=Memory)
+    core: CoreModel = field(default_factory=CoreModel)
+    blocks: BlockCosts = field(default_factory=BlockCosts)
+
     requires: tuple[str, ...] = ()
+    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
     detect_features: Callable[[], frozenset[str]] | None = None
-    bfloat_rounding: PairRounding | None = None
-    finish: Finisher | None = None
-    vectors: tuple[VectorRegisters, ...] = ()
-    tiers: tuple[tuple[str, ...], ...] = ()
     detect: Detector | None = None
+
+    tiers: tuple[tuple[str, ...], ...] = ()
     level: int = 0
     versions: tuple[Target, ...] = ()
 
@@ -183,12 +204,34 @@ class Target:
             return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
         return self._with_optional(self.cpus[cpu]).with_dot_costs(self.cpus[cpu])
 
+    def with_decision_seed(self, seed: int) -> Target:
+        """The target on which a seed decides in place of the cost model: blocks, copies, register tiles, the unit.
+
+        It also draws how much stays in the caches between blocks, so that operands are copied slice by slice. All that
+        other choices depend on costs nothing.
+        """
+        near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
+        blocks = replace(
+            self.blocks,
+            call=0,
+            reduced=(0, 0),
+            fold=0,
+            phase=0,
+            near=near,
+            copied_input=(near, near),
+            crowded_pixels=pixels,
+            seed=seed,
+        )
+        core = replace(self.core, costs=replace(self.core.costs, seed=seed))
+        versions = tuple(version.with_decision_seed(seed) for version in self.versions)
+        return replace(self, blocks=blocks, core=core, versions=versions)
+
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture."""
         return _sized(self, [], triple.partition("-")[0])
 
     def with_vector_bits(self, bits: int) -> Target:
-        """The target with vectors of so many bits, and as many registers as machines with such vectors have.
+        """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.
 
         The features of a function or a kernel do not change the width.
 
@@ -227,7 +270,7 @@ class Target:
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     def can_permute(self, bits: int) -> bool:
-        """Whether one instruction permutes the elements of a register, of so many bits each."""
+        """Whether one instruction permutes the elements of a register, each of `bits` bits."""
         permutes = self.permutes
         if permutes is None or permutes.register_bytes != self.vector_bytes:
             return False

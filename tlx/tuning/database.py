@@ -41,7 +41,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """The key of an entry: a product, the target and features it is lowered for, and the processor it runs on."""
+    """Key of an entry: a product, the target and features it is lowered for, and the processor it runs on."""
 
     problem: str
     target: str
@@ -72,7 +72,7 @@ class Database:
         self.path = path or default_path()
 
     def entries(self) -> dict[str, Entry]:
-        """All entries by name; none where there is no file.
+        """All entries by name; none if the file does not exist.
 
         Raises:
             UsageError: The file cannot be read, is damaged, or of a later schema.
@@ -90,7 +90,7 @@ class Database:
         return _entries(Source(str(self.path), files.decode(data, str(self.path), hint="")))
 
     def entry(self, key: EntryKey) -> Entry:
-        """The entry of that name, a new one where there is none."""
+        """The entry with this key, or a new one."""
         return self.entries().get(str(key)) or key.new
 
     def record(self, key: EntryKey, trial: Trial, outcome: TrialOutcome) -> None:
@@ -183,7 +183,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class BestKnobs:
-    """The best knobs of an entry, their speed and the model's choice's in 10^9 operations a second, and the day."""
+    """The best knobs of an entry, their speed and the model's choice's in 10^9 operations a second, and the date."""
 
     knobs: str
     ratio: float
@@ -193,7 +193,7 @@ class BestKnobs:
 
     @property
     def text(self) -> str:
-        """The text in remarks."""
+        """Description for remarks."""
         return f"tuned on {self.date} at {self.rate:.1f} GFLOP/s, {self.ratio:.2f} times the model's choice"
 
 
@@ -222,7 +222,7 @@ class TunedKnobs:
         without = [text for text, found in self._asked.items() if not found]
         if without:
             few = f"{', '.join(without[:_NAMED])}{', ...' * (len(without) > _NAMED)}"
-            yield f"nothing better than the model's choice is known of {few} in {self._database.path}", None
+            yield f"{self._database.path} has nothing better than the model's choice for {few}", None
 
     def _best(self, question: KnobQuery) -> Knobs:
         if self._entries is None:
@@ -246,7 +246,7 @@ class TunedKnobs:
 
     def _of(self, question: KnobQuery, problem: str) -> Knobs:
         assert self._entries is not None
-        target = question.target.partition(".")[0]  # without the features that a version has besides the target's
+        target = question.target.partition(".")[0]  # a version is named `target.features`
         key = EntryKey(problem, target, question.features, self._cpu)
         best = best_of(self._entries.get(str(key), {}))
         return parse_knobs(best.knobs, KnobOrigin(best.text, binding=False)) if best else NO_KNOBS
@@ -270,7 +270,7 @@ def tuned_knobs(path: str | None = None) -> TunedKnobs:
 
 
 def best_of(entry: Entry) -> BestKnobs | None:
-    """The best knobs of an entry; None where the model's choice is the best known."""
+    """The best knobs of an entry; None if the model's choice is the best known."""
     best = entry.get("best")
     return BestKnobs(**best) if best else None
 
@@ -291,14 +291,14 @@ def _entries(source: Source) -> dict[str, Entry]:
         raise _damaged(source, "there is no schema")
     found = cast("dict[str, Any]", content)
     if found["schema"] > SCHEMA:
-        message = f"the tuning database has schema {found['schema']}, this TLX knows {SCHEMA}: update TLX"
+        message = f"the tuning database has schema {found['schema']}, this TLX supports {SCHEMA}: update TLX"
         raise UsageError(message, source.span(0))
     entries = found.get("entries")
     if not isinstance(entries, dict):
         raise _damaged(source, "there are no entries")
     for name, entry in cast("dict[str, Any]", entries).items():
         if not _is_entry(entry):
-            raise _damaged(source, f"the entry '{name}' is none", max(source.text.find(json.dumps(name)), 0))
+            raise _damaged(source, f"the entry '{name}' is not valid", max(source.text.find(json.dumps(name)), 0))
     return cast("dict[str, Entry]", entries)
 
 
@@ -324,5 +324,5 @@ def _has(values: Any, wanted: Mapping[str, type | tuple[type, ...]]) -> bool:
 
 
 def _damaged(source: Source, what: str, offset: int = 0) -> UsageError:
-    message = f"the tuning database is damaged: {what}; mend it, or 'tlx tune --clear' begins a new one and keeps this"
+    message = f"the tuning database is damaged: {what}; repair it, or 'tlx tune --clear' starts anew and keeps this"
     return UsageError(message, source.span(min(offset, max(len(source.text) - 1, 0))))

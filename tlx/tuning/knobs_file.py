@@ -7,11 +7,11 @@
     tile = "3x24"
 
     file    = { pattern table }
-    pattern = [ target ":" ] words, in which `*` stands for anything, `?` for a character, `[a-z]` for one of these
+    pattern = [ target ":" ] words, in which `*` matches anything, `?` a character, `[a-z]` one of these
     table   = { knob value }
 
-The first pattern that matches a product decides. A pattern with fewer words than the product matches, too. A word that
-no product can have is an error; a pattern that matches no product of a file is not, as knobs files serve many inputs.
+The first pattern that matches a product applies. A pattern may have fewer words than the product. A word that no
+product can have is an error; a pattern that matches no product of a file is not, as knobs files serve many inputs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KnobsFile:
     """The entries of a file, as a source of knobs.
 
     Attributes:
-        entries: In the order of the file.
+        entries: The entries, in the order of the file.
         queries: The queries so far, in order.
         used: Patterns of the entries that have matched a query.
     """
@@ -82,7 +82,7 @@ class KnobsFile:
         others = f"; there are {', '.join(products[:_NAMED])}{', ...' * (len(products) > _NAMED)}" if products else ""
         for entry in self.entries:
             if entry.pattern not in self.used and entry.knobs.origin is not None:
-                yield f"no product takes the knobs of '{entry.pattern}'{others}", entry.knobs.origin.span
+                yield f"no product matches '{entry.pattern}'{others}", entry.knobs.origin.span
 
 
 def read_knobs_file(path: str) -> KnobsFile:
@@ -97,7 +97,7 @@ def read_knobs_file(path: str) -> KnobsFile:
 
 
 def parse_knobs_file(text: str, name: str) -> KnobsFile:
-    """Parse a text; it is JSON where it begins with a brace.
+    """Parse a text, as JSON if it begins with a brace, else as TOML.
 
     Raises:
         UsageError: The text is invalid; with file, line and column.
@@ -137,7 +137,7 @@ def _check_pattern(pattern: str, span: Span) -> None:
     for place, word in enumerate(words):
         known = _EXTENTS if place == 0 and first == "matmul" else _WORD
         if not _WILD.search(word) and not known.fullmatch(word):
-            raise UsageError(f"no product is spelled with '{word}'{_hint(word)}", span)
+            raise UsageError(f"no product contains the word '{word}'{_hint(word)}", span)
 
 
 def _check_target(name: str, span: Span) -> None:
@@ -158,7 +158,7 @@ def _hint(word: str) -> str:
 
 
 def _place(source: Source, name: str, start: int = 0) -> Span:
-    """The span of a key, a string or a bare word; the first character where it is spelled in another way."""
+    """The span of a key, a string or a bare word; the file's first character if it is spelled differently."""
     spellings = (json.dumps(name), json.dumps(name, ensure_ascii=False), f"'{name}'")
     for spelling in (*spellings, name):
         pattern = rf"(?m)(?<![\w-]){re.escape(spelling)}(?=\s*[\]=:])"
@@ -186,7 +186,7 @@ def _json(source: Source) -> dict[str, object]:
         for key, value in pairs:
             if key in made:
                 first = _place(source, key)
-                raise UsageError(f"'{key}' stands here twice", _place(source, key, first.end))
+                raise UsageError(f"duplicate key '{key}'", _place(source, key, first.end))
             made[key] = value
         return made
 

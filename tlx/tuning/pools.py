@@ -1,4 +1,4 @@
-"""Pools of machines that run trials. A kind of machine is a processor; a trial runs on a machine of one kind."""
+"""Pools of machines that run trials. Machines with the same processor are of one kind, and trials are run by kind."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TRIAL_SECONDS: Final = 180.0
 
 
 class Pool(Protocol):
-    """Machines."""
+    """A pool of machines."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Their processors, each kind once."""
+        """The kinds of machines: their processors' names, without duplicates."""
         ...
 
     def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, TrialOutcome]]:
@@ -101,8 +101,8 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     """The next line that a process writes.
 
     Raises:
-        TimeoutError: There was none in time.
-        OSError: The process has ended.
+        TimeoutError: There is none in time.
+        OSError: The process ended.
     """
     assert process.stdout is not None
     end = time.monotonic() + seconds
@@ -166,10 +166,10 @@ class DaskPool:
         for _, future in pending.values():
             future.cancel()
         for trial in lost:
-            yield trial, TrialOutcome(cpu=kind, error="no worker that could run it is left, or it hangs")
+            yield trial, TrialOutcome(cpu=kind, error="no worker is left to run it, or it hangs")
 
     def _next(self, ended: Queue[Any], workers: Sequence[str]) -> Any:
-        """The next finished future; None where no worker is left, or a trial takes too long."""
+        """The next finished future; None if no worker is left or a trial takes too long."""
         end = time.monotonic() + TRIAL_SECONDS
         while time.monotonic() < end:
             try:
@@ -194,7 +194,7 @@ class DaskPool:
         self._resources = {"tlx": 1} if all("tlx" in w.get("resources", {}) for w in known.values()) else None
         busy = [name for name, worker in known.items() if worker["nthreads"] > 1]
         if busy and self._resources is None:
-            message = f"worker {busy[0]} may run several trials at once, which disturb each other; start workers by"
+            message = f"worker {busy[0]} may run several trials at once, which distorts measurements; start workers by"
             raise UsageError(f"{message} 'dask worker ADDRESS --nthreads 1', or with --resources tlx=1")
         try:
             kinds: dict[str, str] = self._client.run(_kind)
@@ -207,7 +207,7 @@ class DaskPool:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an invalid address, which a client would notice too late to be closed.
+    """Refuse an invalid address before a client is created, which could not be closed.
 
     Raises:
         ValueError: The address is invalid.
@@ -231,7 +231,7 @@ def _result(future: Any, kind: str) -> TrialOutcome:
 
 
 def _kind() -> str:
-    """The processor of the worker that this runs on."""
+    """The processor of the worker that runs this function."""
     return processor()
 
 

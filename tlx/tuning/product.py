@@ -18,8 +18,8 @@ from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.target.hardware import Sign
 from tlx.target.target import Target
 from tlx.tuning.measure.verify import ElementwiseCheck
@@ -56,7 +56,7 @@ TYPE_WORDS: Final[dict[str, str]] = {
     "s8": "i8 -> i32 ss",
     "u8s8": "i8 -> i32 us",
 }
-"""What the command line calls the types of a product, and its words for them."""
+"""The types of a product by their names on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class ProductOperand:
     Attributes:
         element: Element type.
         rows, cols: Extents.
-        by_rows: Whether it is row-major, else column-major.
-        pitch: Elements from a line to the next.
-        group: Rows that are interleaved in memory.
-        terms: Number of matrices, one after the other in memory.
+        by_rows: Whether it is row-major; otherwise column-major.
+        pitch: Elements from one line to the next.
+        group: Number of rows interleaved in memory.
+        terms: Number of matrices, consecutive in memory.
     """
 
     element: Element
@@ -82,7 +82,7 @@ class ProductOperand:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Lines, and elements of a line."""
+        """Number of lines in memory, and elements of a line."""
         return (self.rows, self.cols) if self.by_rows else (self.cols, self.rows)
 
     @property
@@ -99,17 +99,17 @@ class ProductOperand:
         return MatrixView(element_type(self.element), self.rows, self.cols, *strides)
 
     def buffer(self, name: str) -> WorkloadBuffer:
-        """The memory."""
+        """The buffer that holds the matrices."""
         lines = self.terms * self.shape[0], self.pitch
         return WorkloadBuffer(name, self.element, self.groups if self.group > 1 else lines)
 
     @property
     def size(self) -> int:
-        """Elements from one matrix to the next."""
+        """Elements from one of the matrices to the next."""
         return self.shape[0] * self.pitch
 
     def loaded(self, b: WorkloadBuilder, name: str) -> Value:
-        """A token for the matrix."""
+        """Emit a load of the matrix; returns its token."""
         if self.group > 1:
             flat = TensorType.dense(element_type(self.element), self.shape)
             groups = b.tensor_load(b.buffer(name), TensorType.dense(element_type(self.element), self.groups))
@@ -133,7 +133,7 @@ class ProductOperand:
 
 @dataclass(frozen=True, slots=True)
 class ProductWorkload:
-    """`C = A @ B`, or the sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 for none."""
+    """`C = A @ B`, or a sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 for none."""
 
     words: str
     a: ProductOperand
@@ -160,7 +160,7 @@ class ProductWorkload:
 
     @property
     def _depth(self) -> int:
-        """Positions of K of all matrices."""
+        """Length of the sum: K times the number of matrices."""
         return self.a.terms * self.a.cols
 
     @property
@@ -223,14 +223,14 @@ def parse_product(words: str) -> ProductWorkload:
     """The product that `words` describe.
 
     Raises:
-        UsageError: They describe no product, or one of types that cannot be tuned.
+        UsageError: They do not describe a product, or its types cannot be tuned.
     """
     found = _WORDS.fullmatch(words)
     if found is None:
-        raise UsageError(f"'{words}' names no product; write it as 'matmul 64x64x64 float'")
+        raise UsageError(f"'{words}' is not a product; write it as 'matmul 64x64x64 float'")
     m, n, k, terms = (int(found[name] or 1) for name in ("m", "n", "k", "terms"))
     if min(m, n, k, terms) < 1 or max(m, n, k, terms) > 1 << 20:
-        raise UsageError(f"'{words}': extents are 1 to {1 << 20}")
+        raise UsageError(f"'{words}': extents must be 1 to {1 << 20}")
     lhs, rhs = found["lhs"], found["rhs"] or found["lhs"]
     lines = m if found["a"] == "t" else k
     a = ProductOperand(
@@ -238,17 +238,17 @@ def parse_product(words: str) -> ProductWorkload:
     )
     group = int(found["b"][1:]) if (found["b"] or "").startswith("v") else 1
     if k % group:
-        raise UsageError(f"'{words}': K is a multiple of {group} where so many rows of B lie interleaved")
+        raise UsageError(f"'{words}': K must be a multiple of {group}, the number of interleaved rows of B")
     pitch = int(found["ldb"] or (k if found["b"] == "t" else n))
     b = ProductOperand(_element(rhs, found["rhs_sign"], words), k, n, found["b"] != "t", pitch, group, terms)
     if terms > 1 and (group > 1 or U8 in (a.element, b.element)):
-        raise UsageError(f"'{words}': sums of products are tuned where B is not interleaved and bytes are signed")
+        raise UsageError(f"'{words}': sums of products are tuned only if B is not interleaved and bytes are signed")
     result = _result(found["result"] or lhs, a.element, b.element, words)
     return ProductWorkload(words, a, b, result, found["fused"] is not None, int(found["threads"] or 1))
 
 
 def with_threads(text: str, threads: int) -> str:
-    """The words of a product for a number of threads, where its code uses threads at all."""
+    """The words of a product for a number of threads, if its code uses threads."""
     return f"{text}={threads}" if text.endswith(f" {OPENMP}") else text
 
 
@@ -275,7 +275,7 @@ def _sign(element: Element) -> Sign:
 def products_of_file(
     path: str, target: Target, threads: int = 1, reading: InputFormat = FORMAT_BY_NAME
 ) -> list[KnobQuery]:
-    """The products that become kernels when a file is lowered for so many threads, each once.
+    """The products that become kernels when a file is lowered for a number of threads, without duplicates.
 
     Raises:
         TlxError: The file cannot be read or lowered.
@@ -297,10 +297,10 @@ def products_of_file(
 def products_of_shapes(
     shapes: Sequence[str], types: Sequence[str], layout: str, target: Target, threads: int = 1, *, fused: bool = False
 ) -> list[KnobQuery]:
-    """The products of some shapes, `64x64x64`, and types, for a target and so many threads.
+    """The products of the given shapes, such as `64x64x64`, and types, for a target and a number of threads.
 
     Raises:
-        UsageError: One is none.
+        UsageError: A shape or type is invalid.
     """
     found: list[KnobQuery] = []
     for name in types:

@@ -1,13 +1,13 @@
 """The search for the best knobs of a product: the model's candidates, measured by successive halving.
 
-probe:   the model's choice alone, which shows whether anything can be measured
+probe:   the model's choice alone, to see whether it can be measured at all
 tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on: the register
          tiles with the highest predicted share of the peak, some of them with the opposite packing of B
 blocks:  the same with candidates around the best one and the model's choice, and once more if that helped: one knob
          changed, K cut into passes, blocks of M and N halved and doubled, packing, prefetches
 final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise
 
-All candidates fit the product and the target, and no two make the same kernel.
+All candidates fit the product and the target, and no two give the same kernel.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _GAIN: Final = 1.01
 _WINS: Final = 0.75
 
 MeasureTrials = Callable[[Sequence[Trial]], Sequence[TrialOutcome | None]]
-"""Measures trials; None for those that exceed the budget."""
+"""Measures trials; the outcome is None for those beyond the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        knobs: Those that are faster than the model's choice; none where it is the best.
-        outcome: The last measurement of the best candidate; None where only the model's choice was measured.
+        knobs: The best knobs; empty if the model's choice is the fastest.
+        outcome: The last measurement of the best candidate; None if only the model's choice was measured.
         complete: Whether the budget sufficed.
-        error: Why not even the model's choice could be measured; empty where it could.
+        error: Why the model's choice could not be measured; empty if it could.
     """
 
     knobs: Knobs
@@ -54,7 +54,7 @@ class SearchResult:
 
 
 class Search:
-    """A search."""
+    """The search for one product."""
 
     def __init__(self, product: ProductWorkload, target: Target, measure: MeasureTrials) -> None:
         self._product = product
@@ -84,7 +84,7 @@ class Search:
         return self._final(best)
 
     def _halved(self, candidates: Sequence[Knobs]) -> tuple[Knobs, float]:
-        """The best of some candidates and how much faster than the model's choice it is."""
+        """The best of the candidates by successive halving, and its speedup over the model's choice."""
         rounds = _ROUNDS
         alive: list[Knobs] = list(candidates)
         best, ratio = NO_KNOBS, 1.0
@@ -118,7 +118,7 @@ def _is_faster(outcome: TrialOutcome) -> bool:
 
 
 _WORST: Final = 0.7
-"""Share of the best tile's prediction below which a tile is not tried."""
+"""Tiles predicted to be slower than this share of the best tile's prediction are not tried."""
 
 
 class Candidates:
@@ -175,7 +175,7 @@ class Candidates:
         return (knobs for knobs in wanted if self._new(knobs) is not None)
 
     def _new(self, knobs: Knobs) -> Recipe | None:
-        """The recipe by some knobs; None if they do not fit or their kernel was proposed before."""
+        """The recipe for some knobs; None if they do not fit or give a kernel that was proposed before."""
         try:
             recipe = select(self._gemm, self._target, knobs)
         except UsageError:

@@ -19,11 +19,11 @@ from tlx.tuning.trial import Trial, TrialOutcome, target_of
 
 
 def format_report(report: SearchReport, *, several: bool) -> str:
-    """A search's result; `several`: there are several kinds of machines."""
+    """Describe the result of a search; `several`: there are several kinds of machines."""
     where = f" on {report.key.cpu}" if several else ""
     head = f"{report.key.target}: {report.key.problem}{where}: "
     if report.error:
-        return f"{head}nothing could be measured"
+        return f"{head}no measurements"
     best = report.best
     text = f"{best.knobs} is {best.ratio:.2f} times as fast, {best.rate:.1f} GFLOP/s" if best else "the model's choice"
     notes = [note for note, on in (("known before", report.known), ("budget spent", not report.complete)) if on]
@@ -31,7 +31,7 @@ def format_report(report: SearchReport, *, several: bool) -> str:
 
 
 def format_database(entries: Mapping[str, Entry], path: Path) -> str:
-    """All entries, by processor."""
+    """List all entries by processor."""
     lines = [f"{path}: {len(entries)} product{'' if len(entries) == 1 else 's'}"]
     for cpu in sorted({entry["cpu"] for entry in entries.values()}):
         lines += ["", cpu]
@@ -41,7 +41,7 @@ def format_database(entries: Mapping[str, Entry], path: Path) -> str:
 
 
 def format_knobs_file(entries: Mapping[str, Entry], cpu: str) -> str:
-    """The best knobs on a processor, as `--knobs` reads them; longest patterns first, as the first match decides."""
+    """The best knobs on a processor as a knobs file; longest patterns first, as the first match applies."""
     lines = [f"# Knobs that 'tlx tune' found for {cpu}."]
     mine = [entry for entry in entries.values() if entry["cpu"] == cpu]
     for entry in sorted(mine, key=lambda e: (-len(key_of(e).problem.split()), _order(e))):
@@ -49,7 +49,7 @@ def format_knobs_file(entries: Mapping[str, Entry], cpu: str) -> str:
         if best is None:
             continue
         settings = parse_knobs(best.knobs).settings
-        words = re.sub(rf" {OPENMP}=\d+$", f" {OPENMP}", entry["problem"])  # files know no number of threads
+        words = re.sub(rf" {OPENMP}=\d+$", f" {OPENMP}", entry["problem"])  # patterns omit the number of threads
         lines += ["", f"# {best.text}", f'["{entry["target"]}: {words}"]']
         lines += [f"{name} = {_toml(value)}" for name, value in settings.items()]
     return "\n".join(lines) + "\n"
@@ -84,10 +84,10 @@ class SearchReport:
 
     Attributes:
         key: The product, target and processor.
-        best: The best knobs, None for the model's choice.
+        best: The best knobs; None for the model's choice.
         complete: Whether the budget sufficed.
-        known: Whether all of it was in the database before.
-        error: Why the model's choice itself could not be measured; empty where it could.
+        known: Whether the database had the complete result.
+        error: Why the model's choice could not be measured; empty if it could.
     """
 
     key: EntryKey
@@ -99,12 +99,12 @@ class SearchReport:
 
 @dataclass(slots=True)
 class TuningSession:
-    """A run.
+    """Searches for any number of products on all machines of a pool.
 
     Attributes:
-        database: Where outcomes go, one by one.
-        pool: Where trials run.
-        budget: Of each search.
+        database: Stores each outcome as it arrives.
+        pool: Runs the trials.
+        budget: Budget of each search.
         remeasure: Whether to repeat earlier searches.
         step: Called after every trial.
     """
@@ -116,13 +116,13 @@ class TuningSession:
     step: Callable[[], object] = lambda: None
 
     def run(self, questions: Sequence[KnobQuery]) -> Iterator[SearchReport]:
-        """Search for every product on every kind of machine; reports come as searches end.
+        """Search for every product on every kind of machine; yields each report when its search ends.
 
         Raises:
             UsageError: The database cannot be written, or a product is invalid.
         """
         keys = [EntryKey(q.text, q.target, q.features, kind) for kind in self.pool.kinds for q in questions]
-        with ThreadPoolExecutor(len(self.pool.kinds)) as threads:  # machines of one kind take one search at a time
+        with ThreadPoolExecutor(len(self.pool.kinds)) as threads:  # one search at a time for each kind of machine
             groups = [[key for key in keys if key.cpu == kind] for kind in self.pool.kinds]
             if len(groups) == 1:
                 yield from map(self._searched, groups[0])
@@ -158,7 +158,7 @@ def _best(finding: SearchResult) -> BestKnobs | None:
 
 
 class _Measuring:
-    """Measures the trials of one search, on machines and within the budget, but for those in the database."""
+    """Measures the trials of one search within the budget, unless the database has their outcomes."""
 
     def __init__(self, session: TuningSession, key: EntryKey, entry: Entry) -> None:
         self._session = session
@@ -179,7 +179,7 @@ class _Measuring:
         return [found.get(trial) for trial in trials]
 
     def _parts(self, trials: list[Trial]) -> Iterator[list[Trial]]:
-        """The trials that the budget allows; a few at a time where it limits time."""
+        """The trials that the budget allows; a few at a time if it limits time."""
         if self._left is not None:
             trials = trials[: self._left]
             self._left -= len(trials)

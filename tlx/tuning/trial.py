@@ -1,6 +1,6 @@
 """One measurement: a candidate against the model's choice, on the machine that this runs on.
 
-The result of the candidate is compared with numpy's before its time counts.
+The candidate's result is compared with numpy's before it is timed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Trial:
     """A trial: one candidate for a product.
 
     Attributes:
-        words: The product, and its number of threads.
+        words: The product and its number of threads.
         target, features: The machine that code is generated for.
-        knobs: The candidate, as `--knobs` takes it; empty for the model's choice.
-        rounds: Samples.
+        knobs: The candidate, in the syntax of `--knobs`; empty for the model's choice.
+        rounds: Number of samples.
     """
 
     words: str
@@ -53,11 +53,11 @@ class TrialOutcome:
     """The outcome of a trial.
 
     Attributes:
-        ratios: Speed of the candidate divided by that of the model's choice, round by round.
+        ratios: Speed of the candidate divided by that of the model's choice, in each round.
         best_ratio: The highest speed of the candidate divided by the highest of the model's choice.
         rate, default_rate: Median speeds in 10^9 operations a second.
         cpu: The processor.
-        error: Why there is no measurement; empty where there is.
+        error: Why there is no measurement; empty if there is one.
     """
 
     ratios: tuple[float, ...] = ()
@@ -72,13 +72,13 @@ class TrialOutcome:
         """The speed-up that both the median and the best of the rounds confirm; 0 if there are no rounds.
 
         Noise slows single samples down. A slow sample of the model's choice may distort the median of the ratios, but
-        not the ratio of the best samples; one of the candidate the other way round.
+        not the ratio of the best samples, and vice versa for a slow sample of the candidate.
         """
         return min(median(self.ratios), self.best_ratio) if self.ratios else 0.0
 
 
 def target_of(name: str, features: tuple[str, ...]) -> Target:
-    """The target with exactly these features, and this machine's caches where it is this machine's own."""
+    """The target with exactly these features, and with this machine's caches if it is `native`."""
     from tlx.target.host import native_target
 
     native = native_target()
@@ -86,7 +86,7 @@ def target_of(name: str, features: tuple[str, ...]) -> Target:
 
 
 def run_trial(trial: Trial) -> TrialOutcome:
-    """Measure a trial; an error in it is an outcome, too."""
+    """Measure a trial; an error becomes its outcome."""
     cpu = processor()
     try:
         return replace(_measured(trial), cpu=cpu)
@@ -110,7 +110,7 @@ def _measured(trial: Trial) -> TrialOutcome:
 
 @lru_cache(maxsize=32)
 def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: str) -> Contestant:
-    """The kernel by some knobs, checked."""
+    """The kernel for some knobs, after checking its result."""
     target = target_of(target_name, features)
     lacking = missing_features(target, cpu_flags())
     if lacking:
@@ -136,6 +136,6 @@ def _problem(words: str) -> tuple[Workload, dict[str, Array], ResultCheck]:
 
 def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck) -> None:
     out: Any = arrays[work.output.name]
-    out.view("u1")[...] = 0xA5  # elements that are not written are wrong
+    out.view("u1")[...] = 0xA5  # so that elements that are not written are wrong
     repeat(1)
     work.check(out, expected, "the candidate")

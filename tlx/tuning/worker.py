@@ -1,6 +1,6 @@
-"""A process that runs trials: one JSON object a line on standard input, one outcome a line on standard output.
+"""A process that runs trials: one per line of JSON on standard input, one outcome per line on standard output.
 
-    python -m tlx.tuning.worker 3 2      is pinned to two processors, 3 and another one, for as many threads
+    python -m tlx.tuning.worker 3 2      runs two threads, pinned to processor 3 and another one
     {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
 
 It ends when its input ends, so that it does not outlive its parent.
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run trials until there are no more."""
+    """Run the trials on standard input."""
     from tlx.target.host import cpu_flags
     from tlx.tuning.measure import machine
 

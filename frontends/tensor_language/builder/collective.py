@@ -117,7 +117,7 @@ class Collective(Core):
             alignment: Bytes; a power of two up to 128 and a multiple of the element's size. 64 by default.
 
         Raises:
-            TlxError: The type is no such memref, or the alignment is not such a power.
+            TlxError: The type is not such a memref, or the alignment is not such a power.
         """
         attributes = dictionary_of({} if alignment is None else {"alignment": alignment}, self.here())
         return self._write_one(Alloca(attributes=attributes), self._type(type_))

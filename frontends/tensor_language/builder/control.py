@@ -49,7 +49,7 @@ class Loop(Results):
         carried: The values carried into the iteration.
     """
 
-    USE: ClassVar[str] = "write .index for the loop's variable, .carried for the values carried, .result behind it"
+    USE: ClassVar[str] = "write .index for the loop's variable, .carried for the values carried, .result after it"
 
     index: Value
     carried: tuple[Value, ...]
@@ -67,7 +67,7 @@ class Control(Core):
             types: Types of the results; needed if only Python numbers are yielded.
 
         Raises:
-            TlxError: The condition is no bool, or values of other types are yielded.
+            TlxError: The condition is not a bool, or values of other types are yielded.
         """
         span = self.here()
         if not isinstance(condition, Value):

@@ -251,7 +251,7 @@ class Core(Checked):
             type_: A number type, bool, or a coopmatrix.
 
         Raises:
-            TlxError: The number is no value of the type.
+            TlxError: The number is not a value of the type.
         """
         span = self.here()
         type_ = type_of(type_, span)

@@ -158,5 +158,5 @@ def text(source: Program | Kernel) -> str:
 
 def _identifier(name: str, span: Span | None) -> str:
     if not name.isascii() or not name.isidentifier() or name.startswith("_"):
-        raise UsageError(f"'{name}' is no name: a letter, then letters, digits and underscores", span)
+        raise UsageError(f"'{name}' is not a name: a letter, then letters, digits and underscores", span)
     return name

@@ -27,23 +27,10 @@ from tlx.frontends.tensor_language.operations.memory import (
     Store,
     Subview,
 )
-from tlx.frontends.tensor_language.operations.scalars import (
-    BITS,
-    COMPLEX,
-    FLOAT,
-    INTEGER,
-    MEANINGS,
-    NUMBER,
-    REAL,
-    Cast,
-)
+from tlx.frontends.tensor_language.operations.scalars import BITS, COMPLEX, FLOAT, INTEGER, MEANINGS, NUMBER, REAL, Cast
 from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component
 from tlx.frontends.tensor_language.syntax.nodes import Name, Slice
-from tlx.frontends.tensor_language.types import (
-    INDEX,
-    Extent,
-    GroupType,
-)
+from tlx.frontends.tensor_language.types import INDEX, Extent, GroupType
 
 # By the kinds of operands: their description, and the types that two operands or one must not have.
 _SCALARS_OR_MATRICES: Final = {

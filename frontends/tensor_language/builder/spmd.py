@@ -41,7 +41,7 @@ class Entry(Results):
         value: Its value.
     """
 
-    USE: ClassVar[str] = "write .value, .row or .column for what the block is given, .result behind it"
+    USE: ClassVar[str] = "write .value, .row or .column for what the block is given, .result after it"
 
     row: Value
     column: Value
@@ -64,7 +64,7 @@ def _combined(name: str) -> str:
     identity = "" if kind != "exclusive_scan" else "; before the first the identity"
     text = f"the {_OF_ALL[op]} of the values of {_WORK_ITEMS[kind]}{identity}."
     value = "A number." if op == "add" else "A number that is not complex."
-    return document(text, {"value": value}, f"The value is no such number, {_COLLECTIVE}.")
+    return document(text, {"value": value}, f"The value is not such a number, {_COLLECTIVE}.")
 
 
 def _reduced(name: str) -> str:
@@ -73,7 +73,7 @@ def _reduced(name: str) -> str:
     return document(
         f"the {_OF_ALL[op]} of each row, M x 1, or of each column, 1 x N.",
         {"mode": "Which of them.", "matrix": f"{matrix}." if op == "add" else f"{matrix}, not complex."},
-        f"M is no such multiple, {_COLLECTIVE}.",
+        f"M is not such a multiple, {_COLLECTIVE}.",
     )
 
 

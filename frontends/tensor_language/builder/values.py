@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -66,13 +66,13 @@ def parameter_of(given: TypeLike, span: Span | None) -> Parameter:
     if isinstance(given, str):
         found = _parsed(given)
         if isinstance(found, str):
-            raise UsageError(f"'{given}' is no type: {found}", span)
+            raise UsageError(f"'{given}' is not a type: {found}", span)
         return Parameter(
             name=found.name, type=TypeRef(found.type.type, span), attributes=_moved(found.attributes, span)
         )
     malformed = field_problem(given) or type_problem(given)
     if malformed:
-        raise UsageError(f"{given!r} is no type: {malformed}", span)
+        raise UsageError(f"{given!r} is not a type: {malformed}", span)
     return Parameter(name=Name("x", span), type=TypeRef(given, span))
 
 
@@ -112,7 +112,7 @@ def number_of(value: object, type_: Type, span: Span | None) -> bool | int | flo
     """A Python number as a constant of a type.
 
     Raises:
-        UsageError: It is no number, or no value of the type.
+        UsageError: It is not a number, or no value of the type.
     """
     scalar = scalar_of(type_)
     if scalar is None:
@@ -120,7 +120,7 @@ def number_of(value: object, type_: Type, span: Span | None) -> bool | int | flo
     try:
         return number_of_kind(value, scalar)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{value!r} is no constant of type {type_}", span) from None
+        raise UsageError(f"{value!r} is not a constant of type {type_}", span) from None
 
 
 def dictionary_of(attributes: Mapping[str, Any], span: Span | None) -> Dictionary:
@@ -195,6 +195,16 @@ def _shown(path: str) -> str:
     return path
 
 
+def _operator(name: str) -> Callable[[Value, Operand], Value]:
+    """A binary operator of Python: the method of the kernel that has a name."""
+    return lambda value, other: getattr(value.kernel, name)(value, other)
+
+
+def _reflected(name: str) -> Callable[[Value, Operand], Value]:
+    """The same operator where the value is the right operand."""
+    return lambda value, other: getattr(value.kernel, name)(other, value)
+
+
 class Value:
     """A parameter of a kernel, or the result of an instruction.
 
@@ -236,71 +246,19 @@ class Value:
     def __hash__(self) -> int:
         return id(self)
 
-    def __add__(self, other: Operand) -> Value:
-        return self._kernel.add(self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self._kernel.add(other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self._kernel.sub(self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self._kernel.sub(other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self._kernel.mul(self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self._kernel.mul(other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self._kernel.div(self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self._kernel.div(other, self)
-
-    def __mod__(self, other: Operand) -> Value:
-        return self._kernel.rem(self, other)
-
-    def __rmod__(self, other: Operand) -> Value:
-        return self._kernel.rem(other, self)
-
-    def __pow__(self, other: Operand) -> Value:
-        return self._kernel.pow(self, other)
-
-    def __rpow__(self, other: Operand) -> Value:
-        return self._kernel.pow(other, self)
-
-    def __lshift__(self, other: Operand) -> Value:
-        return self._kernel.shl(self, other)
-
-    def __rlshift__(self, other: Operand) -> Value:
-        return self._kernel.shl(other, self)
-
-    def __rshift__(self, other: Operand) -> Value:
-        return self._kernel.shr(self, other)
-
-    def __rrshift__(self, other: Operand) -> Value:
-        return self._kernel.shr(other, self)
-
-    def __and__(self, other: Operand) -> Value:
-        return self._kernel.and_(self, other)
-
-    def __rand__(self, other: Operand) -> Value:
-        return self._kernel.and_(other, self)
-
-    def __or__(self, other: Operand) -> Value:
-        return self._kernel.or_(self, other)
-
-    def __ror__(self, other: Operand) -> Value:
-        return self._kernel.or_(other, self)
-
-    def __xor__(self, other: Operand) -> Value:
-        return self._kernel.xor(self, other)
-
-    def __rxor__(self, other: Operand) -> Value:
-        return self._kernel.xor(other, self)
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __mod__, __rmod__ = _operator("rem"), _reflected("rem")
+    __pow__, __rpow__ = _operator("pow"), _reflected("pow")
+    __lshift__, __rlshift__ = _operator("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
+    __and__, __rand__ = _operator("and_"), _reflected("and_")
+    __or__, __ror__ = _operator("or_"), _reflected("or_")
+    __xor__, __rxor__ = _operator("xor"), _reflected("xor")
+    __lt__, __le__ = _operator("less_than"), _operator("less_than_equal")
+    __gt__, __ge__ = _operator("greater_than"), _operator("greater_than_equal")
 
     def __neg__(self) -> Value:
         return self._kernel.neg(self)
@@ -316,18 +274,6 @@ class Value:
 
     def __ne__(self, other: Operand) -> Value:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self._kernel.not_equal(self, other)
-
-    def __lt__(self, other: Operand) -> Value:
-        return self._kernel.less_than(self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self._kernel.less_than_equal(self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self._kernel.greater_than(self, other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self._kernel.greater_than_equal(self, other)
 
     def __getitem__(self, indices: Any) -> Value:
         return self._kernel.load(self, *_listed(indices))
@@ -350,7 +296,7 @@ class NoValue:
         return f"<{type(self).__name__}>"
 
     def _refuse(self, *_others: object) -> NoReturn:
-        raise UsageError(f"{self!r} is no value of the kernel: {self.USE}", place_of_call())
+        raise UsageError(f"{self!r} is not a value of the kernel: {self.USE}", place_of_call())
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __mod__ = __rmod__ = __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse

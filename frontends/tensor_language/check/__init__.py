@@ -1,8 +1,12 @@
 """The rules of the language: everything that can be wrong with a syntax tree.
 
-`check_program` visits a program once and reports every error. Rules are tables indexed by the class of an instruction,
-one file for each subject; `context` is what they share. To add an operation, enter its class in `operations`, write a
-function that checks it, and add a line to the table of its file whose name ends in `RULES`.
+`check_program` visits a program once and reports every error. There is one file for each subject; `context` is what
+they share. A rule is a public function, found by the annotation of its second parameter (`operations.core.rules_of`):
+
+    check_size(context, node: Size) -> None                         reports what is wrong with an instruction
+    spread_of_cast(context, node: Cast) -> Spread | None            the spread of its result in an SPMD region
+
+To add an operation, enter its class in `operations` and write a function that checks it.
 """
 
 from __future__ import annotations
@@ -12,14 +16,13 @@ from typing import Any, Final
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.check.attributes import check_function_attributes, check_parameter_attributes
-from tlx.frontends.tensor_language.check.context import Context, Frame, Rules
+from tlx.frontends.tensor_language.check.context import Context, Frame
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.operations.core import RegionKind, rules_of
+from tlx.frontends.tensor_language.operations.core import RegionKind
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Parameter, Program, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType, Type
 
 __all__ = ["InstructionChecker", "check_program"]
-_PACKAGE: Final = "tlx.frontends.tensor_language.check"
 
 # Functions of the C and OpenMP libraries that compiled kernels may call.
 _CALLED: Final = frozenset(
@@ -50,7 +53,7 @@ def check_program(program: Program) -> None:
 
 
 def _check_function(function: Function, reports: Reports) -> None:
-    context = Context(rules_of(_PACKAGE), reports)
+    context = Context(reports)
     _check_head(context, function)
     context.run(function)
 
@@ -73,7 +76,7 @@ class InstructionChecker:
 
     def __init__(self, function: Function) -> None:
         reports = Reports()
-        context = Context(rules_of(_PACKAGE), reports)
+        context = Context(reports)
         _check_head(context, function)
         reports.finish()
         self._function = context
@@ -88,7 +91,7 @@ class InstructionChecker:
         Raises:
             ProgramError: It breaks rules.
         """
-        single = _SingleInstruction(rules_of(_PACKAGE), Reports())
+        single = _SingleInstruction(Reports())
         single.subgroup_size = self._function.subgroup_size
         single.groups_without_size = self._function.groups_without_size
         single.wide_factors = self._function.wide_factors
@@ -101,8 +104,8 @@ class InstructionChecker:
 class _SingleInstruction(Context):
     """Checks single instructions: the enclosing region does not matter, and nested regions are not visited."""
 
-    def __init__(self, rules: Rules, reports: Reports) -> None:
-        super().__init__(rules, reports)
+    def __init__(self, reports: Reports) -> None:
+        super().__init__(reports)
         self.frame = Frame("spmd", converged=False)
 
     def region(self, region: Region, owner: Instruction, **_more: Any) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.analysis import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
-from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.check.context import Context
-from tlx.frontends.tensor_language.operations.control import For
 from tlx.frontends.tensor_language.operations.memory import Alloca
+from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.syntax.nodes import (
     ATTRIBUTE_NAMES,
     OF_ALLOCA,
@@ -112,10 +111,10 @@ def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -
         context.error(message, alignment.span)
 
 
-def check_for_attributes(context: Context, node: For) -> None:
+def check_for_attributes(context: Context, attributes: Dictionary) -> None:
     """`unroll`, a boolean or a factor."""
-    _check_dictionary(context, node.attributes, OF_FOR, "for")
-    unroll = node.attributes.get("unroll")
+    _check_dictionary(context, attributes, OF_FOR, "for")
+    unroll = attributes.get("unroll")
     if unroll is None or isinstance(unroll.value, bool):
         return
     if not isinstance(unroll.value, int):
@@ -162,7 +161,7 @@ def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[s
             continue
         if entry.name in ATTRIBUTE_NAMES:
             known = ", ".join(allowed) or "none"
-            context.error(f"{entry.name} is no attribute of {owner}; it takes {known}", entry.span)
+            context.error(f"{entry.name} is not an attribute of {owner}; it takes {known}", entry.span)
         elif not entry.quoted:
             context.error(f"there is no attribute {entry.name}: write a name of your own as a string", entry.span)
 

@@ -18,8 +18,6 @@ from typing import Final
 
 from tlx.frontends.tensor_language.check.context import (
     Context,
-    Rule,
-    Rules,
     Side,
     constant,
     equal_extents,
@@ -205,14 +203,3 @@ def _check_shapes(
 
 def _shape_text(shape: tuple[Extent, ...]) -> str:
     return f"({','.join(map(extent_text, shape))})"
-
-
-RULES: Final[Rules] = {
-    Axpby: Rule(check_axpby),
-    Cumsum: Rule(check_cumsum),
-    Sum: Rule(check_sum),
-    Gemm: Rule(check_product),
-    Gemv: Rule(check_product),
-    Ger: Rule(check_product),
-    Hadamard: Rule(check_hadamard),
-}

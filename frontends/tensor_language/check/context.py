@@ -7,16 +7,15 @@ operand whose type an earlier error left unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from tlx.diagnostics import Note, Span
-from tlx.frontends.tensor_language.analysis import DEFAULT_SUBGROUP_SIZE
-from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread
+from tlx.frontends.tensor_language.analysis import DEFAULT_SUBGROUP_SIZE, UNIFORM, Spread
 from tlx.frontends.tensor_language.errors import Reports, counted
-from tlx.frontends.tensor_language.operations.core import RegionKind, mnemonic, operation_of
+from tlx.frontends.tensor_language.operations.core import RegionKind, mnemonic, operation_of, rules_of
 from tlx.frontends.tensor_language.operations.scalars import Constant
 from tlx.frontends.tensor_language.syntax.annotations import field_problem
 from tlx.frontends.tensor_language.syntax.cursor import Results
@@ -113,6 +112,7 @@ def _of_matrix(type_: CoopMatrixType) -> str | None:
     return None
 
 
+_PACKAGE: Final = "tlx.frontends.tensor_language.check"
 _COUNTS: Final[dict[Results, int | None]] = {"none": 0, "one": 1, "many": None}
 DEEPEST: Final = 200  # nested regions; the parser has a lower limit, but programs can build trees, too
 
@@ -159,22 +159,6 @@ class Frame:
     last: Instruction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How an instruction is checked.
-
-    Attributes:
-        check: Reports what is wrong with an instruction; opens its regions.
-        spread: The spread of its result in an SPMD region, computed after `check`.
-    """
-
-    check: Callable[[Context, Any], None]
-    spread: Callable[[Context, Any], Spread | None] | None = None
-
-
-Rules = Mapping[type[Instruction], Rule]
-
-
 class Context:
     """State of checking one function.
 
@@ -186,13 +170,14 @@ class Context:
         frame: The innermost open region.
     """
 
-    def __init__(self, rules: Rules, reports: Reports) -> None:
+    def __init__(self, reports: Reports) -> None:
         self.reports = reports
         self.subgroup_size = DEFAULT_SUBGROUP_SIZE
         self.groups_without_size = False
         self.wide_factors = False
         self.frame = Frame("collective")
-        self._rules = rules
+        self._checks = rules_of(_PACKAGE)
+        self._spreads = rules_of(_PACKAGE, "Spread | None")
         self._visible: dict[str, Value] = {}
         self._closed: dict[str, Name] = {}
         self._depth = 0
@@ -287,12 +272,12 @@ class Context:
         """Check an instruction and its regions, and bind its results."""
         kind = self.frame.kind
         malformed = field_problem(node)
-        if malformed is not None:  # made by a program: no text parses to it
+        if malformed is not None:  # built by a program; the parser never produces it
             self.error(f"{type(node).__name__}: {malformed}", node.span)
             for name in node.results:
                 self.define(name, None, node, None)
             return
-        rule, entry = self._rules[type(node)], operation_of(node)
+        entry = operation_of(node)
         if entry.region is not None and entry.region != kind:
             self.wrong_region(node, entry.region)
         wanted = _COUNTS[entry.results]
@@ -302,12 +287,12 @@ class Context:
         for reference in node.types:
             if type(reference.type) is not ScalarType:
                 self.check_type(reference)
-        rule.check(self, node)
+        self._checks[type(node)](self, node)
         if not node.results:
             return
         spread = None if kind == "spmd" else UNIFORM
-        if rule.spread is not None:
-            spread = rule.spread(self, node) or spread
+        if type(node) in self._spreads:
+            spread = self._spreads[type(node)](self, node) or spread
         types = (*(r.type for r in node.types), *[None] * len(node.results))
         for name, type_ in zip(node.results, types, strict=False):
             self.define(name, type_, node, spread)
@@ -327,9 +312,9 @@ class Context:
         owner = self.frame.owner
         notes = () if owner is None else (Note("the region belongs to this instruction", owner.span),)
         if wanted == "collective":
-            hint = "is collective and cannot stand in an SPMD region: move it out of parallel, foreach, foreach_tile"
+            hint = "is collective and cannot be in an SPMD region: move it out of parallel, foreach, foreach_tile"
         else:
-            hint = "is an SPMD instruction and cannot stand in a collective region: put it into parallel { ... }"
+            hint = "is an SPMD instruction and cannot be in a collective region: put it into parallel { ... }"
         self.error(f"{mnemonic(node)} {hint}", node.span, *notes)
 
     def _wrong_results(self, node: Instruction, wanted: int) -> None:

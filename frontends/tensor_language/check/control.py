@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.check.attributes import check_for_attributes
-from tlx.frontends.tensor_language.check.context import (
-    Context,
-    Frame,
-    Rule,
-    Rules,
-    Value,
-    constant,
-    declaration_note,
-    integer,
-    report_operand,
-    report_wrong_kind,
-    types_of,
-)
-from tlx.frontends.tensor_language.check.uniformity import (
+from tlx.frontends.tensor_language.analysis import (
     UNIFORM,
     Spread,
     constant_spread,
@@ -28,6 +12,18 @@ from tlx.frontends.tensor_language.check.uniformity import (
     trip_counts,
     varies,
     without_base,
+)
+from tlx.frontends.tensor_language.check.attributes import check_for_attributes
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    Frame,
+    Value,
+    constant,
+    declaration_note,
+    integer,
+    report_operand,
+    report_wrong_kind,
+    types_of,
 )
 from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
@@ -117,7 +113,7 @@ def check_for(context: Context, node: For) -> None:
             report_operand(
                 context, node, node.step, f"the step {node.step} is the constant 0; the loop never ends", node.step
             )
-    check_for_attributes(context, node)
+    check_for_attributes(context, node.attributes)
     types = types_of(node.types)
     _check_returned(context, node)
     if not len(node.carried) == len(node.initial) == len(types):
@@ -232,7 +228,7 @@ def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Val
     wanted = frame.yields or ()
     if len(wanted) != len(values):
         asked = f"{len(wanted)}: {_list(wanted)}" if wanted else "none"
-        message = f"yield gives {counted(len(values), 'value')} where the types ask for {asked}"
+        message = f"yield gives {counted(len(values), 'value')} where the types require {asked}"
         notes = [Note("by this instruction", frame.owner.span)] if frame.owner else []
         context.error(message, node.span, *notes)
         return
@@ -247,24 +243,13 @@ def check_barrier(context: Context, node: Barrier) -> None:
     if frame.distributed is not None:
         message = (
             f"barrier: the iterations of {mnemonic(frame.distributed)} go to different work-items, so not all of them "
-            "would meet it: use parallel, or end the loop before it"
+            "would reach it: use parallel, or end the loop before it"
         )
         context.error(message, node.span, Note("in the body of this instruction", frame.distributed.span))
     elif frame.divergent is not None:
-        why = f"{frame.divergent.name} differs between work-items, so that not all of them meet it"
+        why = f"{frame.divergent.name} differs between work-items, so that not all of them reach it"
         context.error(f"barrier: {why}: move it out of here", node.span, declaration_note(frame.divergent))
 
 
 def _list(types: tuple[Type | None, ...]) -> str:
     return ", ".join(map(str, types))
-
-
-RULES: Final[Rules] = {
-    Barrier: Rule(check_barrier),
-    For: Rule(check_for),
-    Foreach: Rule(check_foreach),
-    ForeachTile: Rule(check_foreach_tile),
-    If: Rule(check_if),
-    Parallel: Rule(check_parallel),
-    Yield: Rule(check_yield),
-}

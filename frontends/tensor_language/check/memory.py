@@ -11,8 +11,6 @@ from typing import Final
 from tlx.frontends.tensor_language.check.attributes import check_alloca_attributes
 from tlx.frontends.tensor_language.check.context import (
     Context,
-    Rule,
-    Rules,
     check_result,
     constant,
     declaration_note,
@@ -40,13 +38,7 @@ from tlx.frontends.tensor_language.operations.memory import (
     Subview,
 )
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Slice
-from tlx.frontends.tensor_language.types import (
-    GroupType,
-    MemrefType,
-    ScalarType,
-    extent_product,
-    extent_text,
-)
+from tlx.frontends.tensor_language.types import GroupType, MemrefType, ScalarType, extent_product, extent_text
 
 
 def check_alloca(context: Context, node: Alloca) -> None:
@@ -144,14 +136,6 @@ def _wrong_count(
     context.error(message, name.span, *operand_notes(context, name))
 
 
-MEMORY_RULES: Final[Rules] = {
-    Alloca: Rule(check_alloca),
-    Associated: Rule(check_associated),
-    LifetimeStop: Rule(check_lifetime_stop),
-    Load: Rule(check_load),
-    Size: Rule(check_size),
-    Store: Rule(check_store),
-}
 _NOT_FOR: Final[dict[str, tuple[Semantics, ...]]] = {
     "load": ("release", "acquire_release"),
     "store": ("acquire", "acquire_release"),
@@ -197,13 +181,6 @@ def check_update(context: Context, node: Instruction, op: UpdateOp, value: Name,
     """Maximum and minimum are not defined for complex numbers."""
     if op != "add" and scalar.kind == "complex":
         report_operand(context, node, value, f"{op} is not defined for complex numbers, but {value} is {scalar}", value)
-
-
-ATOMIC_RULES: Final[Rules] = {
-    AtomicLoad: Rule(check_atomic_load),
-    AtomicStore: Rule(check_atomic_store),
-    AtomicUpdate: Rule(check_atomic_update),
-}
 
 
 def check_expand(context: Context, node: Expand) -> None:
@@ -340,10 +317,3 @@ def _difference(found: MemrefType, wanted: MemrefType) -> str | None:
             allowed = "?" if stride is None else f"{stride} or ?"
             return f"must have stride {allowed} in mode {mode}: expected {wanted}"
     return None
-
-
-VIEW_RULES: Final[Rules] = {
-    Expand: Rule(check_expand),
-    Fuse: Rule(check_fuse),
-    Subview: Rule(check_subview),
-}

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.check.context import (
-    Context,
-    Rule,
-    Rules,
-    check_result,
-    constant,
-    number,
-    report_operand,
-    scalar_or_matrix,
-)
-from tlx.frontends.tensor_language.check.uniformity import (
+from tlx.frontends.tensor_language.analysis import (
     UNIFORM,
     Spread,
     binary_spread,
     cast_spread,
     constant_spread,
     function_spread,
+)
+from tlx.frontends.tensor_language.check.context import (
+    Context,
+    check_result,
+    constant,
+    number,
+    report_operand,
+    scalar_or_matrix,
 )
 from tlx.frontends.tensor_language.errors import listed
 from tlx.frontends.tensor_language.operations.scalars import (
@@ -163,46 +161,41 @@ def _kind_of(value: bool | complex) -> str:
     return "float" if isinstance(value, float) else "complex"
 
 
-def _spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
+def spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
+    """The offsets combined."""
     type_ = node.types[0].type
     lhs, rhs = context.value(node.lhs).spread, context.value(node.rhs).spread
     return binary_spread(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
 
 
-def _spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
+def spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
+    """`-x = 0 - x`, `not x = -1 - x`, of truth values `1 - x`; uniform if the operand is."""
     type_, spread = node.types[0].type, context.value(node.operand).spread
     if not isinstance(type_, ScalarType):
         return None
     if node.op in {"neg", "not"} and type_.kind in {"int", "bool"}:
-        # -x = 0 - x, not x = -1 - x; of truth values 1 - x.
         start = 0 if node.op == "neg" else 1 if type_.kind == "bool" else -1
         return binary_spread("sub", constant_spread(start), spread, type_)
     return function_spread(spread)
 
 
-def _spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
+def spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
+    """The offsets compared."""
     lhs, rhs = context.value(node.lhs), context.value(node.rhs)
     return binary_spread(node.op, lhs.spread, rhs.spread, BOOL)
 
 
-def _spread_of_cast(context: Context, node: Cast) -> Spread | None:
+def spread_of_cast(context: Context, node: Cast) -> Spread | None:
+    """The offsets, if they fit the type."""
     type_ = node.types[0].type
     return cast_spread(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
 
 
-def _spread_of_constant(_context: Context, node: Constant) -> Spread | None:
+def spread_of_constant(_context: Context, node: Constant) -> Spread | None:
+    """One exact offset."""
     return constant_spread(int(node.value)) if isinstance(node.value, int) else UNIFORM
 
 
-def _spread_of_math(context: Context, node: Math) -> Spread | None:
+def spread_of_math(context: Context, node: Math) -> Spread | None:
+    """Uniform if the operand is."""
     return function_spread(context.value(node.operand).spread)
-
-
-RULES: Final[Rules] = {
-    ArithBinary: Rule(check_binary, spread=_spread_of_binary),
-    ArithUnary: Rule(check_unary, spread=_spread_of_unary),
-    Cast: Rule(check_cast, spread=_spread_of_cast),
-    Comparison: Rule(check_comparison, spread=_spread_of_comparison),
-    Constant: Rule(check_constant, spread=_spread_of_constant),
-    Math: Rule(check_math, spread=_spread_of_math),
-}

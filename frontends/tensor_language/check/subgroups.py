@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from tlx.frontends.tensor_language.analysis import UNIFORM, Spread, constant_spread, lane_spread
 from tlx.frontends.tensor_language.check.context import (
     Context,
-    Rule,
-    Rules,
     Side,
     check_result,
     constant,
@@ -23,7 +20,6 @@ from tlx.frontends.tensor_language.check.context import (
 )
 from tlx.frontends.tensor_language.check.memory import check_order, check_update
 from tlx.frontends.tensor_language.check.scalars import cast_problem
-from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread, constant_spread, lane_spread
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.operations.core import mnemonic, operation_of
 from tlx.frontends.tensor_language.operations.subgroups import (
@@ -87,7 +83,7 @@ def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> Spread | 
 def _check_atomic(context: Context, node: CooperativeMatrixLoad | CooperativeMatrixStore, access: str) -> None:
     if node.atomic:
         check_order(context, node, access, node.semantics)
-    elif (node.scope, node.semantics) != ("work_group", "relaxed"):  # made by a program: no text parses to it
+    elif (node.scope, node.semantics) != ("work_group", "relaxed"):  # built by a program; the parser never produces it
         message = "memory scope and semantics are those of atomic accesses: set atomic"
         context.error(f"{mnemonic(node)}: {message}", node.span)
 
@@ -284,21 +280,6 @@ def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
         _check_component(context, node, node.scalar, scalar, type_, str(node.matrix))
 
 
-MATRIX_RULES: Final[Rules] = {
-    CooperativeMatrixApply: Rule(check_apply),
-    CooperativeMatrixAtomicUpdate: Rule(check_atomic_update),
-    CooperativeMatrixConstruct: Rule(check_construct),
-    CooperativeMatrixExtract: Rule(check_extract),
-    CooperativeMatrixInsert: Rule(check_insert),
-    CooperativeMatrixLoad: Rule(check_load),
-    CooperativeMatrixMulAdd: Rule(check_mul_add),
-    CooperativeMatrixPrefetch: Rule(check_prefetch),
-    CooperativeMatrixReduce: Rule(check_reduce),
-    CooperativeMatrixScale: Rule(check_scale),
-    CooperativeMatrixStore: Rule(check_store),
-}
-
-
 def check_builtin(context: Context, node: Builtin) -> None:
     """A component if there are several; type `index` for groups, `i32` for subgroups."""
     if (node.component is not None) != bool(operation_of(node).modifiers):
@@ -328,22 +309,18 @@ def check_operation(context: Context, node: SubgroupOperation) -> None:
         check_result(context, node, f"the type of {node.value}")
 
 
-def _spread_of_builtin(context: Context, node: Builtin) -> Spread | None:
+def spread_of_builtin(context: Context, node: Builtin) -> Spread | None:
+    """Local ids count the work-items; all other builtins are uniform."""
     if node.name == "subgroup_local_id":
         return lane_spread(context.subgroup_size, exact=True)
     return constant_spread(context.subgroup_size) if node.name == "subgroup_size" else UNIFORM
 
 
-def _spread_of_operation(_context: Context, node: SubgroupOperation) -> Spread | None:
+def spread_of_operation(_context: Context, node: SubgroupOperation) -> Spread | None:
+    """A reduction is uniform."""
     return UNIFORM if node.kind == "reduce" else None
 
 
-def _uniform(_context: Context, _node: SubgroupBroadcast) -> Spread | None:
+def spread_of_broadcast(_context: Context, _node: SubgroupBroadcast) -> Spread | None:
+    """Uniform."""
     return UNIFORM
-
-
-SUBGROUP_RULES: Final[Rules] = {
-    Builtin: Rule(check_builtin, spread=_spread_of_builtin),
-    SubgroupBroadcast: Rule(check_broadcast, spread=_uniform),
-    SubgroupOperation: Rule(check_operation, spread=_spread_of_operation),
-}

@@ -1,7 +1,7 @@
 """Turns a checked syntax tree into TLX IR: LLVM IR with tensor intrinsics, which the lowering compiles.
 
-Each class of instruction has a rule, in a table of its file whose name ends in `RULES`; new files are found
-automatically.
+Each class of instruction has a rule, a public function `(Emitter, instruction) -> None` that is found by the annotation
+of its second parameter (`operations.core.rules_of`).
 
     kernel          the two functions of a kernel: one runs a work-group, one runs all of them; parameters, launch
     emitter         the values of names; the state while a kernel is written; the walk over regions
@@ -14,7 +14,8 @@ automatically.
     arithmetic      operators, comparisons, functions, constants and casts of scalars
     atomics         atomic loads, stores and updates
     subgroups       ids of work-items; broadcasts, scans and reductions
-    control         conditions, loops, parallel regions, barriers; divergence analysis
+    sequential      conditions and loops: branches, or masks where work-items differ
+    parallel        parallel regions, `foreach` and `foreach_tile`; loop fission at barriers
     blas            BLAS instructions of collective regions
     matrices        cooperative matrices: arithmetic, and the components of work-items
     matrix_memory   loads, stores, atomic updates and prefetches of cooperative matrices

@@ -30,7 +30,6 @@ from tlx.frontends.tensor_language.emit.emitter import (
 from tlx.frontends.tensor_language.emit.numbers import (
     call,
     compare,
-    constant,
     fits_without_wrap,
     full_like,
     negated,
@@ -39,7 +38,7 @@ from tlx.frontends.tensor_language.emit.numbers import (
     undefined,
     unify_numbers,
 )
-from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Comparison, Math
 from tlx.frontends.tensor_language.types import BOOL, F64, ScalarType
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32, IntType, VectorType
@@ -64,22 +63,22 @@ _PREDICATES: Final = {
 }
 
 
-def scalar_binary(e: Emitter, i: ArithBinary) -> None:
-    """`%r = add %a, %b : type` of scalars."""
+def scalar_binary(e: Emitter, i: ArithBinary) -> Number:
+    """`add %a, %b : type` of scalars."""
     lhs, rhs = unify_numbers(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
         parts = (e.b.select(e.mask, rhs.value, full_like(rhs.value, 1)),)  # inactive lanes may be poison
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
     known = binary_interval(i.op, lhs.type, lhs, rhs)
-    e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
+    return Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known)
 
 
-def scalar_unary(e: Emitter, i: ArithUnary) -> None:
-    """`%r = neg %a : type` of a scalar."""
+def scalar_unary(e: Emitter, i: ArithUnary) -> Number:
+    """`neg %a : type` of a scalar."""
     operand = e.number(i.operand)
     assert isinstance(i.type, ScalarType)
-    e.bind(i.result, Number(i.type, unary(e, i.op, operand.type, operand.parts)))
+    return Number(i.type, unary(e, i.op, operand.type, operand.parts))
 
 
 def comparison(e: Emitter, i: Comparison) -> None:
@@ -194,9 +193,6 @@ def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Li
     return None
 
 
-COMPARISON_RULES: Final = {Comparison: comparison}
-
-
 def complex_binary(e: Emitter, op: str, lhs: Parts, rhs: Parts) -> Parts:
     """`lhs op rhs`."""
     match op:
@@ -306,22 +302,7 @@ def _complex(e: Emitter, function: str, operand: Parts) -> Parts:
     return cosine, e.b.select(is_real, imaginary, sine)
 
 
-FUNCTION_RULES: Final = {Math: math_rule}
-
-
-def scalar_constant(e: Emitter, i: Constant) -> None:
-    """`%r = constant 1.0 : type` of a scalar."""
-    assert isinstance(i.type, ScalarType)
-    e.bind(i.result, constant(i.type, i.value))
-
-
-def scalar_cast(e: Emitter, i: Cast) -> None:
-    """`%r = cast %a : type` of a scalar."""
-    assert isinstance(i.type, ScalarType)
-    e.bind(i.result, _converted(e, e.number(i.operand), i.type))
-
-
-def _converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
+def cast_number(e: Emitter, number: Number, type_: ScalarType) -> Number:
     """A number cast to a type."""
     if number.type == type_:
         return number

@@ -50,11 +50,9 @@ _ORDERINGS: Final[dict[Semantics, str]] = {
     "acquire_release": "acq_rel",
     "sequentially_consistent": "seq_cst",
 }
-_OF_LOADS: Final = {
-    "release": "monotonic",
-    "acq_rel": "acquire",
-}  # loads, and failed exchanges, only order what follows
-_OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores only order what precedes
+# Loads and failed exchanges order only what follows them, stores only what precedes them.
+_OF_LOADS: Final = {"release": "monotonic", "acq_rel": "acquire"}
+_OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}
 
 
 def load_scalar(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = "relaxed") -> Parts:
@@ -277,6 +275,3 @@ def _place(e: Emitter, name: Name, indices: tuple[Name, ...]) -> tuple[Value, Me
 
 def _part_types(type_: ScalarType) -> list[Type]:
     return [register_type(type_)] * (2 if type_.kind == "complex" else 1)
-
-
-RULES: Final = {AtomicLoad: atomic_load, AtomicStore: atomic_store, AtomicUpdate: atomic_update}

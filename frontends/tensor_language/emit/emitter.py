@@ -1,7 +1,7 @@
 """The emitter: the values that names are bound to, the state while a kernel is written, and the walk over its regions.
 
-Each instruction of the language has a rule, a function `(Emitter, instruction) -> None` in the `RULES` of a module of
-this package, indexed by the class of the instruction: a new instruction is one class and one rule.
+Each instruction of the language has a rule, a public function `(Emitter, instruction) -> None` of a module of this
+package: a new instruction is one class and one rule.
 
 A number is *uniform* (one LLVM scalar) or *varying* (an LLVM vector with one lane for each work-item of a subgroup). In
 registers, `bf16` and `f16` are floats that hold a value of the narrow type: arithmetic is done in f32. A complex number
@@ -285,7 +285,7 @@ class Emitter:
     def number(self, name: Name) -> Number:
         """The scalar that a name is bound to."""
         value = self.scope[name.text]
-        assert isinstance(value, Number), f"{name} is no scalar"
+        assert isinstance(value, Number), f"{name} is not a scalar"
         return value
 
     def numbers(self, names: tuple[Name, ...]) -> tuple[Number, ...]:
@@ -295,19 +295,19 @@ class Emitter:
     def memref(self, name: Name) -> Memref:
         """The memref that a name is bound to."""
         value = self.scope[name.text]
-        assert isinstance(value, Memref), f"{name} is no memref"
+        assert isinstance(value, Memref), f"{name} is not a memref"
         return value
 
     def group(self, name: Name) -> Group:
         """The group that a name is bound to."""
         value = self.scope[name.text]
-        assert isinstance(value, Group), f"{name} is no group"
+        assert isinstance(value, Group), f"{name} is not a group"
         return value
 
     def matrix(self, name: Name) -> Matrix:
         """The cooperative matrix that a name is bound to."""
         value = self.scope[name.text]
-        assert isinstance(value, Matrix), f"{name} is no cooperative matrix"
+        assert isinstance(value, Matrix), f"{name} is not a cooperative matrix"
         return value
 
     def is_varying(self, name: Name) -> bool:

@@ -19,9 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.frontends.tensor_language.analysis import work_group_sizes
-from tlx.frontends.tensor_language.calling.signature import GROUP_SUFFIX, CParameter, c_parameters, llvm_name
-from tlx.frontends.tensor_language.emit.control.divergence import varying_names
+from tlx.frontends.tensor_language.analysis import varying_names, work_group_sizes
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
@@ -35,10 +33,12 @@ from tlx.frontends.tensor_language.emit.emitter import (
 from tlx.frontends.tensor_language.emit.first_writes import first_writes
 from tlx.frontends.tensor_language.emit.numbers import from_memory
 from tlx.frontends.tensor_language.operations.core import rules_of
+from tlx.frontends.tensor_language.signature import GROUP_SUFFIX, CParameter, c_parameters, llvm_name
 from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Parameter
 from tlx.frontends.tensor_language.syntax.nodes import Function as Kernel
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
-from tlx.ir.builder.instructions import Builder, Thread, emit_parallel_region, new_function
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.parallel import Thread, emit_parallel_region
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
 from tlx.ir.types import I1, I16, I64, VOID, FunctionType, Type, VectorType

@@ -8,7 +8,7 @@ A matrix is one uniform value of the whole subgroup: a flattened vector in colum
 Its element type is that of tensors (`bfloat`, `half`); arithmetic widens it to the register type.
 
 A buffer on the stack holds the columns of a matrix, or its rows where it is transposed, one line after the other.
-Narrow floats have their memory type; complex numbers have a buffer for each part. A work-item vector fits behind the
+Narrow floats have their memory type; complex numbers have a buffer for each part. A work-item vector fits after the
 last entry, so that reading one never leaves the buffer.
 
 A column-major matrix is its transpose in row-major order, so a product needs no transposition:
@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.frontends.tensor_language.emit import arithmetic, numbers
 from tlx.frontends.tensor_language.emit.arithmetic import convert
@@ -225,45 +224,44 @@ def _place(e: Emitter, buffer: Buffer, pointer: Value, offset: Value | int) -> V
 
 def arith_binary(e: Emitter, i: ArithBinary) -> None:
     """`%r = add %a, %b : type`."""
-    if not isinstance(e.scope[i.lhs.text], Matrix):
-        arithmetic.scalar_binary(e, i)
-        return
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.binary(e, i.op, type_, *parts)
 
-    e.bind(i.result, map_matrices(e, matrix_type(i), entries, e.matrix(i.lhs), e.matrix(i.rhs)))
+    if isinstance(i.type, CoopMatrixType):
+        e.bind(i.result, map_matrices(e, i.type, entries, e.matrix(i.lhs), e.matrix(i.rhs)))
+    else:
+        e.bind(i.result, arithmetic.scalar_binary(e, i))
 
 
 def arith_unary(e: Emitter, i: ArithUnary) -> None:
     """`%r = neg %a : type`."""
-    if not isinstance(e.scope[i.operand.text], Matrix):
-        arithmetic.scalar_unary(e, i)
-        return
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.unary(e, i.op, type_, *parts)
 
-    e.bind(i.result, map_matrices(e, matrix_type(i), entries, e.matrix(i.operand)))
+    if isinstance(i.type, CoopMatrixType):
+        e.bind(i.result, map_matrices(e, i.type, entries, e.matrix(i.operand)))
+    else:
+        e.bind(i.result, arithmetic.scalar_unary(e, i))
 
 
 def constant(e: Emitter, i: Constant) -> None:
     """`%r = constant 1.0 : type`."""
-    if not isinstance(i.type, CoopMatrixType):
-        arithmetic.scalar_constant(e, i)
-        return
-    e.bind(i.result, splat_matrix(e, i.type, numbers.constant(i.type.component, i.value).parts))
+    if isinstance(i.type, CoopMatrixType):
+        e.bind(i.result, splat_matrix(e, i.type, numbers.constant(i.type.component, i.value).parts))
+    else:
+        assert isinstance(i.type, ScalarType)
+        e.bind(i.result, numbers.constant(i.type, i.value))
 
 
 def cast(e: Emitter, i: Cast) -> None:
     """`%r = cast %a : type`; the use of a matrix may change, its entries stay where they are."""
     if isinstance(i.type, CoopMatrixType):
         e.bind(i.result, convert_matrix(e, e.matrix(i.operand), i.type))
-        return
-    arithmetic.scalar_cast(e, i)
-
-
-ARITHMETIC_RULES: Final = {ArithBinary: arith_binary, ArithUnary: arith_unary, Constant: constant, Cast: cast}
+    else:
+        assert isinstance(i.type, ScalarType)
+        e.bind(i.result, arithmetic.cast_number(e, e.number(i.operand), i.type))
 
 
 def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
@@ -330,13 +328,6 @@ def _transposed_type(type_: CoopMatrixType) -> TensorType:
     return TensorType.dense(tensor_element(type_.component), [type_.columns, type_.rows])
 
 
-PRODUCT_RULES: Final = {
-    CooperativeMatrixMulAdd: mul_add,
-    CooperativeMatrixScale: scale,
-    CooperativeMatrixConstruct: construct,
-}
-
-
 def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
     """`%r = cooperative_matrix_reduce_add.row %matrix : type`."""
     matrix = e.matrix(i.matrix)
@@ -350,9 +341,6 @@ def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
             loop.next(*arithmetic.binary(e, i.op, computed, tuple(loop.carried), line))
         total = loop.results
     e.bind(i.result, round_matrix(e, matrix_type(i), tuple(total)))
-
-
-REDUCTION_RULES: Final = {CooperativeMatrixReduce: reduce}
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,10 +453,3 @@ def _positions(e: Emitter, layout: WorkItemLayout, component: Value) -> tuple[Va
     first = b.mul(block, lanes)
     row = b.add(b.splat(b.cast("trunc", first, I32), lanes), ids)
     return row, b.splat(b.cast("trunc", column, I32), lanes), b.add(first, b.mul(column, rows)), None
-
-
-RULES: Final = {
-    CooperativeMatrixExtract: extract,
-    CooperativeMatrixInsert: insert,
-    CooperativeMatrixApply: apply,
-}

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.frontends.tensor_language.emit import atomics
 from tlx.frontends.tensor_language.emit.blas.tensors import LARGEST
@@ -96,29 +95,10 @@ class Window:
         return self.is_tensor and _pitches(self)[1] >= (type_.columns if self.by_rows else type_.rows)
 
 
-def load_matrix(e: Emitter, i: CooperativeMatrixLoad) -> None:
-    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`, not atomic."""
-    type_ = matrix_type(i)
-    where = window(e, i, i.source)
-    if where.is_tensor:
-        e.bind(i.result, _load_tensor(e, where, type_))
-        return
-    buffer = new_buffer(e, type_, by_rows=where.by_rows)
+def _copy_lines(e: Emitter, where: Window, buffer: Buffer, *, load: bool) -> None:
+    """Copy a matrix from the memref to the buffer, or back, line by line."""
     with e.b.loop(0, buffer.lines, name="line") as line:
-        _copy_line(e, where, buffer, line.index, load=True)
-    e.bind(i.result, reload(e, buffer))
-
-
-def store_matrix(e: Emitter, i: CooperativeMatrixStore) -> None:
-    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, not atomic."""
-    matrix = e.matrix(i.matrix)
-    where = window(e, i, i.target)
-    if where.is_target(matrix.type):
-        _store_tensor(e, where, matrix)
-        return
-    buffer = spill(e, matrix, by_rows=where.by_rows)
-    with e.b.loop(0, buffer.lines, name="line") as line:
-        _copy_line(e, where, buffer, line.index, load=False)
+        _copy_line(e, where, buffer, line.index, load=load)
 
 
 def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
@@ -232,37 +212,42 @@ def _write(e: Emitter, line: Value, outside: Value, mask: Value | None, align: i
         masked_store(e, line, outside, align, mask)
 
 
-PREFETCH_RULES: Final = {CooperativeMatrixPrefetch: prefetch}
 Entry = Callable[[Value, Value], None]  # takes the address in the memref and the offset in the buffer
 
 
 def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
-    """`%r = cooperative_matrix_load %memref[%x,%y] : type`, or its atomic form."""
-    if not i.atomic:
-        load_matrix(e, i)
+    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`, or its atomic form."""
+    type_, where = matrix_type(i), window(e, i, i.source)
+    if where.is_tensor and not i.atomic:
+        e.bind(i.result, _load_tensor(e, where, type_))
         return
-    where = window(e, i, i.source)
-    buffer = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
+    buffer = new_buffer(e, type_, by_rows=where.by_rows)
 
     def entry(address: Value, offset: Value) -> None:
         write_entries(e, buffer, offset, atomics.load_scalar(e, address, where.memref.type, i.semantics))
 
-    _each_entry(e, where, buffer, entry)
+    if i.atomic:
+        _each_entry(e, where, _zeros(e, buffer, where), entry)
+    else:
+        _copy_lines(e, where, buffer, load=True)
     e.bind(i.result, reload(e, buffer))
 
 
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
-    """`cooperative_matrix_store %matrix, %memref[%x,%y]`, or its atomic form."""
-    if not i.atomic:
-        store_matrix(e, i)
+    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, or its atomic form."""
+    matrix, where = e.matrix(i.matrix), window(e, i, i.target)
+    if where.is_target(matrix.type) and not i.atomic:
+        _store_tensor(e, where, matrix)
         return
-    where = window(e, i, i.target)
-    buffer = spill(e, e.matrix(i.matrix), by_rows=where.by_rows)
+    buffer = spill(e, matrix, by_rows=where.by_rows)
 
     def entry(address: Value, offset: Value) -> None:
         atomics.store_scalar(e, address, where.memref.type, read_entries(e, buffer, offset), i.semantics)
 
-    _each_entry(e, where, buffer, entry)
+    if i.atomic:
+        _each_entry(e, where, buffer, entry)
+    else:
+        _copy_lines(e, where, buffer, load=False)
 
 
 def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
@@ -306,10 +291,3 @@ def _zeros(e: Emitter, buffer: Buffer, where: Window) -> Buffer:
         for pointer in buffer.pointers:
             e.b.memset(pointer, 0, size)
     return buffer
-
-
-ACCESS_RULES: Final = {
-    CooperativeMatrixLoad: load,
-    CooperativeMatrixStore: store,
-    CooperativeMatrixAtomicUpdate: update,
-}

@@ -306,9 +306,6 @@ def _entry(e: Emitter, array: Value, position: Value, type_: Type) -> Value:
     return e.b.load(type_, e.b.gep(type_, array, position), 8)
 
 
-ACCESS_RULES: Final = {Load: load, Store: store}
-
-
 def size(e: Emitter, i: Size) -> None:
     """`%r = size %memref[mode] : index`."""
     operand = e.scope[i.operand.text]
@@ -386,7 +383,6 @@ def _memref_type(i: Subview | Expand | Fuse) -> MemrefType:
     return i.type
 
 
-VIEW_RULES: Final = {Size: size, Associated: associated, Subview: subview, Expand: expand, Fuse: fuse}
 STACK_LIMIT: Final = 64 << 10  # bytes of one alloca; other threads than the main one may have small stacks
 
 
@@ -443,6 +439,3 @@ def _on_heap(e: Emitter, type_: MemrefType, size: int, alignment: int) -> Value:
 
 def _free(e: Emitter, pointer: Value) -> None:
     e.b.call_named("free", VOID, [pointer])
-
-
-ALLOCATION_RULES: Final = {Alloca: alloca, LifetimeStop: lifetime_stop}

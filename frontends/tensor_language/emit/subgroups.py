@@ -49,7 +49,7 @@ def builtin(e: Emitter, i: Builtin) -> None:
 
 
 def _linear_id(e: Emitter) -> Value:
-    assert e.subgroup is not None, "the checker lets it stand in SPMD regions only"
+    assert e.subgroup is not None, "the checker allows it in SPMD regions only"
     return e.subgroup
 
 
@@ -67,7 +67,6 @@ def _number(value: Value, count: int | None = None) -> Number:
     return Number(LANGUAGE_I32, (value,), interval=None if count is None else (0, count - 1))
 
 
-BUILTIN_RULES: Final = {Builtin: builtin}
 _INFINITY: Final = float("inf")
 _NAN: Final = float("nan")
 
@@ -164,6 +163,3 @@ def _lane(e: Emitter, lanes: Value, lane: Value) -> Value:
 def _count(lanes: Value) -> int:
     assert isinstance(lanes.type, VectorType)
     return lanes.type.count
-
-
-SUBGROUP_RULES: Final = {SubgroupBroadcast: broadcast, SubgroupOperation: operation}

@@ -11,17 +11,18 @@ summed. Checker and emitter derive shapes and loops from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from tlx.frontends.tensor_language.operations.core import Transpose, entry_of, flag, operation, transpose
-from tlx.frontends.tensor_language.syntax.forms import comma, integer, operands
+from tlx.frontends.tensor_language.syntax.forms import Piece, comma, integer, operands
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
 
 _ATOMIC: Final = flag("atomic")
 K: Final = -1  # the index that is summed over
 Indices = tuple[int, ...]
+_Node = TypeVar("_Node", bound=Instruction)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -69,14 +70,26 @@ class Blas(Instruction):
         return next((m.field for m in entry_of(type(self)).modifiers or () if m.field in candidates), None)
 
 
-@operation(
-    "axpby",
-    *operands(alpha="alpha", a="A", beta="beta", b="B"),
-    modifiers=(_ATOMIC, transpose()),
-    writes="b",
-    results="none",
-    region="collective",
-)
+def _of_memrefs(
+    name: str, *transposes: str, mode: tuple[Piece, ...] = (), **memrefs: str
+) -> Callable[[type[_Node]], type[_Node]]:
+    """Enter an operation `name %alpha, %A, [%B,] %beta, %C` into the table.
+
+    Args:
+        name: Its name.
+        transposes: The fields of the modifiers that transpose operands.
+        mode: What follows the inputs.
+        memrefs: Fields of the memrefs and their names in messages, the output last.
+    """
+    *inputs, output = memrefs
+    before, after = {"alpha": "alpha", **{f: memrefs[f] for f in inputs}}, {"beta": "beta", output: memrefs[output]}
+    return operation(
+        name, *operands(**before), *mode, comma("beta"), *operands(**after),
+        modifiers=(_ATOMIC, *map(transpose, transposes)), writes=output, results="none", region="collective",
+    )  # fmt: skip
+
+
+@_of_memrefs("axpby", "transpose", a="A", b="B")
 @dataclass(kw_only=True, slots=True)
 class Axpby(Blas):
     """`axpby[.atomic][.t|.n] %alpha, %A, %beta, %B`: `B := alpha op(A) + beta B`."""
@@ -85,10 +98,7 @@ class Axpby(Blas):
     b: Name
 
 
-@operation(
-    "cumsum", *operands(alpha="alpha", a="A"), comma("the mode"), integer("mode", "the mode of 'cumsum'"),
-    comma("beta"), *operands(beta="beta", b="B"), modifiers=(_ATOMIC,), writes="b", results="none", region="collective",
-)  # fmt: skip
+@_of_memrefs("cumsum", mode=(comma("the mode"), integer("mode", "the mode of 'cumsum'")), a="A", b="B")
 @dataclass(kw_only=True, slots=True)
 class Cumsum(Blas):
     """`cumsum[.atomic] %alpha, %A, mode, %beta, %B`: running sums along a mode, counted from 0."""
@@ -97,14 +107,7 @@ class Cumsum(Blas):
     b: Name
 
 
-@operation(
-    "sum",
-    *operands(alpha="alpha", a="A", beta="beta", b="b"),
-    modifiers=(_ATOMIC, transpose()),
-    writes="b",
-    results="none",
-    region="collective",
-)
+@_of_memrefs("sum", "transpose", a="A", b="b")
 @dataclass(kw_only=True, slots=True)
 class Sum(Blas):
     """`sum[.atomic][.t|.n] %alpha, %A, %beta, %b`: sums of the rows of op(A), or of a vector."""
@@ -115,14 +118,7 @@ class Sum(Blas):
     b: Name
 
 
-@operation(
-    "gemm",
-    *operands(alpha="alpha", a="A", b="B", beta="beta", c="C"),
-    modifiers=(_ATOMIC, transpose("transpose_a"), transpose("transpose_b")),
-    writes="c",
-    results="none",
-    region="collective",
-)
+@_of_memrefs("gemm", "transpose_a", "transpose_b", a="A", b="B", c="C")
 @dataclass(kw_only=True, slots=True)
 class Gemm(Blas):
     """`gemm[.atomic][.t|.n][.t|.n] %alpha, %A, %B, %beta, %C`: `C := alpha op1(A) op2(B) + beta C`."""
@@ -135,14 +131,7 @@ class Gemm(Blas):
     c: Name
 
 
-@operation(
-    "gemv",
-    *operands(alpha="alpha", a="A", b="b", beta="beta", c="c"),
-    modifiers=(_ATOMIC, transpose()),
-    writes="c",
-    results="none",
-    region="collective",
-)
+@_of_memrefs("gemv", "transpose", a="A", b="b", c="c")
 @dataclass(kw_only=True, slots=True)
 class Gemv(Blas):
     """`gemv[.atomic][.t|.n] %alpha, %A, %b, %beta, %c`: `c := alpha op(A) b + beta c`."""
@@ -154,14 +143,7 @@ class Gemv(Blas):
     c: Name
 
 
-@operation(
-    "ger",
-    *operands(alpha="alpha", a="a", b="b", beta="beta", c="C"),
-    modifiers=(_ATOMIC,),
-    writes="c",
-    results="none",
-    region="collective",
-)
+@_of_memrefs("ger", a="a", b="b", c="C")
 @dataclass(kw_only=True, slots=True)
 class Ger(Blas):
     """`ger[.atomic] %alpha, %a, %b, %beta, %C`: `C := alpha a b^T + beta C`."""
@@ -172,14 +154,7 @@ class Ger(Blas):
     c: Name
 
 
-@operation(
-    "hadamard",
-    *operands(alpha="alpha", a="A", b="B", beta="beta", c="C"),
-    modifiers=(_ATOMIC,),
-    writes="c",
-    results="none",
-    region="collective",
-)
+@_of_memrefs("hadamard", a="A", b="B", c="C")
 @dataclass(kw_only=True, slots=True)
 class Hadamard(Blas):
     """`hadamard[.atomic] %alpha, %A, %B, %beta, %C`: the product entry by entry."""

@@ -27,7 +27,7 @@ from tlx.frontends.tensor_language.syntax.productions import optional_attributes
 def _range(variables: str) -> tuple[Piece, ...]:
     """`(%i, ...)=(%from, ...),(%to, ...)`."""
     return (
-        name_list("variables", variables), mark("=", f"behind {variables}"), name_list("starts", "the lower bounds"),
+        name_list("variables", variables), mark("=", f"after {variables}"), name_list("starts", "the lower bounds"),
         comma("the upper bounds", ","), name_list("stops", "the upper bounds"),
     )  # fmt: skip
 
@@ -40,17 +40,17 @@ def _read_init(c: Cursor) -> tuple[tuple[Name, ...], tuple[Name, ...], tuple[Typ
     """`["init" "(" %carried=%first, ... ")" "->" "(" types ")"]`: the names, the values, the types."""
     if not c.accept_word("init"):
         if c.kind == "->":
-            raise c.error("types of results stand behind 'init(%carried=%first, ...)'")
+            raise c.error("types of results come after 'init(%carried=%first, ...)'")
         return (), (), ()
-    c.expect("(", "behind 'init'")
+    c.expect("(", "after 'init'")
     pairs = c.separated(_read_carried)
-    c.expect(")", "behind the carried values")
+    c.expect(")", "after the carried values")
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), return_type_list(c)
 
 
 def _read_carried(c: Cursor) -> tuple[Name, Name]:
     name = read_operand(c, "a carried value")
-    c.expect("=", "behind the carried value's name")
+    c.expect("=", "after the carried value's name")
     return name, read_operand(c, "the initial value")
 
 
@@ -85,7 +85,7 @@ class Foreach(Instruction):
 
 @operation(
     "foreach_tile", *_range("the tile offsets"), word("as", "and the sizes of the tile"),
-    name_list("sizes", "the sizes of the tile"), mark("<=", "behind the sizes of the tile"), tile_shape("tile_shape"),
+    name_list("sizes", "the sizes of the tile"), mark("<=", "after the sizes of the tile"), tile_shape("tile_shape"),
     body(), results="none", region="collective",
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)
@@ -110,7 +110,7 @@ class Barrier(Instruction):
 
 
 @operation(
-    "for", operand("variable", "the loop variable"), mark("=", "behind the loop variable"),
+    "for", operand("variable", "the loop variable"), mark("=", "after the loop variable"),
     operand("start", "the lower bound"), comma("the upper bound", ","), operand("stop", "the upper bound"),
     Piece(_read_step, lambda step: f",{step}" if step else "", ("step",)),
     refused(":", "version 2 writes no type of the loop variable (it has that of the range): remove ': ...'"),

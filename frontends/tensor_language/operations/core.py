@@ -1,7 +1,7 @@
 """Entries of the table of operations: how an operation is spelt, what it consists of, and the type of its result.
 
-The packages `check`, `emit` and `v1` have a rule for each operation, in tables indexed by the class of its nodes. The
-name of such a table ends in `RULES`; adding a file is enough.
+The packages `check` and `emit` have a rule for each operation: a function whose second parameter is annotated with the
+class of its nodes. Adding it to a file is enough, and so is adding a file; see `rules_of`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from inspect import isfunction
 from itertools import product
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, get_args
+from types import FunctionType
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, get_args, get_type_hints
 
 from tlx.frontends.tensor_language.errors import listed
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, Results
@@ -84,6 +86,19 @@ MEMORY: Final = (
 )
 
 
+@dataclass(kw_only=True, slots=True)
+class Ordered(Instruction):
+    """Base of what accesses memory atomically.
+
+    Attributes:
+        scope: Who else can see the access.
+        semantics: Its memory order.
+    """
+
+    scope: Scope = "work_group"
+    semantics: Semantics = "relaxed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """An operation of the language.
@@ -132,7 +147,7 @@ class Operation:
                 found = modifiers(c, *words, hint=hint)
                 values.update((m.field, m.value(word)) for m, word in zip(slots, found, strict=True))
             elif required:
-                raise c.expected(f"{required} behind '{c.keyword}'")
+                raise c.expected(f"{required} after '{c.keyword}'")
             for read_piece, field, fields in steps:
                 value = read_piece(c)
                 if field is not None:
@@ -151,9 +166,8 @@ class Operation:
 
     def _modifiers(self, node: Instruction) -> str:
         slots = self.modifiers or ()
-        written = {
-            m.words for m in slots if m.is_written(node)
-        }  # if one of several equal slots is written, all are: the first is that of A
+        # If one of several equal slots is written, all are, as the first one is that of A.
+        written = {m.words for m in slots if m.is_written(node)}
         return "".join(m.text(node) for m in slots if m.words in written)
 
 
@@ -267,16 +281,27 @@ def mnemonic(node: Instruction) -> str:
 
 
 @cache
-def rules_of(package: str) -> Mapping[type[Instruction], Any]:
-    """The rules of all modules of a package and the packages in it."""
-    found: dict[type[Instruction], Any] = {}
-    for table in tables_of(package):
-        found.update(table)
+def rules_of(package: str, returns: str = "None") -> Mapping[type[Instruction], Callable[..., Any]]:
+    """The rules of all modules of a package and the packages in it, by the class of instructions.
+
+    A rule is a public function `rule(state, instruction: Class) -> None`, or with another return annotation.
+
+    Raises:
+        TypeError: Two rules are for one class.
+    """
+    found: dict[type[Instruction], Callable[..., Any]] = {}
+    for info in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        for rule in vars(import_module(info.name)).values():
+            if isfunction(rule) and rule.__module__ == info.name and not rule.__name__.startswith("_"):
+                for class_ in _classes_of(rule, returns):
+                    if class_ in found:
+                        raise TypeError(f"{class_.__name__} has the rules {found[class_]} and {rule}")
+                    found[class_] = rule
     return found
 
 
-def tables_of(package: str) -> Iterator[Mapping[type[Instruction], Any]]:
-    """The tables of rules of all modules of a package and the packages in it."""
-    for info in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-        module = import_module(info.name)
-        yield from (table for name, table in vars(module).items() if name.endswith("RULES"))
+def _classes_of(rule: FunctionType, returns: str) -> Iterator[type[Instruction]]:
+    """The classes of instructions that a function is the rule of."""
+    if len(rule.__annotations__) == 3 and rule.__annotations__["return"] == returns:
+        _, annotation, _ = get_type_hints(rule).values()
+        yield from (class_ for class_ in get_args(annotation) or (annotation,) if class_ in _BY_CLASS)

@@ -8,7 +8,7 @@ Types of views follow from the memref that is viewed; the address space and the 
     fuse    %A[0,1]                    shape (512, 8), stride (1, 512)                   512 = 32 * 16
     subview %A[4:8,%i,0:%n]            shape (8, ?), stride (1, 512)                     mode 1 is dropped: no size
 
-Sizes that are names are `?`. A stride behind a `?` is `?` too.
+Sizes that are names are `?`. A stride after a `?` is `?` too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Final
 from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
     UPDATES,
-    Scope,
-    Semantics,
+    Ordered,
     TypeOf,
     UpdateOp,
     always,
@@ -91,7 +90,7 @@ def _replaced(
 
 
 _WRITE: Final = (*operands(value="the value", target="the memref"), indices())
-_BRACKET: Final = mark("[", "behind the memref")
+_BRACKET: Final = mark("[", "after the memref")
 
 
 def _type_of_expand(node: Expand, type_of: TypeOf) -> Type | None:
@@ -142,22 +141,18 @@ class Associated(Instruction):
     gives=element_of("source"),
 )
 @dataclass(kw_only=True, slots=True)
-class AtomicLoad(Instruction):
+class AtomicLoad(Ordered):
     """`%r = atomic_load[.scope][.semantics] %memref[%i,...] : type`."""
 
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
     source: Name
     indices: tuple[Name, ...] = ()
 
 
 @operation("atomic_store", *_WRITE, modifiers=MEMORY, results="none", writes="target")
 @dataclass(kw_only=True, slots=True)
-class AtomicStore(Instruction):
+class AtomicStore(Ordered):
     """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
 
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
     value: Name
     target: Name
     indices: tuple[Name, ...] = ()
@@ -172,20 +167,18 @@ class AtomicStore(Instruction):
     gives=element_of("target"),
 )
 @dataclass(kw_only=True, slots=True)
-class AtomicUpdate(Instruction):
+class AtomicUpdate(Ordered):
     """`%old = atomic_add[.scope][.semantics] %value, %memref[%i,...] : type`."""
 
     op: UpdateOp
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
     value: Name
     target: Name
     indices: tuple[Name, ...] = ()
 
 
 @operation(
-    "expand", operand("operand", "the memref"), _BRACKET, integer("mode", "the mode"), mark("->", "behind the mode"),
-    expand_shape("shape"), mark("]", "behind the sizes of the new modes"), result(memref_type), views="operand",
+    "expand", operand("operand", "the memref"), _BRACKET, integer("mode", "the mode"), mark("->", "after the mode"),
+    expand_shape("shape"), mark("]", "after the sizes of the new modes"), result(memref_type), views="operand",
     gives=_type_of_expand,
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)
@@ -199,7 +192,7 @@ class Expand(Instruction):
 
 @operation(
     "fuse", operand("operand", "the memref"), _BRACKET, integer("first", "the first mode"), comma("the last mode", ","),
-    integer("last", "the last mode"), mark("]", "behind the last mode"), result(memref_type),
+    integer("last", "the last mode"), mark("]", "after the last mode"), result(memref_type),
     views="operand", gives=_type_of_fuse,
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)

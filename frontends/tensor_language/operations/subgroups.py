@@ -9,8 +9,7 @@ from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
     UPDATES,
     Modifier,
-    Scope,
-    Semantics,
+    Ordered,
     Transpose,
     TypeOf,
     UpdateOp,
@@ -59,7 +58,7 @@ _TYPE: Final = result(integer_type)
 @operation(spelt("{name}", name=("group_id", "num_groups")), _TYPE, modifiers=(_COMPONENT,), gives=always(INDEX))
 @dataclass(kw_only=True, slots=True)
 class Builtin(Instruction):
-    """`%r = group_id.x : index` and the like; the `subgroup_id`s stand in SPMD regions only."""
+    """`%r = group_id.x : index` and the like; the `subgroup_id`s exist in SPMD regions only."""
 
     name: BuiltinName
     component: Component | None = None
@@ -116,7 +115,7 @@ def _type_of_reduce(node: CooperativeMatrixReduce, type_of: TypeOf) -> Type | No
 @operation(
     "cooperative_matrix_apply", mark("(", "and the names of row, column and value"),
     *operands(row="the name of the row", column="the name of the column", value_name="the name of the value"),
-    mark(")", "behind the names of row, column and value"), mark("=", "and the matrix"), _MATRIX,
+    mark(")", "after the names of row, column and value"), mark("=", "and the matrix"), _MATRIX,
     arrow(coopmatrix_type), body(), region="spmd", gives=same_as("matrix"),
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)
@@ -131,7 +130,7 @@ class CooperativeMatrixApply(Instruction):
 
 
 @dataclass(kw_only=True, slots=True)
-class MatrixAccess(Instruction):
+class MatrixAccess(Ordered):
     """Base of what reads or writes a matrix at `%memref[%x,%y]`.
 
     Attributes:
@@ -155,8 +154,6 @@ class CooperativeMatrixLoad(MatrixAccess):
 
     source: Name
     atomic: bool = False
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
 
 
 @operation(
@@ -174,8 +171,6 @@ class CooperativeMatrixStore(MatrixAccess):
     matrix: Name
     target: Name
     atomic: bool = False
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
 
 
 @operation(
@@ -189,8 +184,6 @@ class CooperativeMatrixAtomicUpdate(MatrixAccess):
     op: UpdateOp
     matrix: Name
     target: Name
-    scope: Scope = "work_group"
-    semantics: Semantics = "relaxed"
 
 
 @operation("cooperative_matrix_construct", operand("value", "the value"), result(coopmatrix_type), region="spmd")

@@ -102,7 +102,7 @@ def _why_bad(text: str) -> str:
     if first == '"':
         return _why_bad_string(text)
     if first in "%@":
-        return f"expected a name behind '{first}': a number, or a letter with letters, digits and '_' behind it"
+        return f"expected a name after '{first}': a number, or a letter with letters, digits and '_' after it"
     if first.isascii() and first.isprintable():
         return f"unexpected character '{first}'" + (": comments begin with ';'" if first in "#/" else "")
     return f"unexpected character U+{ord(first):04X}"
@@ -219,10 +219,10 @@ class Cursor:
         """
         if not hint and self.kind == "word":
             hint = did_you_mean(self.text, known)
-        behind = f": {hint}" if hint else ""
+        after = f": {hint}" if hint else ""
         if not self._follows_unfinished():
-            return self.error(f"expected {what}, found {self.shown()}{behind}")
-        return ParseError(f"expected {what}, found the end of the line{behind}", self.source.span(self.previous_end))
+            return self.error(f"expected {what}, found {self.shown()}{after}")
+        return ParseError(f"expected {what}, found the end of the line{after}", self.source.span(self.previous_end))
 
     def begins_line(self, at: int) -> bool:
         """Whether a token is the first of its line."""

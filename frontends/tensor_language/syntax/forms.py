@@ -74,7 +74,7 @@ def position() -> tuple[Piece, ...]:
     return (
         Piece(read.open_index, lambda _: "["),
         *operands(x="the row index", y="the column index"),
-        mark("]", "behind the two indices"),
+        mark("]", "after the two indices"),
     )
 
 
@@ -113,7 +113,7 @@ def tile_shape(field: str) -> Piece:
     def read_shape(c: Cursor) -> tuple[int, ...]:
         c.expect("(", "and the tile shape")
         shape = c.separated(lambda c: c.integer_constant("the tile shape"))
-        c.expect(")", "behind the tile shape")
+        c.expect(")", "after the tile shape")
         return shape
 
     return Piece(read_shape, lambda shape: f"({', '.join(map(str, shape))})", (field,))

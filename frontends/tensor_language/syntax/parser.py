@@ -53,92 +53,12 @@ any two tokens, and must separate two words. An `x` beside a number needs none: 
                            / [local-identifier *("," local-identifier) "="] multi-value-instruction
                            / void-instruction
 
-Collective:
+The table of operations says which of these an instruction is, and what follows its name. Modifiers in brackets may be
+left out:
 
-    value-instruction      = "alloca" [dictionary-attribute] ":" memref-type
-    void-instruction       = "lifetime_stop" local-identifier
-                           / "axpby" [".atomic"] [transpose] 4*4operand
-                           / "cumsum" [".atomic"] 2*2operand "," integer-constant "," 2*2operand
-                           / "sum" [".atomic"] [transpose] 4*4operand
-                           / "gemm" [".atomic"] [transpose] [transpose] 5*5operand
-                           / "gemv" [".atomic"] [transpose] 5*5operand
-                           / "ger" [".atomic"] 5*5operand
-                           / "hadamard" [".atomic"] 5*5operand
-                           / "parallel" region
-                           / "foreach" range region
-                           / "foreach_tile" range "as" identifier-list "<=" integer-list region
-    transpose              = ".t" / ".n"
-    operand                = local-identifier                       ; commas between one and the next
-    range                  = identifier-list "=" identifier-list "," identifier-list
-    integer-list           = "(" integer-constant *("," integer-constant) ")"
-
-Mixed:
-
-    value-instruction      =/ arith-binary-type 2*2operand ":" return-type
-                           / arith-unary-type operand ":" return-type
-                           / "associated" operand ":" boolean-type
-                           / "atomic_load" [memory-scope] [memory-semantics] operand index-list ":" number-type
-                           / atomic-update-op [memory-scope] [memory-semantics] 2*2operand index-list ":" number-type
-                           / builtin-type ":" integer-type
-                           / "cast" operand ":" (number-type / coopmatrix-type)
-                           / comparison-type 2*2operand ":" boolean-type
-                           / "constant" constant ":" return-type
-                           / "expand" operand "[" integer-constant "->" expand-shape "]" ":" memref-type
-                           / "fuse" operand "[" integer-constant "," integer-constant "]" ":" memref-type
-                           / "load" operand index-list ":" (number-type / memref-type)
-                           / math-unary-type operand ":" number-type
-                           / "size" operand "[" integer-constant "]" ":" "index"
-                           / "subview" operand "[" [index-or-slice *("," index-or-slice)] "]" ":" memref-type
-    multi-value-instruction = "for" local-identifier "=" operand "," operand ["," operand]
-                              ["init" "(" init-value *("," init-value) ")" return-type-list]
-                              region ["attributes" dictionary-attribute]
-                           / "if" operand [return-type-list] region ["else" region]
-    void-instruction       =/ "atomic_store" [memory-scope] [memory-semantics] 2*2operand index-list
-                           / "barrier" [".global"] [".local"]
-                           / "store" 2*2operand index-list
-                           / "yield" "(" [operand *("," operand)] ")"
-    arith-binary-type      = "add" / "sub" / "mul" / "div" / "rem" / "max" / "min" / "shl" / "shr" / "and"
-                           / "or" / "xor" / "pow"               ; pow is an extension
-    arith-unary-type       = "abs" / "neg" / "not" / "conj" / "im" / "re"
-                           / "sqrt" / "tanh"                    ; extensions
-    atomic-update-op       = "atomic_add" / "atomic_max" / "atomic_min"
-    builtin-type           = ("group_id" / "num_groups" / "num_subgroups" / "subgroup_id") (".x" / ".y" / ".z")
-                           / "subgroup_size" / "subgroup_linear_id" / "subgroup_local_id"
-    comparison-type        = "equal" / "not_equal" / "greater_than" / "greater_than_equal" / "less_than"
-                           / "less_than_equal"
-    math-unary-type        = ["native_"] ("cos" / "sin" / "exp" / "exp2" / "log" / "log2")
-    memory-scope           = ".cross_device" / ".device" / ".work_group" / ".subgroup"
-    memory-semantics       = ".relaxed" / ".acquire" / ".release" / ".acquire_release" / ".sequentially_consistent"
-    index-list             = "[" [operand *("," operand)] "]"
-    init-value             = local-identifier "=" operand
-    return-type-list       = "->" "(" [return-type *("," return-type)] ")"
-    expand-shape           = integer-constant-or-identifier 1*("x" integer-constant-or-identifier)
-    index-or-slice         = integer-constant-or-identifier [":" integer-constant-or-identifier]
-    integer-constant-or-identifier = integer-constant / local-identifier
-
-SPMD, `cm_` being `cooperative_matrix_`:
-
-    value-instruction      =/ "cm_apply" "(" 3*3local-identifier ")" "=" operand "->" coopmatrix-type region
-                           / "cm_load" access operand position ":" coopmatrix-type
-                           / "cm_atomic_load" access atomic operand position ":" coopmatrix-type
-                           / ("cm_atomic_add" / "cm_atomic_max" / "cm_atomic_min") access atomic
-                             2*2operand position ":" coopmatrix-type
-                           / "cm_construct" operand ":" coopmatrix-type
-                           / "cm_extract" operand "[" integer-constant "]" ":" number-type
-                           / "cm_insert" 2*2operand "[" integer-constant "]" ":" coopmatrix-type
-                           / "cm_mul_add" 3*3operand ":" coopmatrix-type
-                           / ("cm_reduce_add" / "cm_reduce_max" / "cm_reduce_min") (".row" / ".column")
-                             operand ":" coopmatrix-type
-                           / "cm_scale" 2*2operand ":" coopmatrix-type
-                           / "subgroup_broadcast" 2*2operand ":" number-type
-                           / "subgroup_" ("exclusive_scan" / "inclusive_scan" / "reduce") "_" ("add" / "max" / "min")
-                             operand ":" number-type
-    void-instruction       =/ "cm_store" access 2*2operand position
-                           / "cm_atomic_store" access atomic 2*2operand position
-                           / "cm_prefetch" integer-constant "," operand position 2*2("," integer-constant)
-    access                 = [transpose] [".rows_checked" / ".cols_checked" / ".both_checked"]
-    atomic                 = [memory-scope] [memory-semantics]
-    position               = "[" operand "," operand "]"
+    .scope                   .cross_device .device .work_group .subgroup
+    .semantics               .relaxed .acquire .release .acquire_release .sequentially_consistent
+    .X_checked               .rows_checked .cols_checked .both_checked
 """
 
 from __future__ import annotations
@@ -148,13 +68,13 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, TlxError
 from tlx.frontends.tensor_language.errors import Reports, did_you_mean
-from tlx.frontends.tensor_language.operations import OPERATIONS
+from tlx.frontends.tensor_language.operations import OPERATIONS, forms
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Parameter, Program
 from tlx.frontends.tensor_language.syntax.parser_regions import (
+    after_braces,
+    after_dictionary,
     begins_instruction,
-    behind_braces,
-    behind_dictionary,
     is_dictionary,
     is_function,
     region,
@@ -166,6 +86,7 @@ from tlx.frontends.tensor_language.syntax.productions import (
     type_ref,
 )
 
+__doc__ = f"{__doc__}{forms()}"
 FORMS: Final = {name: Form(entry.reader(), entry.results) for name, entry in OPERATIONS.items()}
 _OLD_ATTRIBUTES: Final = {"work_group_size": "work_group_size=[m,n]", "subgroup_size": "subgroup_size=s"}
 
@@ -215,7 +136,7 @@ def function(
     c.function = first
     c.at += 1
     name = c.identifier("global", "the function's name")
-    c.expect("(", "behind the function's name")
+    c.expect("(", "after the function's name")
     parameters = argument_list(c, parameter)
     attributes = attribute_list(c)
     head = c.span_from(first)
@@ -235,7 +156,7 @@ def _no_function(c: Cursor) -> ParseError:
     if c.kind == "}":
         return c.error("expected 'func', found '}': one '}' too many?")
     near = did_you_mean(c.text, ("func",)) if c.kind == "word" else ""
-    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions stand in functions'}")
+    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions belong in functions'}")
 
 
 def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:
@@ -247,13 +168,13 @@ def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[
         try:
             found.append(parameter(c))
             if c.kind not in (",", ")"):
-                raise c.expected("',' or ')' behind a parameter")
+                raise c.expected("',' or ')' after a parameter")
         except TlxError as error:
             c.collect(error)
             _next_argument(c)
         if not c.accept(","):
             break
-    c.expect(")", "behind the parameters")
+    c.expect(")", "after the parameters")
     return tuple(found)
 
 
@@ -285,15 +206,15 @@ def _next_argument(c: Cursor) -> None:
         if c.kinds[at] != "{":
             at += 1
         elif is_dictionary(c, at):
-            at = behind_dictionary(c, at)
+            at = after_dictionary(c, at)
         else:
             break
     c.at = at
 
 
 def _next_function(c: Cursor, first: int) -> None:
-    """Continue after an error outside regions; regions on the way are parsed for their errors."""
+    """Continue after an error outside regions; skipped regions are parsed for their errors."""
     at = max(first + 1, c.region_end)
     while c.kinds[at] != "end" and not is_function(c, at):
-        at = behind_braces(c, at) if c.kinds[at] == "{" else at + 1
+        at = after_braces(c, at) if c.kinds[at] == "{" else at + 1
     c.at = at

@@ -1,7 +1,7 @@
 """Regions and error recovery, and hints about spellings of version 1.
 
 An instruction that does not parse is dropped, and parsing resumes where the next one seems to begin: at
-`%name, ... = word`, the name of an instruction, or a word that begins a line. Regions on the way are parsed, too, so a
+`%name, ... = word`, the name of an instruction, or a word that begins a line. Skipped regions are parsed, too, so a
 misspelt `for` does not hide the errors in its body.
 """
 
@@ -19,7 +19,7 @@ from tlx.frontends.tensor_language.syntax.nodes import ATTRIBUTE_NAMES, Instruct
 _INNER_WORDS = frozenset({"init", "else", "attributes", "as", "true", "false"})
 
 _BEFORE_REGIONS: Final = {"for": ("init",), "func": ("attributes",)}
-_BEHIND_REGIONS: Final = ("else", "attributes")
+_AFTER_REGIONS: Final = ("else", "attributes")
 
 
 def region(c: Cursor) -> Region:
@@ -36,7 +36,7 @@ def region(c: Cursor) -> Region:
     else:
         c.collect(c.error(f"regions nested too deeply: at most {MAX_NESTING} levels"))
         instructions: list[Instruction] = []
-        c.at = _behind_closing(c, first, ("end",))
+        c.at = _after_closing(c, first, ("end",))
     c.depth -= 1
     c.region_end = c.at
     c.head_end = head_end
@@ -79,7 +79,7 @@ def instruction(c: Cursor) -> Instruction:
     c.at += 1
     node = form.production(c)
     if form.results == "none" and c.kind == ":":
-        raise c.error(f"'{c.keyword}' gives no value, so no type stands behind it: remove ': ...'")
+        raise c.error(f"'{c.keyword}' gives no value, so no type follows it: remove ': ...'")
     node.results = results
     end = c.previous_end if c.head_end is None else c.head_end
     node.span = Span(c.source, c.starts[word_at], end)
@@ -96,7 +96,7 @@ def recover(c: Cursor, first: int) -> None:
     at = max(first + 1, c.region_end)
     while c.kinds[at] not in ("}", "end"):
         if c.kinds[at] == "{":
-            at = behind_braces(c, at)
+            at = after_braces(c, at)
             continue
         if begins_instruction(c, at) or is_function(c, at):
             break
@@ -125,10 +125,10 @@ def begins_instruction(c: Cursor, at: int) -> bool:
     return word in c.forms or is_old_name(word) or (word not in _INNER_WORDS and c.begins_line(at))
 
 
-def behind_braces(c: Cursor, at: int) -> int:
+def after_braces(c: Cursor, at: int) -> int:
     """The token after the braces that open here; a region is parsed for its errors."""
     if is_dictionary(c, at):
-        return behind_dictionary(c, at)
+        return after_dictionary(c, at)
     c.at = at
     region(c)
     return c.at
@@ -142,9 +142,9 @@ def is_dictionary(c: Cursor, at: int) -> bool:
     return c.kinds[at + 2] == "=" or c.texts[at + 1] in ATTRIBUTE_NAMES
 
 
-def behind_dictionary(c: Cursor, at: int) -> int:
+def after_dictionary(c: Cursor, at: int) -> int:
     """The token after the attributes that open here, or the first that cannot belong to them."""
-    return _behind_closing(c, at, ("end", "local"))
+    return _after_closing(c, at, ("end", "local"))
 
 
 def is_function(c: Cursor, at: int) -> bool:
@@ -158,7 +158,7 @@ def _results(c: Cursor) -> tuple[Name, ...]:
     names = [c.name()]
     while c.accept(","):
         names.append(c.identifier("local", "a result"))
-    c.expect("=", "behind the name of a result")
+    c.expect("=", "after the name of a result")
     return tuple(names)
 
 
@@ -177,7 +177,7 @@ def _check_results(c: Cursor, gives_value: bool, first: int, results: tuple[Name
 def _unknown(c: Cursor) -> ParseError:
     word = c.text
     if word == "else":
-        return c.error("expected an instruction, found 'else': it stands right behind the region of an 'if'")
+        return c.error("expected an instruction, found 'else': it comes right after the region of an 'if'")
     modifier = c.texts[c.at + 1] if c.kinds[c.at + 1] == "modifier" else ""
     is_dotted = bool(modifier) and word in PREFIXES
     span = c.span(c.at, c.at + is_dotted)
@@ -185,12 +185,12 @@ def _unknown(c: Cursor) -> ParseError:
     new = new_spelling(word, modifier, c.forms)
     if new is not None:
         return ParseError(f"{shown} is a spelling of version 1: write '{new}'", span)
-    known = c.forms if is_dotted or not c.at or c.kinds[c.at - 1] != "}" else (*c.forms, *_BEHIND_REGIONS)
+    known = c.forms if is_dotted or not c.at or c.kinds[c.at - 1] != "}" else (*c.forms, *_AFTER_REGIONS)
     near = did_you_mean(modifier[1:] if is_dotted else word, known) if len(c.reports.errors) < LIMIT else ""
     return ParseError(f"unknown instruction {shown}" + (near and f": {near}"), span)
 
 
-def _behind_closing(c: Cursor, at: int, stops: tuple[str, ...]) -> int:
+def _after_closing(c: Cursor, at: int, stops: tuple[str, ...]) -> int:
     """The token after the matching brace, or an earlier one that begins a function or has a kind in `stops`."""
     depth = 0
     while c.kinds[at] not in stops and not is_function(c, at):

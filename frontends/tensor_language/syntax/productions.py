@@ -43,8 +43,8 @@ _SCALARS: Final = {"bool": BOOL, **NUMBERS}
 _WORDS: Final = (*_SCALARS, "memref", "group", "coopmatrix")
 _INTEGERS: Final = {name: t for name, t in NUMBERS.items() if t.kind == "int"}
 _ADDRESS_SPACES: Final[tuple[AddressSpace, ...]] = get_args(AddressSpace)
-_LAYOUT: Final = "'strided<...>', "
 _USES: Final[tuple[MatrixUse, ...]] = get_args(MatrixUse)
+_Word = TypeVar("_Word", bound=str)
 
 
 def type_ref(c: Cursor, production: TypeProduction) -> TypeRef:
@@ -56,7 +56,7 @@ def type_ref(c: Cursor, production: TypeProduction) -> TypeRef:
 def result_type(c: Cursor, production: TypeProduction) -> tuple[TypeRef]:
     """`":" type` after an instruction with a result."""
     if c.kinds[c.at] != ":":
-        old = "version 2 writes the type of the result behind ':'" if c.kind == "->" else ""
+        old = "version 2 writes the type of the result after ':'" if c.kind == "->" else ""
         raise c.expected(f"':' and the type of the result of '{c.keyword}'", old)
     c.at += 1
     return (type_ref(c, production),)
@@ -64,12 +64,12 @@ def result_type(c: Cursor, production: TypeProduction) -> tuple[TypeRef]:
 
 def any_type(c: Cursor) -> Type:
     """`type = boolean-type / number-type / memref-type / group-type / coopmatrix-type`."""
-    return _one_of(c, "a type", _SCALARS, memref=True, group=True, coopmatrix=True)
+    return _one_of(c, "a type", _WORDS)
 
 
 def return_type(c: Cursor) -> Type:
     """`return-type = boolean-type / number-type / coopmatrix-type`."""
-    return _one_of(c, "a boolean, number or coopmatrix type", _SCALARS, coopmatrix=True)
+    return _one_of(c, "a boolean, number or coopmatrix type", (*_SCALARS, "coopmatrix"))
 
 
 def number_type(c: Cursor) -> ScalarType:
@@ -94,18 +94,18 @@ def boolean_type(c: Cursor) -> ScalarType:
 
 def number_or_coopmatrix_type(c: Cursor) -> Type:
     """`number-type / coopmatrix-type`."""
-    return _one_of(c, "a number or coopmatrix type", NUMBERS, coopmatrix=True)
+    return _one_of(c, "a number or coopmatrix type", (*NUMBERS, "coopmatrix"))
 
 
 def scalar_or_memref_type(c: Cursor) -> Type:
     """`scalar-or-memref-type = number-type / memref-type`."""
-    return _one_of(c, "a number or memref type", NUMBERS, memref=True)
+    return _one_of(c, "a number or memref type", (*NUMBERS, "memref"))
 
 
 def memref_type(c: Cursor) -> MemrefType:
     """`memref-type = "memref" "<" number-type tensor-shape ["," strided-layout] ["," address-space] ">"`."""
     _expect_word(c, "memref", "a memref type")
-    c.expect("<", "behind 'memref'")
+    c.expect("<", "after 'memref'")
     element = number_type(c)
     first = c.at
     shape = tensor_shape(c)
@@ -117,7 +117,7 @@ def memref_type(c: Cursor) -> MemrefType:
     if c.accept(","):
         space = address_space(c, may_be_layout=stride is None)
         if c.kind == ",":
-            raise c.error("expected '>' behind the address space, found ',': a layout 'strided<...>' stands before it")
+            raise c.error("expected '>' after the address space, found ',': a layout 'strided<...>' comes before it")
     _close(c, "memref")
     if stride is not None:
         return MemrefType(element, shape, stride, space)
@@ -150,7 +150,7 @@ def constant_or_dynamic(c: Cursor, what: str) -> Extent:
 def strided_layout(c: Cursor) -> tuple[Extent, ...]:
     """`strided-layout = "strided" "<" [constant-or-dynamic *("," constant-or-dynamic)] ">"`."""
     c.expect_word("strided")
-    c.expect("<", "behind 'strided'")
+    c.expect("<", "after 'strided'")
     stride: list[Extent] = []
     while c.kind != ">" or stride:
         stride.append(constant_or_dynamic(c, "a stride"))
@@ -162,17 +162,22 @@ def strided_layout(c: Cursor) -> tuple[Extent, ...]:
 
 def address_space(c: Cursor, *, may_be_layout: bool = False) -> AddressSpace:
     """`address-space = "global" / "local"`."""
-    for space in _ADDRESS_SPACES:
-        if c.accept_word(space):
-            return space
-    known = ("strided",) if may_be_layout else ()
-    raise c.expected(f"{_LAYOUT * may_be_layout}'global' or 'local'", known=(*known, *_ADDRESS_SPACES))
+    layout = ("'strided<...>', ", "strided") if may_be_layout else ("",)
+    return _word(c, f"{layout[0]}'global' or 'local'", _ADDRESS_SPACES, layout[1:])
+
+
+def _word(c: Cursor, what: str, words: tuple[_Word, ...], more: tuple[str, ...] = ()) -> _Word:
+    """One of several words; a misspelt one may also have been meant as one of `more`."""
+    for word in words:
+        if c.accept_word(word):
+            return word
+    raise c.expected(what, known=(*more, *words))
 
 
 def group_type(c: Cursor) -> GroupType:
     """`group-type = "group" "<" memref-type "x" constant-or-dynamic ["," "offset" ":" constant-or-dynamic] ">"`."""
     _expect_word(c, "group", "a group type")
-    c.expect("<", "behind 'group'")
+    c.expect("<", "after 'group'")
     memref = memref_type(c)
     if c.kind != "x":
         raise c.expected("'x' and the size of the group", "write 'group<memref<...>x?>' where it is not known")
@@ -180,8 +185,8 @@ def group_type(c: Cursor) -> GroupType:
     size = constant_or_dynamic(c, "the size of the group")
     offset: Extent = 0
     if c.accept(","):
-        c.expect_word("offset", "behind the size of the group")
-        c.expect(":", "behind 'offset'")
+        c.expect_word("offset", "after the size of the group")
+        c.expect(":", "after 'offset'")
         offset = constant_or_dynamic(c, "the offset")
     _close(c, "group")
     return GroupType(memref, size, offset)
@@ -190,7 +195,7 @@ def group_type(c: Cursor) -> GroupType:
 def coopmatrix_type(c: Cursor) -> CoopMatrixType:
     """`coopmatrix-type = "coopmatrix" "<" number-type 2*2("x" integer-constant) "," matrix-use ">"`."""
     _expect_word(c, "coopmatrix", "a coopmatrix type")
-    c.expect("<", "behind 'coopmatrix'")
+    c.expect("<", "after 'coopmatrix'")
     component = number_type(c)
     c.expect("x", "and the rows of the matrix")
     rows = c.integer_constant("the rows of the matrix")
@@ -204,10 +209,14 @@ def coopmatrix_type(c: Cursor) -> CoopMatrixType:
 
 def matrix_use(c: Cursor) -> MatrixUse:
     """`matrix-use = "matrix_a" / "matrix_b" / "matrix_acc"`."""
-    for use in _USES:
-        if c.accept_word(use):
-            return use
-    raise c.expected("'matrix_a', 'matrix_b' or 'matrix_acc'", known=_USES)
+    return _word(c, "'matrix_a', 'matrix_b' or 'matrix_acc'", _USES)
+
+
+_COMPOUND: Final[dict[str, TypeProduction]] = {
+    "memref": memref_type,
+    "group": group_type,
+    "coopmatrix": coopmatrix_type,
+}
 
 
 def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
@@ -219,7 +228,7 @@ def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
     if c.accept(")"):
         return ()
     types = c.separated(lambda c: type_ref(c, return_type))
-    c.expect(")", "behind the types of the results")
+    c.expect(")", "after the types of the results")
     return types
 
 
@@ -231,23 +240,14 @@ def _scalar(c: Cursor, what: str, allowed: dict[str, ScalarType]) -> ScalarType:
     return found
 
 
-def _one_of(
-    c: Cursor, what: str, scalars: dict[str, ScalarType], *, memref: bool = False, group: bool = False,
-    coopmatrix: bool = False,
-) -> Type:  # fmt: skip
+def _one_of(c: Cursor, what: str, allowed: tuple[str, ...]) -> Type:
     text = c.text
-    scalar = scalars.get(text)
-    if scalar is not None and c.kind == "word":
-        c.at += 1
-        return scalar
-    if memref and text == "memref":
-        return memref_type(c)
-    if group and text == "group":
-        return group_type(c)
-    if coopmatrix and text == "coopmatrix":
-        return coopmatrix_type(c)
-    names = ("memref", memref), ("group", group), ("coopmatrix", coopmatrix)
-    raise _no_type(c, what, (*scalars, *(name for name, allowed in names if allowed)))
+    if text not in allowed or c.kind != "word":
+        raise _no_type(c, what, allowed)
+    if text in _COMPOUND:
+        return _COMPOUND[text](c)
+    c.at += 1
+    return _SCALARS[text]
 
 
 def _no_type(c: Cursor, what: str, allowed: tuple[str, ...]) -> ParseError:
@@ -324,7 +324,7 @@ def bracketed_integer(c: Cursor, what: str) -> int:
     """`"[" integer-constant "]"`."""
     open_index(c)
     value = c.integer_constant(what)
-    c.expect("]", f"behind {what}")
+    c.expect("]", f"after {what}")
     return value
 
 
@@ -371,7 +371,7 @@ def _index(c: Cursor) -> Name:
 def open_index(c: Cursor) -> None:
     """`"["` after the memref or the matrix."""
     if c.kinds[c.at] != "[":
-        raise c.expected(f"'[' behind {c.shown(c.at - 1)} in '{c.keyword}'")
+        raise c.expected(f"'[' after {c.shown(c.at - 1)} in '{c.keyword}'")
     c.at += 1
 
 
@@ -385,7 +385,7 @@ def _no_operand(c: Cursor, what: str) -> ParseError:
     if c.kind == "modifier":
         return c.error(f"'{c.keyword}' has no modifiers, found {c.shown()}")
     if c.kind == "," and c.kinds[c.at - 1] in ("modifier", "word"):
-        return c.expected(f"{what} of '{c.keyword}'", "no comma stands behind the instruction's name")
+        return c.expected(f"{what} of '{c.keyword}'", "no comma follows the instruction's name")
     hint = "the next instruction begins here" if c.kind == "local" and not c.begins_line(c.at) else ""
     return c.expected(f"{what} of '{c.keyword}' (%name)", hint)
 
@@ -394,7 +394,7 @@ def _no_modifier(c: Cursor, word: str, slots: tuple[Sequence[str], ...], hint: s
     known = [m for slot in slots for m in slot]
     if word in known:
         order = "".join(f"[{'|'.join('.' + m for m in slot)}]" for slot in slots)
-        return c.error(f"'.{word}' stands in the wrong place or too often: write '{c.keyword}{order}'")
+        return c.error(f"'.{word}' is misplaced or repeated: write '{c.keyword}{order}'")
     dotted = [f".{m}" for m in dict.fromkeys(known)]
     listed = ", ".join(dotted)
     hint = hint or did_you_mean(f".{word}", dotted)
@@ -476,7 +476,7 @@ def array_attribute(c: Cursor, depth: int = 0) -> tuple[Attribute, ...]:
         return ()
     values = c.separated(lambda c: attribute(c, depth + 1))
     if c.kind != "]":
-        raise c.expected("',' or ']' behind a value of the list")
+        raise c.expected("',' or ']' after a value of the list")
     c.at += 1
     return values
 
@@ -487,7 +487,7 @@ def dictionary_attribute(c: Cursor, depth: int = 0) -> Dictionary:
     c.expect("{", "before the attributes")
     entries = () if c.kind == "}" else c.separated(lambda c: named_attribute(c, depth))
     if c.kind != "}":
-        raise c.expected("',' or '}' behind an attribute")
+        raise c.expected("',' or '}' after an attribute")
     c.at += 1
     return Dictionary(entries, c.span_from(first))
 
@@ -496,7 +496,7 @@ def named_attribute(c: Cursor, depth: int = 0) -> NamedAttribute:
     """`named-attribute = attribute-name "=" attribute`."""
     first = c.at
     name, quoted = attribute_name(c)
-    c.expect("=", f"behind the attribute '{name}'")
+    c.expect("=", f"after the attribute '{name}'")
     value = attribute(c, depth + 1)
     return NamedAttribute(name, quoted, value, c.span_from(first))
 
@@ -510,7 +510,7 @@ def attribute_name(c: Cursor) -> tuple[str, bool]:
         raise c.expected("the name of an attribute (a word or a string)")
     if c.text not in ATTRIBUTE_NAMES:
         near = did_you_mean(c.text, ATTRIBUTE_NAMES) or f"known: {', '.join(ATTRIBUTE_NAMES)}"
-        raise c.error(f"unknown attribute {c.shown()} ({near}): names of other attributes stand in quotes")
+        raise c.error(f"unknown attribute {c.shown()} ({near}): names of other attributes are written in quotes")
     c.at += 1
     return c.texts[c.at - 1], False
 

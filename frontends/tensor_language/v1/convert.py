@@ -1,8 +1,7 @@
-"""From the syntax tree of the first version to that of the second: scopes, names, and the writer of instructions.
+"""From version 1 to version 2: scopes, names, and the writer of instructions.
 
 Version 1 writes the types of operands, version 2 those of results. Result types are derived from the types of the
 values, not from the text, because the memory of an `alloca` is local in version 2, which the text cannot express.
-`instructions` has a rule for each class.
 """
 
 from __future__ import annotations
@@ -10,58 +9,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final
 
 from tlx.diagnostics import Note, Span
-from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.operations import scalars
-from tlx.frontends.tensor_language.operations.core import rules_of
-from tlx.frontends.tensor_language.syntax import nodes
-from tlx.frontends.tensor_language.syntax.nodes import (
-    WIDE_FACTORS,
-    Attribute,
-    Dictionary,
-    Function,
-    Instruction,
-    Name,
-    NamedAttribute,
-    Program,
-    TypeRef,
-)
+from tlx.frontends.tensor_language.operations.scalars import Constant as ConstantInstruction
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import BOOL, INDEX, GroupType, MemrefType, ScalarType, Type, extent_text
-from tlx.frontends.tensor_language.v1 import tree as v1
 
 _PLAIN: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
 
 
-def names_in(text: str) -> frozenset[str]:
-    """All local identifiers of a text, without `%`."""
-    return frozenset(re.findall(r"%(\w+)", text, re.ASCII))
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant operand, which version 2 has no syntax for; `true` and `false` are integers."""
+
+    value: bool | int | float
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
-class FreshNames:
-    """Generates names that a function does not use.
+Operand = Name | Constant
 
-    Args:
-        taken: Names that are never generated.
+
+@dataclass(kw_only=True, slots=True)
+class Unconverted(Instruction):
+    """An instruction of version 1 that has been read.
+
+    Attributes:
+        convert: Gives the instruction of version 2, None if an error was reported; instructions that it needs are
+            written first.
     """
 
-    def __init__(self, taken: frozenset[str]) -> None:
-        self._taken = taken
-        self._given: set[str] = set()
-        self._next: dict[str, int] = {}
-
-    def fresh(self, stem: str) -> str:
-        """The stem itself, or the stem and the first number that makes it unused."""
-        name = stem
-        while name in self._taken or name in self._given:
-            self._next[stem] = self._next.get(stem, 0) + 1
-            name = f"{stem}_{self._next[stem]}"
-        self._given.add(name)
-        return name
+    convert: Callable[[Converter], Instruction | None]
 
 
 def constant_name(value: bool | float, type_: ScalarType) -> str:
@@ -87,10 +68,6 @@ class Definition:
 
     type: Type | None
     span: Span | None = None
-
-    def note(self) -> list[Note]:
-        """A note that points at it."""
-        return [] if self.span is None else [Note("declared here", self.span)]
 
 
 class Scope:
@@ -142,7 +119,7 @@ def without_space(type_: Type) -> Type:
 
 
 def spell(type_: Type) -> str:
-    """The spelling of a type in the first version."""
+    """The spelling of a type in version 1."""
     if type_ == BOOL:
         return "i1"
     if isinstance(type_, GroupType):
@@ -156,50 +133,64 @@ class Converter:
 
     Args:
         reports: Where errors go.
-        names: Generates names for values that the text does not name.
-        scope: The names of the text that are bound.
-        convert: Converts one instruction; regions are converted with it.
+        taken: Names of the text, which are not used for new values.
+        lost: Names that may be defined by parts of the text that could not be parsed.
 
     Attributes:
-        reports: As given.
-        scope: As given.
+        span: The instruction that is being converted.
         has_wide_factors: Whether an instruction has an alpha or a beta that version 2 refuses.
     """
 
-    def __init__(
-        self, reports: Reports, names: FreshNames, scope: Scope, convert: Callable[[Converter, nodes.Instruction], None]
-    ) -> None:
-        self.reports = reports
-        self.scope = scope
+    def __init__(self, reports: Reports, taken: frozenset[str], lost: set[str]) -> None:
+        self.span: Span | None = None
         self.has_wide_factors = False
-        self._names = names
-        self._convert = convert
-        self._written: list[nodes.Instruction] = []
+        self._reports = reports
+        self._scope = Scope(reports, lost)
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+        self._written: list[Instruction] = []
         self._constants: dict[tuple[str, ScalarType], Name] = {}
 
     @contextmanager
-    def block(self) -> Generator[list[nodes.Instruction]]:
+    def block(self) -> Generator[list[Instruction]]:
         """Instructions written inside are added to the list."""
         outer = self._written, self._constants
         self._written, self._constants = [], {}
         yield self._written
         self._written, self._constants = outer
 
-    def region(self, region: nodes.Region, *variables: tuple[Name, Type]) -> nodes.Region:
+    def region(self, region: Region, *variables: tuple[Name, Type]) -> Region:
         """Convert a region, with variables defined in it."""
-        with self.block() as written, self.scope.region():
+        with self.block() as written, self._scope.region():
             for name, type_ in variables:
-                self.scope.bind(name, type_)
+                self._scope.bind(name, type_)
             for instruction in region.instructions:
+                assert isinstance(instruction, Unconverted)
                 self._constants.clear()
-                self._convert(self, instruction)
-        return nodes.Region(written, region.span)
+                self._instruction(instruction)
+        return Region(written, region.span)
 
-    def add(self, instruction: nodes.Instruction) -> None:
+    def _instruction(self, i: Unconverted) -> None:
+        outer, self.span = self.span, i.span
+        converted = i.convert(self)
+        self.span = outer
+        types = () if converted is None else converted.types
+        for name, reference in zip_longest(i.results, types[: len(i.results)]):
+            self._scope.bind(name, None if reference is None else reference.type)
+        if converted is not None:
+            converted.results, converted.span = i.results, i.span
+            converted.types = tuple(TypeRef(t.type, t.span or i.span) for t in types)
+            self.add(converted)
+
+    def error(self, message: str, span: Span | None = None) -> None:
+        """Report an error, by default of the whole instruction."""
+        self._reports.add(message, span or self.span)
+
+    def add(self, instruction: Instruction) -> None:
         """Write an instruction."""
         self._written.append(instruction)
 
-    def value(self, stem: str, instruction: nodes.Instruction, type_: ScalarType) -> Name:
+    def value(self, stem: str, instruction: Instruction, type_: ScalarType) -> Name:
         """Write an instruction whose result has no name in the text.
 
         Args:
@@ -207,17 +198,26 @@ class Converter:
             instruction: The instruction, without results.
             type_: The value's type.
         """
-        name = Name(self._names.fresh(stem), instruction.span)
+        name = Name(self._fresh(stem), instruction.span)
         instruction.results, instruction.types = (name,), (TypeRef(type_, instruction.span),)
         self.add(instruction)
         return name
 
-    def known(self, name: Name) -> Name:
-        """A name of the text, reported where it is not bound."""
-        self.scope.find(name)
+    def _fresh(self, stem: str) -> str:
+        """An unused name: the stem, or the stem and the first number that makes it one."""
+        name = stem
+        while name in self._taken:
+            self._numbers[stem] = self._numbers.get(stem, 0) + 1
+            name = f"{stem}_{self._numbers[stem]}"
+        self._taken.add(name)
         return name
 
-    def operand(self, operand: v1.Operand, reference: TypeRef) -> Name:
+    def known(self, name: Name) -> Name:
+        """A name of the text, reported where it is not bound."""
+        self._scope.find(name)
+        return name
+
+    def operand(self, operand: Operand, reference: TypeRef) -> Name:
         """An operand of the scalar type given in the text; a constant becomes a value."""
         if isinstance(operand, Name):
             self.expect(operand, reference)
@@ -225,37 +225,38 @@ class Converter:
         assert isinstance(reference.type, ScalarType), "the grammar has constants only where the type is scalar"
         return self.constant(operand, reference.type)
 
-    def index(self, operand: v1.Operand) -> Name:
+    def index(self, operand: Operand) -> Name:
         """An index operand; the text gives no type for it."""
         return self.known(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
 
-    def constant(self, constant: v1.Constant, type_: ScalarType) -> Name:
+    def constant(self, constant: Constant, type_: ScalarType) -> Name:
         """A constant as a value."""
         value = self._fitting(constant, type_)
         key = repr(value), type_
         if key not in self._constants:
-            instruction = scalars.Constant(value=value, span=constant.span)
+            instruction = ConstantInstruction(value=value, span=constant.span)
             self._constants[key] = self.value(constant_name(value, type_), instruction, type_)
         return self._constants[key]
 
-    def _fitting(self, constant: v1.Constant, type_: ScalarType) -> bool | int | float:
+    def _fitting(self, constant: Constant, type_: ScalarType) -> bool | int | float:
         """The value in version 2, where `true` and `false` are the only values of `bool`."""
         value = constant.value
         if type_ != BOOL:
             return int(value) if isinstance(value, bool) else value
         if isinstance(value, float) or value not in {0, 1}:
-            self.reports.add(f"a constant of type i1 is true, false, 0 or 1, not {value}", constant.span)
+            self.error(f"a constant of type i1 is true, false, 0 or 1, not {value}", constant.span)
         return bool(value)
 
     def expect(self, name: Name, reference: TypeRef) -> Type:
         """The type of a name, checked against the text; the type in the text if they differ."""
-        found = self.scope.find(name)
+        found = self._scope.find(name)
         if found.type is None:
             return reference.type
         if without_space(found.type) == without_space(reference.type):
             return found.type
         message = f"{name} is {spell(found.type)}, but is written as {spell(reference.type)} here"
-        self.reports.add(message, reference.span or name.span, *found.note())
+        notes = [] if found.span is None else [Note("declared here", found.span)]
+        self._reports.add(message, reference.span or name.span, *notes)
         return reference.type
 
     def memref(self, name: Name, reference: TypeRef) -> MemrefType:
@@ -263,57 +264,3 @@ class Converter:
         type_ = self.expect(name, reference)
         assert isinstance(type_, MemrefType)
         return type_
-
-
-Rule = Callable[[Converter, Any], Instruction | None]
-"""The instruction of version 2, None if an error was reported; instructions that it needs are written first."""
-
-_PACKAGE: Final = "tlx.frontends.tensor_language.v1"
-
-
-def convert(program: Program, taken: frozenset[str], lost: set[str], reports: Reports) -> Program:
-    """The program in version 2.
-
-    Args:
-        program: A program whose regions hold instructions of version 1.
-        taken: Names of its text, which are not used for new values.
-        lost: Names that may be defined by parts of the text that could not be parsed.
-        reports: Where errors go; where there are any, parts of the result are missing.
-    """
-    return Program(
-        [_function(function, FreshNames(taken), Scope(reports, lost), reports) for function in program.functions]
-    )
-
-
-def _function(function: Function, names: FreshNames, scope: Scope, reports: Reports) -> Function:
-    b = Converter(reports, names, scope, _instruction)
-    body = b.region(function.body, *((p.name, p.type.type) for p in function.parameters))
-    return Function(
-        name=function.name,
-        parameters=function.parameters,
-        attributes=_attributes(function, wide_factors=b.has_wide_factors),
-        body=body,
-        span=function.span,
-    )
-
-
-def _attributes(function: Function, *, wide_factors: bool) -> Dictionary:
-    """The attributes, and those for groups without sizes and wide factors."""
-    has_groups = any(isinstance(p.type.type, GroupType) for p in function.parameters)
-    more = [name for name, given in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, wide_factors)) if given]
-    if not more:
-        return function.attributes
-    entries = [NamedAttribute(name, quoted=True, value=Attribute(True)) for name in more]
-    return Dictionary((*function.attributes.entries, *entries), function.attributes.span)
-
-
-def _instruction(b: Converter, i: Instruction) -> None:
-    rule: Rule = rules_of(_PACKAGE)[type(i)]
-    converted = rule(b, i)
-    types = () if converted is None else converted.types
-    for name, type_ in zip_longest(i.results, types[: len(i.results)]):
-        b.scope.bind(name, None if type_ is None else type_.type)
-    if converted is not None:
-        converted.results, converted.span = i.results, i.span
-        converted.types = tuple(TypeRef(t.type, t.span or i.span) for t in types)
-        b.add(converted)

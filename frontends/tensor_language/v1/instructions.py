@@ -1,11 +1,18 @@
-"""Conversion of each instruction of version 1 to version 2, with the types and sizes that version 1 infers.
+"""The instructions of version 1: each function reads one, and returns its conversion to version 2.
+
+Conversion needs the types of names, which are known only after all of a text has been read: a name that is defined in
+text that does not parse must not be reported as undefined.
+
+    %y = arith.add %x, 1 : f32          an operand may be a constant, in version 2 it is a name
+    %v = load %A[%i] : memref<f32x?>    the type is that of what is read, in version 2 that of the result
+    %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written
 
 BLAS instructions: the order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors
 become values. Version 1 allows an atomic update with any beta, and an alpha wider than the inputs; a function with one
 of these gets the attribute `"wide_factors"`. Updates of local memory, which belongs to one work-group, need not be
 atomic.
 
-Scalars: `i1` is `bool` in version 2, which is no number. Arithmetic on single bits becomes, where possible,
+Scalars: `i1` is `bool` in version 2, which is not a number. Arithmetic on single bits becomes, where possible,
 
     arith.add, arith.sub      ->  xor                 the last bit of the sum
     arith.mul                 ->  and
@@ -33,281 +40,431 @@ If both are known, the size is a number in the view.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn, TypeVar
 
 from tlx.diagnostics import Span
-from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.errors import counted, did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
-from tlx.frontends.tensor_language.operations.memory import expanded_type, fused_type, sliced_type
+from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.syntax import nodes
+from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form, Results
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.types import (
-    BOOL,
-    INDEX,
-    Extent,
-    GroupType,
-    MemrefType,
-    ScalarType,
-    promotable,
-    promote,
+from tlx.frontends.tensor_language.syntax.parser_regions import RENAMED, region
+from tlx.frontends.tensor_language.syntax.productions import bracketed_integer, list_of, modifiers, separator, type_ref
+from tlx.frontends.tensor_language.syntax.productions import operand as local_operand
+from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, ScalarType, Type, promotable, promote
+from tlx.frontends.tensor_language.v1.convert import Constant, Converter, Operand, Unconverted, spell
+from tlx.frontends.tensor_language.v1.grammar import (
+    index_list,
+    integer_type,
+    integral_operand,
+    memref_or_group_type,
+    memref_type,
+    name,
+    operand,
+    scalar_type,
+    types_after_colon,
 )
-from tlx.frontends.tensor_language.v1 import tree as v1
-from tlx.frontends.tensor_language.v1.convert import Converter, spell
-from tlx.frontends.tensor_language.v1.parser import transposes_of
+
+Conversion = Callable[[Converter], Instruction | None]
+"""Gives the instruction of version 2; see `Unconverted`."""
+
+_Word = TypeVar("_Word", bound=str)
 
 
-def alloca(_: Converter, i: memory.Alloca) -> memory.Alloca:
+def alloca(c: Cursor) -> Conversion:
     """`alloca`, whose memory is local in version 2."""
-    (reference,) = i.types
-    assert isinstance(reference.type, MemrefType)
-    type_ = TypeRef(replace(reference.type, address_space="local"), reference.span)
-    return memory.Alloca(types=(type_,))
+    c.expect("->", "and the type of 'alloca'")
+    reference = type_ref(c, lambda c: replace(memref_type(c), address_space="local"))
+    return lambda _: memory.Alloca(types=(reference,))
 
 
-def lifetime_stop(b: Converter, i: memory.LifetimeStop) -> memory.LifetimeStop:
+def lifetime_stop(c: Cursor) -> Conversion:
     """`lifetime_stop`."""
-    return memory.LifetimeStop(memref=b.known(i.memref))
+    memref = local_operand(c, "the memref")
+    return lambda b: memory.LifetimeStop(memref=b.known(memref))
 
 
-def blas_update(b: Converter, i: v1.Blas) -> Instruction:
+def blas(c: Cursor) -> Conversion:
     """`axpby`, `gemm`, `gemv`, `ger`, `hadamard` and `sum`."""
-    alpha_type, *input_types, beta_type, output_type = i.types
-    alpha = b.operand(i.alpha, alpha_type)
-    inputs: list[MemrefType] = []
-    for name, type_ in zip(i.inputs, input_types, strict=True):
-        inputs.append(b.memref(name, type_))
-    beta = b.operand(i.beta, beta_type)
-    output = b.memref(i.output, output_type)
-    atomic = i.atomic and _stays_atomic(b, i, output)
-    b.has_wide_factors |= _is_wide(alpha_type, inputs)
-    entry = OPERATIONS[i.name]
-    memrefs = dict(zip("abc", (*i.inputs, i.output), strict=False))
-    transposes = {m.field: op for m, op in zip(transposes_of(entry), i.transposes, strict=True)}
-    fields: dict[str, Any] = {"alpha": alpha, "beta": beta, "atomic": atomic, **memrefs, **transposes}
-    return entry.node(**fields)
+    written = c.keyword
+    entry = OPERATIONS["hadamard" if written == "hadamard_product" else written]
+    transposes = [m for m in entry.modifiers or () if m.field.startswith("transpose")]
+    head = c.at
+    *given, atomic = modifiers(c, *[m.words for m in transposes], ("atomic",))
+    if None in given:
+        raise c.error(f"version 1 names every transpose: write '{written}{'.n' * len(given)}' or the like", at=head - 1)
+    alpha = operand(c, "alpha")
+    inputs: list[Name] = []
+    for _ in range(len(entry.fields) - 3):  # without alpha, beta and the output
+        separator(c, "a memref")
+        inputs.append(name(c, "a memref"))
+    separator(c, "beta")
+    beta = operand(c, "beta")
+    separator(c, "the memref that is updated")
+    output = name(c, "the memref that is updated")
+    types = types_after_colon(c, scalar_type, *[memref_type] * len(inputs), scalar_type, memref_type)
+
+    def convert(b: Converter) -> Instruction:
+        alpha_type, *input_types, beta_type, output_type = types
+        alpha_ = b.operand(alpha, alpha_type)
+        elements = [b.memref(memref, type_).element for memref, type_ in zip(inputs, input_types, strict=True)]
+        beta_ = b.operand(beta, beta_type)
+        is_global = b.memref(output, output_type).address_space == "global"
+        is_exact = isinstance(beta, Constant) and beta.value in {0, 1}
+        b.has_wide_factors |= _is_wide(alpha_type, elements) or (atomic is not None and is_global and not is_exact)
+        fields: dict[str, Any] = dict(zip("abc", (*inputs, output), strict=False))
+        fields |= {m.field: word for m, word in zip(transposes, given, strict=True)}
+        fields |= {"alpha": alpha_, "beta": beta_, "atomic": atomic is not None and (is_global or is_exact)}
+        return entry.node(**fields)
+
+    return convert
 
 
-def _stays_atomic(b: Converter, i: v1.Blas, output: MemrefType) -> bool:
-    if isinstance(i.beta, v1.Constant) and i.beta.value in {0, 1}:
-        return True
-    is_global = output.address_space == "global"
-    b.has_wide_factors |= is_global
-    return is_global
-
-
-def _is_wide(alpha: TypeRef, inputs: Sequence[MemrefType]) -> bool:
+def _is_wide(alpha: TypeRef, elements: list[ScalarType]) -> bool:
     """Whether the inputs do not hold all values of alpha."""
-    computed: ScalarType | None = inputs[0].element
-    for memref in inputs[1:]:
-        computed = promote(computed, memref.element) if computed else None
+    computed: ScalarType | None = elements[0]
+    for element in elements[1:]:
+        computed = promote(computed, element) if computed else None
     return isinstance(alpha.type, ScalarType) and computed is not None and not promotable(alpha.type, computed)
 
 
-BLAS_RULES: Final = {
-    memory.Alloca: alloca,
-    v1.Blas: blas_update,
-    memory.LifetimeStop: lifetime_stop,
-}
-
-
-def barrier(_: Converter, _i: control.Barrier) -> control.Barrier:
+def barrier(_: Cursor) -> Conversion:
     """`barrier`, with both fences, which version 1 implies."""
-    return control.Barrier(fence_global=True, fence_local=True)
+    return lambda _: control.Barrier(fence_global=True, fence_local=True)
 
 
-def for_(b: Converter, i: v1.For) -> control.For:
+def _range(c: Cursor) -> tuple[Name, Operand, Operand]:
+    """The variable of a loop, where it starts and where it stops."""
+    variable = name(c, "the variable")
+    c.expect("=", "and where the loop starts")
+    start = integral_operand(c, "where the loop starts")
+    separator(c, "where the loop stops")
+    return variable, start, integral_operand(c, "where the loop stops")
+
+
+def _loop_type(c: Cursor) -> TypeRef:
+    return type_ref(c, integer_type) if c.accept(":") else TypeRef(INDEX)
+
+
+def for_(c: Cursor) -> Conversion:
     """`for`."""
-    (type_,) = i.types
-    start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
-    step = None if i.step is None else b.operand(i.step, type_)
-    body = b.region(i.body, (i.variable, type_.type))
-    return control.For(variable=i.variable, start=start, stop=stop, step=step, body=body)
+    variable, start, stop = _range(c)
+    step = integral_operand(c, "the step") if c.accept(",") else None
+    type_ = _loop_type(c)
+    body = region(c)
+    return lambda b: control.For(
+        variable=variable,
+        start=b.operand(start, type_),
+        stop=b.operand(stop, type_),
+        step=None if step is None else b.operand(step, type_),
+        body=b.region(body, (variable, type_.type)),
+    )
 
 
-def foreach(b: Converter, i: v1.Foreach) -> control.Foreach:
+def foreach(c: Cursor) -> Conversion:
     """`foreach`, over one dimension."""
-    (type_,) = i.types
-    start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
-    body = b.region(i.body, (i.variable, type_.type))
-    return control.Foreach(variables=(i.variable,), starts=(start,), stops=(stop,), body=body)
+    variable, start, stop = _range(c)
+    type_ = _loop_type(c)
+    body = region(c)
+    return lambda b: control.Foreach(
+        variables=(variable,),
+        starts=(b.operand(start, type_),),
+        stops=(b.operand(stop, type_),),
+        body=b.region(body, (variable, type_.type)),
+    )
 
 
-def if_(b: Converter, i: v1.If) -> control.If:
+def if_(c: Cursor) -> Conversion:
     """`if`."""
-    given = i.condition
-    condition = b.known(given) if isinstance(given, Name) else b.constant(given, BOOL)
-    then = b.region(i.then)
-    otherwise = None if i.otherwise is None else b.region(i.otherwise)
-    return control.If(condition=condition, then=then, otherwise=otherwise, types=i.types)
+    condition = integral_operand(c, "the condition")
+    types: tuple[TypeRef, ...] = ()
+    if c.accept("->"):
+        c.expect("(", "before the types of the results")
+        types = () if c.kind == ")" else c.separated(_scalar_type)
+        c.expect(")", "after the types of the results")
+    then = region(c)
+    otherwise = region(c) if c.accept_word("else") else None
+    return lambda b: control.If(
+        condition=b.known(condition) if isinstance(condition, Name) else b.constant(condition, BOOL),
+        then=b.region(then),
+        otherwise=None if otherwise is None else b.region(otherwise),
+        types=types,
+    )
 
 
-def yield_(b: Converter, i: v1.Yield) -> control.Yield | None:
+def yield_(c: Cursor) -> Conversion:
     """`yield`."""
-    if len(i.values) != len(i.types):
-        got = f"{counted(len(i.values), 'value')} and {counted(len(i.types), 'type')}"
-        b.reports.add(f"yield takes a type for each value, got {got}", i.span)
-        return None
-    return control.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))
+    if c.accept("("):
+        c.expect(")", "of 'yield' without values")
+        c.accept(":")
+        return lambda _: control.Yield()
+    values = () if c.kind == ":" else c.separated(lambda c: operand(c, "a value"))
+    c.expect(":", "and the types of the values of 'yield'")
+    types = c.separated(_scalar_type) if c.kind == "word" or values else ()
+
+    def convert(b: Converter) -> Instruction | None:
+        if len(values) == len(types):
+            return control.Yield(values=tuple(map(b.operand, values, types)))
+        got = f"{counted(len(values), 'value')} and {counted(len(types), 'type')}"
+        return b.error(f"yield takes a type for each value, got {got}")
+
+    return convert
 
 
-CONTROL_RULES: Final = {
-    control.Barrier: barrier,
-    v1.For: for_,
-    v1.Foreach: foreach,
-    v1.If: if_,
-    v1.Yield: yield_,
-}
-_ON_BITS: Final[dict[v1.BinaryOp, scalars.ArithBinaryOp]] = {
-    "add": "xor",
-    "sub": "xor",
-    "mul": "and",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-}
+def _scalar_type(c: Cursor) -> TypeRef:
+    return type_ref(c, scalar_type)
 
 
-def group_builtin(_: Converter, i: subgroups.Builtin) -> subgroups.Builtin:
+def group_builtin(c: Cursor) -> Conversion:
     """`group_id` and `group_size`: groups of version 1 are numbered along one dimension."""
-    return subgroups.Builtin(name=i.name, component="x", types=(TypeRef(INDEX),))
+    name_: subgroups.BuiltinName = "group_id" if c.keyword == "group_id" else "num_groups"
+    return lambda _: subgroups.Builtin(name=name_, component="x", types=(TypeRef(INDEX),))
 
 
-def binary(b: Converter, i: v1.ArithBinary) -> scalars.ArithBinary | None:
-    """`arith.add` and the like."""
-    (type_,) = i.types
-    lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
-    if type_.type != BOOL:
-        return scalars.ArithBinary(op=i.op, lhs=lhs, rhs=rhs, types=i.types)
-    if i.op not in _ON_BITS:
-        b.reports.add(f"version 2 has no '{i.op}' of truth values; use arith.and, arith.or or arith.xor", i.span)
-        return None
-    return scalars.ArithBinary(op=_ON_BITS[i.op], lhs=lhs, rhs=rhs, types=i.types)
+_ON_BITS: Final[dict[str, scalars.ArithBinaryOp]] = {
+    "add": "xor", "sub": "xor", "mul": "and", "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
+_BINARY: Final[tuple[scalars.ArithBinaryOp, ...]] = (
+    "add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor",
+)  # fmt: skip
+_UNARY: Final[tuple[scalars.ArithUnaryOp, ...]] = ("neg", "not")
+_RELATIONS: Final[dict[str, Any]] = {
+    old.removeprefix("cmp."): new for old, new in RENAMED.items() if old.startswith("cmp.")
+}
 
 
-def unary(b: Converter, i: v1.ArithUnary) -> scalars.ArithUnary | None:
-    """`arith.neg` and `arith.not`."""
-    (type_,) = i.types
-    operand = b.operand(i.operand, type_)
-    if type_.type == BOOL and i.op == "neg":
-        b.reports.add("version 2 has no 'neg' of truth values; use arith.not", i.span)
-        return None
-    return scalars.ArithUnary(op=i.op, operand=operand, types=i.types)
+def _choice(c: Cursor, words: Sequence[_Word]) -> _Word:
+    """The modifier that selects the instruction: `.add` of `arith.add`."""
+    for word in words:
+        if c.kind == "modifier" and c.text == f".{word}":
+            c.at += 1
+            c.keyword += f".{word}"
+            return word
+    known = [f".{word}" for word in words]
+    raise c.expected(f"one of {', '.join(known)} after '{c.keyword}'", did_you_mean(c.text, known))
 
 
-def comparison(b: Converter, i: v1.Comparison) -> Instruction | None:
+def _two_operands(c: Cursor) -> tuple[Operand, Operand, TypeRef]:
+    """Two operands and their type."""
+    lhs = operand(c, "an operand")
+    separator(c, "the second operand")
+    rhs = operand(c, "the second operand")
+    (type_,) = types_after_colon(c, scalar_type)
+    return lhs, rhs, type_
+
+
+def arith(c: Cursor) -> Conversion:
+    """`arith.add`, `arith.neg` and the like."""
+    op = _choice(c, (*_BINARY, *_UNARY))
+    if op in ("neg", "not"):
+        return _unary(c, op)
+    lhs, rhs, type_ = _two_operands(c)
+
+    def convert(b: Converter) -> Instruction | None:
+        left, right = b.operand(lhs, type_), b.operand(rhs, type_)
+        if type_.type == BOOL and op not in _ON_BITS:
+            return b.error(f"version 2 has no '{op}' of truth values; use arith.and, arith.or or arith.xor")
+        own = _ON_BITS[op] if type_.type == BOOL else op
+        return scalars.ArithBinary(op=own, lhs=left, rhs=right, types=(type_,))
+
+    return convert
+
+
+def _unary(c: Cursor, op: scalars.ArithUnaryOp) -> Conversion:
+    given = operand(c, "an operand")
+    (type_,) = types_after_colon(c, scalar_type)
+
+    def convert(b: Converter) -> Instruction | None:
+        name_ = b.operand(given, type_)
+        if type_.type == BOOL and op == "neg":
+            return b.error("version 2 has no 'neg' of truth values; use arith.not")
+        return scalars.ArithUnary(op=op, operand=name_, types=(type_,))
+
+    return convert
+
+
+def cmp(c: Cursor) -> Conversion:
     """`cmp.lt` and the like."""
-    (type_,) = i.types
-    lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
-    bool_ = (TypeRef(BOOL),)
-    if type_.type != BOOL:
-        return scalars.Comparison(op=v1.RELATIONS[i.relation], lhs=lhs, rhs=rhs, types=bool_)
-    if i.relation not in {"eq", "ne"}:
-        b.reports.add(f"version 2 has no 'cmp.{i.relation}' of truth values; use cmp.eq or cmp.ne", i.span)
-        return None
-    differ = scalars.ArithBinary(op="xor", lhs=lhs, rhs=rhs, types=bool_, span=i.span)
-    if i.relation == "ne":
-        return differ
-    return scalars.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
+    relation = _choice(c, tuple(_RELATIONS))
+    lhs, rhs, type_ = _two_operands(c)
+
+    def convert(b: Converter) -> Instruction | None:
+        left, right = b.operand(lhs, type_), b.operand(rhs, type_)
+        bool_ = (TypeRef(BOOL),)
+        if type_.type != BOOL:
+            return scalars.Comparison(op=_RELATIONS[relation], lhs=left, rhs=right, types=bool_)
+        if relation not in {"eq", "ne"}:
+            return b.error(f"version 2 has no 'cmp.{relation}' of truth values; use cmp.eq or cmp.ne")
+        differ = scalars.ArithBinary(op="xor", lhs=left, rhs=right, types=bool_, span=b.span)
+        if relation == "ne":
+            return differ
+        return scalars.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
+
+    return convert
 
 
-def cast(b: Converter, i: v1.Cast) -> Instruction:
+def cast(c: Cursor) -> Conversion:
     """`cast`, or its equivalent if one side is a boolean."""
-    source, target = i.types
-    assert isinstance(target.type, ScalarType)
-    operand = b.operand(i.operand, source)
-    if BOOL not in {source.type, target.type}:
-        return scalars.Cast(operand=operand, types=(target,))
-    if source.type == target.type:
-        return scalars.ArithBinary(op="or", lhs=operand, rhs=operand, types=(target,))
-    if source.type == BOOL:
-        then, otherwise = (_yielding(b, number, target.type, i.span) for number in (1, 0))
-        return control.If(condition=operand, then=then, otherwise=otherwise, types=(target,))
-    assert isinstance(source.type, ScalarType)
-    zero = b.constant(_number(0, source.type, i.span), source.type)
-    return scalars.Comparison(op="not_equal", lhs=operand, rhs=zero, types=(target,))
+    given = operand(c, "the value")
+    (source,) = types_after_colon(c, scalar_type)
+    c.expect("->", "and the type of the result of 'cast'")
+    target = type_ref(c, scalar_type)
+
+    def convert(b: Converter) -> Instruction:
+        name_ = b.operand(given, source)
+        if BOOL not in {source.type, target.type}:
+            return scalars.Cast(operand=name_, types=(target,))
+        if source.type == target.type:
+            return scalars.ArithBinary(op="or", lhs=name_, rhs=name_, types=(target,))
+        if source.type == BOOL:
+            then, otherwise = (_yielding(b, number, target.type) for number in (1, 0))
+            return control.If(condition=name_, then=then, otherwise=otherwise, types=(target,))
+        zero = _number(b, 0, source.type)
+        return scalars.Comparison(op="not_equal", lhs=name_, rhs=zero, types=(target,))
+
+    return convert
 
 
-def _yielding(b: Converter, number: int, type_: ScalarType, span: Span | None) -> Region:
+def _yielding(b: Converter, number: int, type_: Type) -> Region:
     """A region that only yields a number."""
     with b.block() as written:
-        b.add(control.Yield(values=(b.constant(_number(number, type_, span), type_),), span=span))
-    return Region(written, span)
+        b.add(control.Yield(values=(_number(b, number, type_),), span=b.span))
+    return Region(written, b.span)
 
 
-def _number(number: int, type_: ScalarType, span: Span | None) -> v1.Constant:
-    return v1.Constant(float(number) if type_.kind == "float" else number, span)
+def _number(b: Converter, number: int, type_: Type) -> Name:
+    assert isinstance(type_, ScalarType)
+    return b.constant(Constant(float(number) if type_.kind == "float" else number, b.span), type_)
 
 
-SCALAR_RULES: Final = {
-    v1.ArithBinary: binary,
-    v1.ArithUnary: unary,
-    v1.Cast: cast,
-    v1.Comparison: comparison,
-    subgroups.Builtin: group_builtin,
-}
+def _viewed(node: Instruction, source: Type) -> Instruction:
+    """An instruction whose result type follows from that of the memref or group that it reads."""
+    type_ = operation_of(node).gives(node, lambda _: source)
+    assert type_ is not None
+    node.types = (TypeRef(type_),)
+    return node
 
 
-def load(b: Converter, i: v1.Load) -> memory.Load:
+def load(c: Cursor) -> Conversion:
     """`load`: an element of a memref, or a memref of a group."""
-    source = b.expect(i.source, i.types[0])
-    indices = tuple(map(b.index, i.indices))
-    assert isinstance(source, MemrefType | GroupType)
-    type_ = source.memref if isinstance(source, GroupType) else source.element
-    return memory.Load(source=i.source, indices=indices, types=(TypeRef(type_),))
+    source = name(c, "the memref or group")
+    indices = index_list(c)
+    (type_,) = types_after_colon(c, memref_or_group_type)
+
+    def convert(b: Converter) -> Instruction:
+        found = b.expect(source, type_)
+        return _viewed(memory.Load(source=source, indices=tuple(map(b.index, indices))), found)
+
+    return convert
 
 
-def store(b: Converter, i: v1.Store) -> memory.Store:
+def store(c: Cursor) -> Conversion:
     """`store`."""
-    b.known(i.value)
-    b.expect(i.target, i.types[0])
-    return memory.Store(value=i.value, target=i.target, indices=tuple(map(b.index, i.indices)))
+    value = name(c, "the value")
+    separator(c, "the memref")
+    target = name(c, "the memref")
+    indices = index_list(c)
+    (type_,) = types_after_colon(c, memref_type)
+
+    def convert(b: Converter) -> Instruction:
+        b.known(value)
+        b.expect(target, type_)
+        return memory.Store(value=value, target=target, indices=tuple(map(b.index, indices)))
+
+    return convert
 
 
-def size(b: Converter, i: memory.Size) -> memory.Size:
+def size(c: Cursor) -> Conversion:
     """`size`."""
-    b.expect(i.operand, i.types[0])
-    return memory.Size(operand=i.operand, mode=i.mode, types=(TypeRef(INDEX),))
+    memref = name(c, "the memref")
+    mode = bracketed_integer(c, "the mode")
+    (type_,) = types_after_colon(c, memref_type)
+    return lambda b: _viewed(memory.Size(operand=memref, mode=mode), b.expect(memref, type_))
 
 
-def fuse(b: Converter, i: memory.Fuse) -> memory.Fuse | None:
+def fuse(c: Cursor) -> Conversion:
     """`fuse`."""
-    source = b.memref(i.operand, i.types[0])
-    if not 0 <= i.first < i.last < source.order:
-        b.reports.add(
-            f"fuse takes two modes in order, below {source.order} for {spell(source)}, got {i.first} and {i.last}",
-            i.span,
-        )
-        return None
-    types = (TypeRef(fused_type(source, i.first, i.last)),)
-    return memory.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)
+    memref = name(c, "the memref")
+    c.expect("[", "and the modes of 'fuse'")
+    first = c.integer_constant("the first mode")
+    separator(c, "the last mode")
+    last = c.integer_constant("the last mode")
+    c.expect("]", "after the modes of 'fuse'")
+    (type_,) = types_after_colon(c, memref_type)
+
+    def convert(b: Converter) -> Instruction | None:
+        source = b.memref(memref, type_)
+        if 0 <= first < last < source.order:
+            return _viewed(memory.Fuse(operand=memref, first=first, last=last), source)
+        limit = f"below {source.order} for {spell(source)}"
+        return b.error(f"fuse takes two modes in order, {limit}, got {first} and {last}")
+
+    return convert
 
 
-def subview(b: Converter, i: v1.Subview) -> memory.Subview | None:
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """`?` of a slice or of an expand shape: the rest of the mode."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """`offset:size`, `offset:?`, `offset` or `:` of a subview; a plain colon is `0:?`."""
+
+    offset: Operand
+    size: Operand | _Rest | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+def _read_slice(c: Cursor) -> _Slice:
+    """`slice = integral [":" (integral / "?")] / ":"`."""
+    first = c.at
+    if c.accept(":"):
+        span = c.span(first)
+        return _Slice(Constant(0, span), _Rest(span), span)
+    offset = integral_operand(c, "an offset")
+    size: Operand | _Rest | None = None
+    if c.accept(":"):
+        at = c.at
+        size = _Rest(c.span(at)) if c.accept("?") else integral_operand(c, "a size")
+    return _Slice(offset, size, c.span_from(first))
+
+
+def subview(c: Cursor) -> Conversion:
     """`subview`, with the sizes that it omits."""
-    source = b.memref(i.operand, i.types[0])
-    if len(i.slices) != source.order:
-        expected = f"{source.order} for {spell(source)}"
-        b.reports.add(f"subview takes a slice for each mode, {expected}, got {len(i.slices)}", i.span)
-        return None
-    slices = tuple(_slice(b, i, source, mode, s) for mode, s in enumerate(i.slices))
-    return memory.Subview(operand=i.operand, slices=slices, types=(TypeRef(sliced_type(source, slices)),))
+    memref = name(c, "the memref")
+    c.expect("[", "and the slices of 'subview'")
+    written = list_of(c, _read_slice, "]")
+    (type_,) = types_after_colon(c, memref_type)
+
+    def convert(b: Converter) -> Instruction | None:
+        source = b.memref(memref, type_)
+        if len(written) != source.order:
+            expected = f"{source.order} for {spell(source)}"
+            return b.error(f"subview takes a slice for each mode, {expected}, got {len(written)}")
+        slices = tuple(_slice(b, memref, mode, source.shape[mode], s) for mode, s in enumerate(written))
+        return _viewed(memory.Subview(operand=memref, slices=slices), source)
+
+    return convert
 
 
-def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: v1.Slice) -> nodes.Slice:
+def _slice(b: Converter, memref: Name, mode: int, extent: Extent, written: _Slice) -> nodes.Slice:
     offset = _entry(b, written.offset)
     if written.size is None:
         return nodes.Slice(offset, None, written.span)
-    if not isinstance(written.size, v1.Rest):
+    if not isinstance(written.size, _Rest):
         entry = _entry(b, written.size)
         size_ = _positive(b, entry, written.size.span, "the size of a slice") if isinstance(entry, int) else entry
         return nodes.Slice(offset, size_, written.span)
-    extent = source.shape[mode]
     if isinstance(offset, int) and extent is not None:
-        left = _positive(b, extent - offset, written.span, f"what is left of {extent} behind {offset}")
+        left = _positive(b, extent - offset, written.span, f"what is left of {extent} after {offset}")
         return nodes.Slice(offset, left, written.span)
-    whole = _extent(b, i.operand, mode, extent, i.span)
+    whole = _extent(b, memref, mode, extent)
     if offset == 0:
         return nodes.Slice(offset, whole, written.span)
     first = b.index(written.offset)
@@ -315,77 +472,133 @@ def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: 
     return nodes.Slice(offset, b.value("rest", rest, INDEX), written.span)
 
 
-def expand(b: Converter, i: v1.Expand) -> memory.Expand | None:
+def _read_extent(c: Cursor) -> int | Name | _Rest:
+    """`expand-size = integer-constant / "?" / local-identifier`."""
+    if c.accept("?"):
+        return _Rest(c.span(c.at - 1))
+    if c.kind == "local":
+        return c.identifier("local", "a size")
+    if c.kind != "integer":
+        raise c.expected("a size of 'expand' (an integer, '?' or %name)")
+    return c.integer_constant("a size")
+
+
+def expand(c: Cursor) -> Conversion:
     """`expand`, with the size that it omits."""
-    source = b.memref(i.operand, i.types[0])
-    if not 0 <= i.mode < source.order:
-        b.reports.add(f"expand takes a mode below {source.order} for {spell(source)}, got {i.mode}", i.span)
-        return None
-    entries = _expand_shape(b, i, source.shape[i.mode])
-    if entries is None:
-        return None
-    types = (TypeRef(expanded_type(source, i.mode, entries)),)
-    return memory.Expand(operand=i.operand, mode=i.mode, shape=entries, types=types)
+    memref = name(c, "the memref")
+    c.expect("[", "and the mode of 'expand'")
+    mode = c.integer_constant("the mode")
+    c.expect("->", "and the sizes of 'expand'")
+    written = [_read_extent(c)]
+    if c.kind != "x":
+        raise c.expected("'x' and another size of 'expand'")
+    while c.accept("x"):
+        written.append(_read_extent(c))
+    c.expect("]", "after the sizes of 'expand'")
+    (type_,) = types_after_colon(c, memref_type)
+
+    def convert(b: Converter) -> Instruction | None:
+        source = b.memref(memref, type_)
+        if not 0 <= mode < source.order:
+            return b.error(f"expand takes a mode below {source.order} for {spell(source)}, got {mode}")
+        shape = _shape(b, memref, mode, source.shape[mode], written)
+        return None if shape is None else _viewed(memory.Expand(operand=memref, mode=mode, shape=shape), source)
+
+    return convert
 
 
-def _expand_shape(b: Converter, i: v1.Expand, extent: Extent) -> tuple[int | Name, ...] | None:
-    """The shape, with the inferred size if there is one."""
-    rests = [e for e in i.shape if isinstance(e, v1.Rest)]
+def _shape(
+    b: Converter, memref: Name, mode: int, extent: Extent, written: list[int | Name | _Rest]
+) -> tuple[int | Name, ...] | None:
+    """The shape of an expand, with the inferred size if there is one."""
+    rests = [e for e in written if isinstance(e, _Rest)]
     if len(rests) > 1:
-        b.reports.add("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
-        return None
-    names = [b.known(e) for e in i.shape if isinstance(e, Name)]
-    known = math.prod(e for e in i.shape if isinstance(e, int))
-    if not rests:
-        return tuple(e for e in i.shape if not isinstance(e, v1.Rest))
-    if known <= 0:
-        b.reports.add("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
-        return None
-    if extent is not None and not names and extent % known:
-        b.reports.add(f"the mode's size {extent} is no multiple of {known}, so '?' has no value", rests[0].span)
-        return None
-    part = _part(b, i, extent, known, names)
-    return tuple(part if isinstance(e, v1.Rest) else e for e in i.shape)
+        return b.error("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
+    names = [b.known(e) for e in written if isinstance(e, Name)]
+    known = math.prod(e for e in written if isinstance(e, int))
+    if rests and known <= 0:
+        return b.error("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
+    if rests and extent is not None and not names and extent % known:
+        return b.error(f"the mode's size {extent} is not a multiple of {known}, so '?' has no value", rests[0].span)
+    return tuple(_part(b, memref, mode, extent, known, names) if isinstance(e, _Rest) else e for e in written)
 
 
-def _part(b: Converter, i: v1.Expand, extent: Extent, known: int, names: list[Name]) -> int | Name:
+def _part(b: Converter, memref: Name, mode: int, extent: Extent, known: int, names: list[Name]) -> int | Name:
     """The mode's size divided by all other entries."""
     if extent is not None and not names:
         return extent // known
-    whole = _extent(b, i.operand, i.mode, extent, i.span)
-    factors = ([] if known == 1 else [b.constant(v1.Constant(known, i.span), INDEX)]) + names
+    whole = _extent(b, memref, mode, extent)
+    factors = ([] if known == 1 else [b.constant(Constant(known, b.span), INDEX)]) + names
     if not factors:
         return whole
     divisor = factors[0]
     for factor in factors[1:]:
-        product = scalars.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=i.span)
+        product = scalars.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=b.span)
         divisor = b.value("product", product, INDEX)
-    return b.value("part", scalars.ArithBinary(op="div", lhs=whole, rhs=divisor, span=i.span), INDEX)
+    return b.value("part", scalars.ArithBinary(op="div", lhs=whole, rhs=divisor, span=b.span), INDEX)
 
 
-def _extent(b: Converter, memref: Name, mode: int, extent: Extent, span: Span | None) -> Name:
+def _extent(b: Converter, memref: Name, mode: int, extent: Extent) -> Name:
     """The size of a mode as a value."""
     if extent is not None:
-        return b.constant(v1.Constant(extent, span), INDEX)
-    return b.value("extent", memory.Size(operand=memref, mode=mode, span=span), INDEX)
+        return b.constant(Constant(extent, b.span), INDEX)
+    return b.value("extent", memory.Size(operand=memref, mode=mode, span=b.span), INDEX)
 
 
-def _entry(b: Converter, operand: v1.Operand) -> int | Name:
+def _entry(b: Converter, operand: Operand) -> int | Name:
     """An offset or a size: version 2 has integers there, too."""
     return b.known(operand) if isinstance(operand, Name) else int(operand.value)
 
 
 def _positive(b: Converter, number: int, span: Span | None, what: str) -> int:
     if number <= 0:
-        b.reports.add(f"{what} must be positive, got {number}", span)
+        b.error(f"{what} must be positive, got {number}", span)
     return max(number, 1)
 
 
-VIEW_RULES: Final = {
-    v1.Expand: expand,
-    memory.Fuse: fuse,
-    v1.Load: load,
-    memory.Size: size,
-    v1.Store: store,
-    v1.Subview: subview,
+def newer(c: Cursor) -> NoReturn:
+    """An instruction that only version 2 has.
+
+    Raises:
+        ParseError: Always.
+    """
+    old = _OLD_SPELLINGS.get(c.keyword)
+    hint = f"write '{old}'" if old else "version 2 has it (--std=v2)"
+    if c.keyword == "constant":
+        hint = "write the constant in the place of the operand"
+    raise c.error(f"'{c.keyword}' is not an instruction of version 1: {hint}", at=c.at - 1)
+
+
+_OLD_SPELLINGS: Final = {
+    **{op: f"arith.{op}" for op in (*_BINARY, *_UNARY)},
+    **{new.removesuffix(".x"): old for old, new in RENAMED.items()},
+}
+"""The names in version 1 of instructions that are renamed in version 2."""
+
+
+def _form(production: Callable[[Cursor], Conversion], results: Results = "one") -> Form:
+    return Form(lambda c: Unconverted(convert=production(c)), results)
+
+
+FORMS: Final[Mapping[str, Form]] = {
+    **dict.fromkeys((*OPERATIONS, "math"), Form(newer, "many")),
+    "alloca": _form(alloca),
+    "arith": _form(arith),
+    "barrier": _form(barrier, "none"),
+    "cast": _form(cast),
+    "cmp": _form(cmp),
+    "expand": _form(expand),
+    "for": _form(for_, "none"),
+    "foreach": _form(foreach, "none"),
+    "fuse": _form(fuse),
+    "group_id": _form(group_builtin),
+    "group_size": _form(group_builtin),
+    "if": _form(if_, "many"),
+    "lifetime_stop": _form(lifetime_stop, "none"),
+    "load": _form(load),
+    "size": _form(size),
+    "store": _form(store, "none"),
+    "subview": _form(subview),
+    "yield": _form(yield_, "none"),
+    **dict.fromkeys(("axpby", "gemm", "gemv", "ger", "hadamard", "hadamard_product", "sum"), _form(blas, "none")),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.evaluate.library import TargetSemantics
+from tlx.evaluate.semantics import TargetSemantics
 from tlx.legalize.x86.semantics.amx import AMX_INSTRUCTIONS
 from tlx.legalize.x86.semantics.avx import AVX_INSTRUCTIONS
 

@@ -5,7 +5,7 @@ zero. B of a product is in VNNI order: q = 4 (i8) or 2 (bf16, f16) elements of o
 
     element (k, n) of B  at  row k / q, column n * q + k % q          (K x N  ->  K/q x N*q)
 
-Instructions whose tiles are values tell shapes themselves; those on numbered registers take them from LDTILECFG.
+Instructions on tile values have the shapes as operands; those on numbered registers take them from LDTILECFG.
 """
 
 from __future__ import annotations

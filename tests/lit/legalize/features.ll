@@ -1,4 +1,4 @@
-; A function that asks for the target's features gets them, whether it has tensor operations or not.
+; A function with the attribute for the target's features gets them, with or without tensor operations.
 ;
 ; RUN: tlx-lower %s --target=avx2 | grep -v '^;' | FileCheck %s --check-prefix=AVX2
 ; RUN: tlx-lower %s --target=generic | grep -v '^;' | FileCheck %s --check-prefix=GENERIC

@@ -1,4 +1,4 @@
-; A function that asks for the target's features gets them in a file without any tensor operation, too.
+; A function with the attribute for the target's features gets them even in a file without tensor operations.
 ;
 ; RUN: tlx-lower %s --target=avx2 | FileCheck %s
 ; RUN: tlx verify %s

@@ -1,5 +1,5 @@
-; A function that ends in the call of a kernel jumps to it. One that has memory of its own, or is given some by value,
-; calls it: so it has to be where the kernel may be given that memory. Calls that do not end a function stay as they are.
+; A function that ends with the call of a kernel jumps to it. One with its own stack memory, or with byval parameters,
+; must call it, since the kernel may receive that memory. Calls elsewhere in a function are unchanged.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=avx512
 ; RUN: FileCheck %s < %t.ll

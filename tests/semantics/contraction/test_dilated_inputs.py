@@ -11,6 +11,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 import tlx
+from tests.semantics.contraction.decisions import with_costs
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tests.semantics.to_2d.random.writer import ints
 from tests.tools import quick
@@ -23,8 +24,8 @@ from tlx.ir.tensors.calls import canonicalise
 from tlx.lower.context import LoweringContext
 from tlx.lower.pipeline import lower
 from tlx.lower.to_2d import to_2d
-from tlx.lower.to_2d.rules import products as convolution_rule
 from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 TYPES = [("float", "float"), ("bfloat", "float"), ("i8", "i32"), ("double", "double"), ("half", "half"), ("i16", "i16")]
 DTYPES = {
@@ -150,14 +151,9 @@ def drawn(seed: int) -> Case:
     )
 
 
-@pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cost model is patched so that phases always pay off."""
-
-    def cycles(*_arguments: object) -> float:
-        return math.inf
-
-    monkeypatch.setattr(convolution_rule.DilatedInput, "cycles", cycles)
+def by_phases(target: str) -> Target:
+    """A target on which phases always pay off, as zeros between elements cost too much."""
+    return with_costs(target, zeroed_bytes=1e-12)
 
 
 def evaluated(module: Module, arguments: list[Array]) -> Array:
@@ -166,24 +162,24 @@ def evaluated(module: Module, arguments: list[Array]) -> Array:
     return arguments[0]
 
 
-def stage1(case: Case, target: str) -> Module:
+def stage1(case: Case, target: str | Target) -> Module:
     module = parse(case.text)
     canonicalise(module)
-    to_2d(module, LoweringContext(find_target(target)))
+    to_2d(module, LoweringContext(find_target(target) if isinstance(target, str) else target))
     return module
 
 
 def check(case: Case, target: str, weights: float | None = None) -> None:
     """Check a case after stage 1, and as machine code."""
     expected = evaluated(parse(case.text), case.inputs(weights))
-    module = stage1(case, target)
+    module = stage1(case, by_phases(target))
     check_contract(module)
     assert "%dilated.buf" not in str(module)
     np.testing.assert_array_equal(evaluated(module, case.inputs(weights)), expected, str(case))
     if case.following != "in place":
         np.testing.assert_array_equal(evaluated(poisoned(module), case.inputs(weights)), expected, str(case))
     arguments = case.inputs(weights)
-    tlx.compile(case.text, "native", opt_level=0)(*arguments)
+    tlx.compile(case.text, by_phases("native"), opt_level=0)(*arguments)
     np.testing.assert_array_equal(arguments[0], expected, str(case))
 
 
@@ -202,7 +198,7 @@ def test_phases_mean_the_same_on_all_targets(types: tuple[str, str], target: str
     weights = None if types[1] == "i32" else np.inf
     expected = evaluated(parse(case.text), case.inputs(weights))
     assert not np.isfinite(expected).all() or weights is None
-    np.testing.assert_array_equal(evaluated(lower(parse(case.text), target), case.inputs(weights)), expected)
+    np.testing.assert_array_equal(evaluated(lower(parse(case.text), by_phases(target)), case.inputs(weights)), expected)
 
 
 def test_holes_count_for_the_phases_that_leave_a_weight_out() -> None:
@@ -210,7 +206,7 @@ def test_holes_count_for_the_phases_that_leave_a_weight_out() -> None:
     y, x, w, other = case.inputs()
     x[:], w[:] = 1, 1
     w[0, 1] = np.inf
-    tlx.compile(case.text, "native")(y, x, w, other)
+    tlx.compile(case.text, by_phases("native"))(y, x, w, other)
     with_weight = np.isinf(y)  # windows that begin in even rows and odd columns
     assert with_weight[::2, 1::2].all()
     assert with_weight.sum() == with_weight[::2, 1::2].size
@@ -219,21 +215,21 @@ def test_holes_count_for_the_phases_that_leave_a_weight_out() -> None:
 
 def test_numbers_only_take_no_look_at_holes() -> None:
     case = Case(("float", "float"), (1, 2, 4, 4), (2, 2, 2, 2), ((1, 1), (1, 1), (0, 0)))
-    assert "holes" in str(stage1(case, "generic"))
+    assert "holes" in str(stage1(case, by_phases("generic")))
     module = parse(case.text.replace("%c = call <", "%c = call nnan <"))
     canonicalise(module)
-    to_2d(module, LoweringContext(find_target("generic")))
+    to_2d(module, LoweringContext(by_phases("generic")))
     assert "holes" not in str(module)
 
 
 def test_too_many_phases_are_one_convolution_of_zeros() -> None:
     case = Case(("float", "float"), (1, 1, 4, 4), (1, 1, 9, 9), ((1, 1), (8, 8), (0, 0)))
-    assert "%dilated.buf" in str(stage1(case, "generic"))
+    assert "%dilated.buf" in str(stage1(case, by_phases("generic")))
 
 
 def test_phases_share_the_work_among_threads() -> None:
     case = Case(("float", "float"), (2, 32, 20, 20), (48, 32, 4, 4), ((1, 1), (1, 1), (0, 0)), "relu")
     expected = evaluated(parse(case.text), case.inputs())
     arguments = case.inputs()
-    tlx.compile(case.text, "native", threads="openmp")(*arguments)
+    tlx.compile(case.text, by_phases("native"), threads="openmp")(*arguments)
     np.testing.assert_array_equal(arguments[0], expected)

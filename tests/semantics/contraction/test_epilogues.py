@@ -65,7 +65,7 @@ class Scaled:
         def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
             assert vector.type == VectorType(rows * cols, wide)
             (leaf,) = leaves
-            pointer = b.gep(element, scale, leaf.offset)
+            pointer = b.gep(element, b.gep(element, scale, leaf.start), leaf.offset)
             factors = load_block(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
             type_ = VectorType(rows * cols, element)
             narrowed = b.cast("fptrunc" if isinstance(element, FloatType) else "trunc", vector, type_)

@@ -100,7 +100,7 @@ def evaluated(case: Case, module: Module) -> Array:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("case", CASES)
-def test_turned_tiles_go_through_the_epilogue(case: Case, target: str) -> None:
+def test_transposed_tiles_go_through_the_epilogue(case: Case, target: str) -> None:
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)
@@ -113,7 +113,7 @@ def test_turned_tiles_go_through_the_epilogue(case: Case, target: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_turned_tiles_run(case: Case) -> None:
+def test_transposed_tiles_run(case: Case) -> None:
     expected = evaluated(case, parse(case.text))
     arguments = case.inputs()
     tlx.compile(case.text, "native")(*arguments)

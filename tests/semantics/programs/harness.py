@@ -57,9 +57,9 @@ class Job:
     def request(self, seed: int) -> Request:
         """The program of a seed."""
         emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
-        asked = random_options(self.target, seed)
-        run = is_runnable(asked, find_target(self.target), cpu_flags())
-        check = Check(self.target, emulate, evaluate, run, seed, self.optimise, asked=asked)
+        drawn = random_options(self.target, seed)
+        run = is_runnable(drawn, find_target(self.target), cpu_flags())
+        check = Check(self.target, emulate, evaluate, run, seed, self.optimise, drawn=drawn)
         return Request(self.profile, seed, check)
 
 

@@ -103,7 +103,8 @@ def test_parts_of_halves_are_those_of_the_evaluator() -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
     amx = find_target("amx")
     assert amx.matrix is not None
-    target = replace(amx, matrix=replace(amx.matrix, timing=replace(amx.matrix.timing, split_lead=float("inf"))))
+    timing = replace(amx.matrix.timing, split=replace(amx.matrix.timing.split, lead=float("inf")))
+    target = replace(amx, matrix=replace(amx.matrix, timing=timing))
     test_permission_is_granted()
     text, generator = product(130, 140, 150), np.random.default_rng(5)
     compiled, lowered = tlx.compile(text, target), lower(parse(text), target)

@@ -79,6 +79,14 @@ def test_words(target: str, cpu: str, name: str, size: tuple[int, int, int], res
         assert f"@llvm.x86.{name}(" in str(lower(parse(text), target, options=options))
 
 
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("seed", range(8))
+def test_no_dot_product_of_i16_reads_wider_integers(target: str, seed: int) -> None:
+    """A of i32, too small to be copied, was truncated to i16 where B of i16 was streamed; the seeds stream it."""
+    text = _product("smma", "i32", "i16", "i32", 3, 64, 16)
+    assert validate(text, target, options=Options(decision_seed=seed)) == []
+
+
 def test_unsigned_words_are_no_signed_ones() -> None:
     text = _product("umma", "i16", "i16", "i32", 9, 21, 13)
     assert validate(text, "avx2") == []

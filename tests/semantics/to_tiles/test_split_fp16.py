@@ -13,8 +13,8 @@ from tlx.api.validation import validate
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
+from tlx.legalize.x86.amx import AMX_TIMING
 from tlx.lower.pipeline import lower
-from tlx.lower.to_tiles.rewrite import fp16_split
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
@@ -43,10 +43,9 @@ def _amx(**timing: object) -> Target:
     return replace(amx, matrix=replace(amx.matrix, timing=replace(amx.matrix.timing, **timing)))
 
 
-_CHEAP_SPLITS: Final = _amx(split_lead=float("inf"))
-"""A machine on which splitting halves always pays."""
-_TILES: Final = _amx(vectors_lead=(float("inf"), 1.0), split_lead=float("inf"))
-"""And tiles are always predicted to be faster than vectors."""
+_SPLIT: Final = replace(AMX_TIMING.split, lead=float("inf"))
+_TILES: Final = _amx(vectors_lead=(float("inf"), 1.0), split=_SPLIT)
+"""A machine on which splitting halves always pays, and tiles are always predicted to be faster than vectors."""
 
 
 def product(m: int, n: int, k: int, lhs: str = "rows", rhs: str = "rows", *, padded: bool = False) -> str:
@@ -100,22 +99,20 @@ define void @f(ptr %c, ptr noalias %a, ptr noalias %b) {
 
 
 @pytest.mark.parametrize(("depth", "bytes_"), [(32, (1 << 13, 1 << 12)), (64, (1 << 20, 1 << 13))])
-def test_blocks(monkeypatch: pytest.MonkeyPatch, depth: int, bytes_: tuple[int, int]) -> None:
+def test_blocks(depth: int, bytes_: tuple[int, int]) -> None:
     """Sums go on from block to block of K; the parts of A, of B or of both are of some rows or columns."""
-    monkeypatch.setattr(fp16_split, "_DEPTH", depth)
-    monkeypatch.setattr(fp16_split, "_BYTES", bytes_)
+    target = _amx(vectors_lead=(float("inf"), 1.0), split=replace(_SPLIT, depth=depth, bytes=bytes_))
     for text in (product(70, 90, 75), product(64, 96, 64, "columns", "columns"), _ADDED):
-        lowered = str(lower(parse(text), _TILES))
+        lowered = str(lower(parse(text), target))
         assert lowered.count("call void @tlx.matmul.") > 1
-        assert validate(text, _TILES) == []
+        assert validate(text, target) == []
 
 
-def test_last_block_of_few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_block_of_few_positions() -> None:
     """Vectors would be faster there, but do not multiply each part by each."""
-    monkeypatch.setattr(fp16_split, "_DEPTH", 64)
-    text = product(64, 64, 65)
-    assert _is_split(text, _CHEAP_SPLITS)
-    assert validate(text, _CHEAP_SPLITS) == []
+    text, target = product(64, 64, 65), _amx(split=replace(_SPLIT, depth=64))
+    assert _is_split(text, target)
+    assert validate(text, target) == []
 
 
 def test_any_halves() -> None:

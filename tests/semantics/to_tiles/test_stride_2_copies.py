@@ -38,7 +38,7 @@ def _arrays(dtype: type[np.generic], count: int) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 @pytest.mark.parametrize(("name", "dtype"), [("i8", np.int8), ("float", np.float32), ("i64", np.int64)])
-def test_every_second_element_is_copied(name: str, dtype: type[np.generic], target: str) -> None:
+def test_stride_2_copies(name: str, dtype: type[np.generic], target: str) -> None:
     for count in (3, 4, 8, 9, 31, 65, 130):
         module = lower(parse(_text(name, count)), target)
         x, y, expected = _arrays(dtype, count)

@@ -103,7 +103,7 @@ def made(ours: float, peer: float, **changes: Any) -> dict[str, Any]:
     return plain | changes
 
 
-def test_contestants_take_turns_in_another_order_each_round() -> None:
+def test_the_order_of_contestants_changes_each_round() -> None:
     calls: list[str] = []
 
     def noted(name: str) -> timing.Contestant:
@@ -162,14 +162,14 @@ def test_summary_of_cells_without_a_bar() -> None:
     lines: list[str] = []
     alone = made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None)
     report.summarise([alone, made(98, 49, size="1024")], 16, lines.append)
-    assert lines[0] == "\n1 of 1 cells reach their bar; 1 has none, for want of a peer"
+    assert lines[0] == "\n1 of 1 cells reach their bar; 1 has none, as no peer was measured"
 
 
 def test_chosen_cells_of_reports() -> None:
     cells = [made(50, 60), made(98, 49, size="1024"), made(98, 49, types="f64")]
     assert report.select_cells(cells, ((), (), (), ())) == cells
     assert report.select_cells(cells, (("gemm",), ("f32",), ("1024",), ("plain",))) == [cells[1]]
-    with pytest.raises(UsageError, match="nothing of types 'f16' was measured, but f32, f64"):
+    with pytest.raises(UsageError, match="the report has no cells of types 'f16'; it has f32, f64"):
         report.select_cells(cells, ((), ("f16",), (), ()))
 
 
@@ -202,7 +202,7 @@ def test_reports_are_put_together(tmp_path: Path) -> None:
     assert [(cell["size"], cell["rates"]["tlx"]["median"]) for cell in whole["cells"]] == [("512", 50), ("1024", 80)]
     assert (whole["cpu"], whole["date"]) == ("1,2", "2026-11-22 06:00 UTC to later")
     report.write(str(tmp_path / "c.json"), reported(made(50, 60), target="amx"))
-    with pytest.raises(UsageError, match=r"c\.json' is about target amx, '.*a\.json' about avx512"):
+    with pytest.raises(UsageError, match=r"c\.json' is for target amx, '.*a\.json' for avx512"):
         report.read(str(tmp_path))
 
 
@@ -274,10 +274,10 @@ def test_arguments_of_the_users_function(tmp_path: Path) -> None:
     assert isinstance(work.peak, MemoryTraffic)
     assert work.order == ("x", ("i64", 32))
     for given, message in (
-        ({}, "does not say what %x points to; say it by --args=x=f32:64x64"),
-        ({"x": "f99:8"}, "'f99:8' is no array for %x"),
+        ({}, "does not say what %x points to; give it by --args=x=f32:64x64"),
+        ({"x": "f99:8"}, "'f99:8' is not an array for %x"),
         ({"x": "f32:8"}, r"takes i64 %n; give it by --args=n=1"),
-        ({"x": "f32:8", "n": "many"}, "'many' is no number for %n"),
+        ({"x": "f32:8", "n": "many"}, "'many' is not a number for %n"),
         ({"z": "1"}, "has no parameter 'z'; it has x, n"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -302,7 +302,7 @@ def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> No
 def test_arrays_that_are_too_small_are_refused() -> None:
     assert user.user_workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
     for given in ("f32:255", "f64:256", "f32:0"):
-        with pytest.raises(UsageError, match=f"'{given}' is no array for %bias: @mlp needs 256 elements of f32 there"):
+        with pytest.raises(UsageError, match=f"'{given}' does not fit %bias: @mlp needs 256 elements of f32 there"):
             user.user_workload(MLP, None, {"bias": given})
 
 

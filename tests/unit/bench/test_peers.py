@@ -34,7 +34,7 @@ def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("shutil.which", nothing)
     peers, absent = base.find_peers(["clang", "matrix"], LibraryPaths((tmp_path,)))
     assert not absent
-    assert peers[0].version.endswith("(built before)")
+    assert peers[0].version.endswith("(built earlier)")
     arrays = work.arrays()
     for peer in peers:
         (attempt,) = peer.attempts(work, arrays)

@@ -61,7 +61,7 @@ def test_medians_are_those_of_quiet_rounds(busy: set[int], rounds: int, taken: i
     assert {len(rates.rounds) for rates in timed.rates.values()} == {used}
 
 
-def test_nobody_looks_for_quiet_rounds() -> None:
+def test_quiet_rounds_are_not_probed() -> None:
     timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 2)
     assert (timed.rounds, timed.quiet, len(timed.rates["ours"].rounds)) == (2, None, 2)
 

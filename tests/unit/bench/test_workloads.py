@@ -135,7 +135,7 @@ def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pyte
     work.check(right, truth, "numpy")
     known = int(truth.sample[1])
     other = next(row for row in range(len(right)) if row not in truth.sample)
-    for row, message in ((known, r"of rows 0, .*: element \(1, 3\) is"), (other, f"row {other} is wrong")):
+    for row, message in ((known, r"in rows 0, .*: element \(1, 3\) is"), (other, f"row {other} is wrong")):
         wrong = right.copy()
         wrong[row, 3] += 1
         with pytest.raises(WrongResultError, match=message):

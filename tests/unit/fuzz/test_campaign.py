@@ -44,7 +44,7 @@ def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path
     opt.write_text(f"#!/bin/sh\ncat\necho '{_REFUSED}'\n", encoding="utf-8")
     opt.chmod(0o755)
     made, check = random_program(PROFILES["small"], "small 3"), Check("generic", run=False, optimise=str(opt))
-    with pytest.raises(MismatchError, match="what -O2 makes of a program that is lowered is refused: store of <5000 x"):
+    with pytest.raises(MismatchError, match="a program is refused only after -O2 has optimised it: store of <5000 x"):
         check_program(made, check, quiet)
     with pytest.raises(RefusedError):
         check_program(replace(made, text=f"{made.text}\n{_REFUSED}"), replace(check, optimise=""), quiet)
@@ -53,7 +53,7 @@ def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path
 def test_small_products_are_multiplied_on_tiles_too() -> None:
     worker = Worker()
     asked = RandomOptions(matrix_knobs="tile=32x32")
-    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, asked=asked)))
+    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, drawn=asked)))
     worker.close()
     assert outcome.kind == "done"
     assert outcome.tile_kernels > 0
@@ -233,7 +233,7 @@ def test_campaign(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_amx", [False, True])
-def test_matrix_units_are_emulated_where_that_is_asked_for(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_units_are_emulated_on_request(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = frozenset(flag for target in targets().values() for flag in target.requires)
     without = frozenset(flag for flag in flags if not flag.startswith("amx"))
     monkeypatch.setattr(command, "cpu_flags", lambda: flags if has_amx else without)
@@ -248,7 +248,7 @@ def test_emulated_matrix_units_multiply_tiles(tmp_path: Path) -> None:
     lines: list[str] = []
     plan = CampaignPlan(0, 2, ("amx",), tmp_path, "tiles", emulate_matrix=True)
     assert fuzz(plan, lines.append)
-    assert re.search(r"tiles of a matrix unit are multiplied in \d+ kernels", "\n".join(lines))
+    assert re.search(r"\d+ kernels use a matrix unit", "\n".join(lines))
 
 
 def test_integers_are_compared_bit_by_bit() -> None:

@@ -15,16 +15,17 @@ from tlx.fuzz.mutation import combined_text, front_end_examples, fuzz_malformed,
 from tlx.fuzz.mutation_worker import failure_of, run_bitcode, run_command, shrink_text
 from tlx.ir.parser.module import parse
 from tlx.lower import pipeline
-from tlx.lower.pipeline import front_ends, raise_front_ends, verify
+from tlx.lower.front_ends import front_ends
+from tlx.lower.pipeline import raise_front_ends, verify
 
 _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 
-def test_some_damaged_inputs(tmp_path: Path) -> None:
+def test_some_corrupted_inputs(tmp_path: Path) -> None:
     lines: list[str] = []
     right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append)
     assert right, "\n".join(lines)
-    assert lines[0].startswith("600 damaged inputs: 0 failed")
+    assert lines[0].startswith("600 corrupted inputs: 0 failed")
 
 
 def test_seeds_are_right() -> None:
@@ -33,7 +34,7 @@ def test_seeds_are_right() -> None:
         verify(raise_front_ends(parse(text)))
 
 
-def test_every_front_end_is_damaged() -> None:
+def test_every_front_ends_examples_are_mutated() -> None:
     markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
     texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
     assert all(any(marker in text for text in texts) for marker in markers)
@@ -47,7 +48,7 @@ def test_texts_in_one_are_right() -> None:
         assert run_command(group, combined_text(random.Random(seed)), ("verify",)) == ""
 
 
-def test_damage_is_the_same_each_time_and_does_something() -> None:
+def test_mutation_is_deterministic_and_changes_the_text() -> None:
     made = [mutated_text(random.Random(seed)) for seed in range(40)]
     assert made == [mutated_text(random.Random(seed)) for seed in range(40)]
     assert len(set(made) - set(seed_texts())) > 30
@@ -69,7 +70,7 @@ def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
         (RecursionError("x"), "<{[]}>", "RecursionError"),
         (RecursionError("x"), "<" * 60, None),
         (VerifyError("LLVM rejects this; this is a bug of TLX", name="f.ll"), "", "UncleanError"),
-        (VerifyError("it is wrong"), "", "UncleanError no place"),
+        (VerifyError("it is wrong"), "", "UncleanError no location"),
         (VerifyError("it is wrong", name="f.ll"), "", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""What random programs are asked for besides their target: processors, features, widths, knobs."""
+"""Random options of a lowering besides its target: processors, features, widths, knobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = RandomOptions("haswell", ("+avxvnni", "-f16c"), 256, "+avx2,+fma", "tile=4
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_is_drawn_can_be_asked_for(name: str) -> None:
+def test_drawn_options_are_valid(name: str) -> None:
     """Processors, features and widths that the target has or may have; and half of the programs ask for none."""
     drawn = [random_options(name, seed) for seed in range(60)]
     assert drawn == [random_options(name, seed) for seed in range(60)]
@@ -43,7 +43,7 @@ def test_what_is_drawn_can_be_asked_for(name: str) -> None:
     assert any(asked.matrix_knobs for asked in drawn) == ("amx" in name)
 
 
-def test_nothing_is_asked_for_where_nothing_is_lowered() -> None:
+def test_no_options_without_a_target() -> None:
     assert random_options("", 7) == RandomOptions()
 
 
@@ -76,7 +76,7 @@ def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
 
 def test_features_of_functions_reach_their_kernels() -> None:
     asked = RandomOptions(functions="+avx2,+fma,+f16c,+avxvnni")
-    request = Request("small", 3, Check("avx2", asked=asked))
+    request = Request("small", 3, Check("avx2", drawn=asked))
     assert request.text.count("define ") == request.text.count('"target-features"="+avx2,+fma,+f16c,+avxvnni" {')
     kernels = str(lower(parse(request.text), "avx2"))
     assert 'noinline "no-builtins" "target-features"="+avx2,+fma,+f16c,+avxvnni"' in kernels
@@ -89,7 +89,7 @@ def test_options_reach_the_lowering() -> None:
     assert RandomOptions().options(Options()).weight_bytes == Options().weight_bytes
     with pytest.raises(UsageError, match="vectors of 512 bits"):
         check_program(
-            Request("small", 0, Check()).program(), Check("avx2", asked=RandomOptions(vector_bits=512)), print
+            Request("small", 0, Check()).program(), Check("avx2", drawn=RandomOptions(vector_bits=512)), print
         )
 
 
@@ -108,34 +108,34 @@ def test_code_runs_where_all_features_are() -> None:
 def test_campaigns_ask() -> None:
     plan = CampaignPlan(0, 20, ("generic",), Path(), opt="opt")
     checks = [request.check for request in plan.requests()]
-    assert [check.asked for check in checks] == [random_options("generic", seed) for seed in range(20)]
+    assert [check.drawn for check in checks] == [random_options("generic", seed) for seed in range(20)]
     assert 5 < sum(bool(check.optimise) for check in checks) < 15
-    assert check_on("generic", 4).asked == random_options("generic", 4)
+    assert check_on("generic", 4).drawn == random_options("generic", 4)
 
 
-def test_target_is_as_its_file_says_where_a_machine_is_asked_for() -> None:
+def test_drawn_machines_keep_the_features_of_the_target() -> None:
     for variant in range(4):
-        target = Check("avx512", variant=variant, asked=RandomOptions(cpu="haswell")).lowering_target
+        target = Check("avx512", variant=variant, drawn=RandomOptions(cpu="haswell")).lowering_target
         assert target.features == find_target("avx512").features
 
 
-def test_less_is_asked_for_where_a_program_fails_all_the_same() -> None:
+def test_options_are_shrunk() -> None:
     """What is left is what the failure needs: one of two features, one of two knobs."""
 
     def check(request: Request) -> CheckOutcome:
-        asked = request.check.asked
+        asked = request.check.drawn
         fails = "-f16c" in asked.features and "kc=8" in asked.knobs
         return CheckOutcome(request, "mismatch" if fails else "done", "running" if fails else "")
 
-    first = check(Request("any", 5, Check("avx2", asked=ALL)))
+    first = check(Request("any", 5, Check("avx2", drawn=ALL)))
     smallest = shrink(first, check, 200)
     assert smallest.is_like(first)
-    assert smallest.request.check.asked == RandomOptions(features=("-f16c",), knobs="kc=8")
+    assert smallest.request.check.drawn == RandomOptions(features=("-f16c",), knobs="kc=8")
 
 
-def test_file_of_a_failure_says_what_was_asked_for() -> None:
+def test_file_of_a_failure_names_the_options() -> None:
     failure = CheckOutcome(
-        Request("any", 7, Check("avx2", optimise="opt-19", asked=ALL)), "mismatch", "running", "wrong"
+        Request("any", 7, Check("avx2", optimise="opt-19", drawn=ALL)), "mismatch", "running", "wrong"
     )
     text = file_text(failure, Path("x.ll"))
     knobs = "--knobs=tile=4x16,kc=8 (on a matrix unit: tile=32x32,mc=64)"
@@ -151,10 +151,10 @@ def test_file_of_a_failure_says_what_was_asked_for() -> None:
 def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_STAGE_STEPS", 5)
     made = Request("small", 3, Check()).program()
-    check_program(made, Check("avx2", run=False, asked=RandomOptions(cpu="haswell")), print)
+    check_program(made, Check("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
 
 
 def test_opt_is_missed_where_a_failure_is_checked_again() -> None:
     failure = CheckOutcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
-    with pytest.raises(UsageError, match="there is no program '/no/opt'"):
+    with pytest.raises(UsageError, match="was optimised by '/no/opt', which is not installed"):
         replay("x.ll", file_text(failure, Path("x.ll")), print)

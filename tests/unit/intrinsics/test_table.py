@@ -16,6 +16,8 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import verify_tensors
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I16, I32, I64, Type
+from tlx.lower.legalize.math import VECTOR_FUNCTIONS
+from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 
 ARGUMENTS = "define void @f(<{count} x {element}> %v, ptr %p, ptr %q) {{\n{example}\n  ret void\n}}\n"
 
@@ -91,6 +93,11 @@ def test_reference_is_written(tmp_path: Any) -> None:
     assert reference.main([str(tmp_path / "pages")]) == 0
     assert (tmp_path / "pages" / "llvm.tensor.matmul.md").exists()
     assert reference.main([]) == 2
+
+
+def test_functions_and_products_have_code() -> None:
+    assert {r.name for r in INTRINSICS if r.is_function} == set(VECTOR_FUNCTIONS)
+    assert {r.name for r in INTRINSICS if r.is_product} == set(PRODUCT_RULES)
 
 
 def test_importing_the_table_does_not_import_numpy() -> None:

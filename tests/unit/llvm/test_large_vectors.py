@@ -69,7 +69,7 @@ def test_large_vectors_are_memory_without_tensor_operations_too() -> None:
 
 def test_what_is_left_in_registers_is_found() -> None:
     text = _loop(64, "bfloat")
-    with pytest.raises(MismatchError, match="LLVM takes long for @f: %v = phi"):
+    with pytest.raises(MismatchError, match="vectors too large for LLVM in @f: %v = phi"):
         check_registers(text, _plain(text))
     check_registers(text, _plain(_loop(32, "bfloat")))
     check_registers(_plain(text), _plain(text))

@@ -20,8 +20,8 @@ from tlx.lower.knobs import (
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.remarks import describe_product
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
@@ -45,7 +45,7 @@ def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, *
     return Gemm(MatrixView(element, m, k, k, 1), b, MatrixView(result, m, n, n, 1), None, sign, sign)
 
 
-def test_what_is_asked_for_is_taken() -> None:
+def test_knobs_override_the_model() -> None:
     recipe = select(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
     assert (recipe.tile.mr, recipe.tile.nr, recipe.blocks.kc, recipe.blocks.mc, recipe.blocks.nc) == (4, 32, 128, 8, 64)
     assert recipe.prefetch.b_steps == 5
@@ -53,7 +53,7 @@ def test_what_is_asked_for_is_taken() -> None:
     assert recipe.packing.b
 
 
-def test_nothing_asked_for_is_the_model() -> None:
+def test_without_knobs_the_model_decides() -> None:
     gemm = _gemm(100, 100, 100)
     assert select(gemm, AVX512, NO_KNOBS) == select(gemm, AVX512)
 
@@ -164,10 +164,10 @@ def test_patterns(pattern: str, matches: bool) -> None:
         ("", "a pattern names products, such as 'matmul 64x64x64 float'"),
         ("MATMUL *", "a pattern names products"),
         ("gemm 64x64x64", "a pattern names products"),
-        ("matmul 64x64 float", "no product is spelled with '64x64'; it is 'matmul MxNxK TYPES ...'"),
-        ("matmul 64x64x64 f32", "no product is spelled with 'f32'; write f32 as 'float'"),
+        ("matmul 64x64 float", "no product contains the word '64x64'; it is 'matmul MxNxK TYPES ...'"),
+        ("matmul 64x64x64 f32", "no product contains the word 'f32'; write f32 as 'float'"),
         ("matmul 64x64x64 bf16", "write bf16 as 'bfloat -> float'"),
-        ("matmul * float fusd", "no product is spelled with 'fusd'"),
+        ("matmul * float fusd", "no product contains the word 'fusd'"),
         ("avx3: matmul *", "unknown target 'avx3'; known are native, "),
     ],
 )
@@ -190,8 +190,8 @@ def test_knobs_that_no_product_took_are_remarks() -> None:
     lower_text(PROGRAM, target="avx512", options=Options(knobs=parse_knobs_file(text, "k.toml"), remarks=remarks))
     unused = [(remark.message, remark.span.place) for remark in remarks if remark.span and remark.kind == "analysis"]
     there = "there are matmul 32x32x32 float"
-    assert (f"no product takes the knobs of 'matmul 9x9x9'; {there}", "k.toml:1:2") in unused
-    assert (f"no product takes the knobs of 'matmul 32*'; {there}", "k.toml:5:2") in unused
+    assert (f"no product matches 'matmul 9x9x9'; {there}", "k.toml:1:2") in unused
+    assert (f"no product matches 'matmul 32*'; {there}", "k.toml:5:2") in unused
     assert not any("of 'matmul'" in message for message, _ in unused)
 
 
@@ -241,7 +241,7 @@ def test_options_change_the_tile() -> None:
             Knobs(pack_b=True, origin=KnobOrigin("from --knobs")),
             " of peak; pack_b=true from --knobs",
         ),
-        (_gemm(64, 64, 7, BFLOAT, FLOAT), NO_KNOBS, "; A packed: K 7 is filled up to a multiple of 2; B packed: the"),
+        (_gemm(64, 64, 7, BFLOAT, FLOAT), NO_KNOBS, "; A packed: K 7 is padded to a multiple of 2; B packed: the"),
     ],
 )
 def test_remarks_give_reasons(gemm: Gemm, knobs: Knobs, part: str) -> None:

@@ -12,7 +12,7 @@ from tlx.bench.workloads import products
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.lower import options, pipeline
+from tlx.lower import front_ends, options, pipeline
 from tlx.lower.context import PipelineStep
 from tlx.lower.options import Options, Step
 from tlx.lower.pipeline import lower, lower_text
@@ -54,7 +54,7 @@ def test_large_text_without_tensors_is_judged_only_on_request() -> None:
     remarks = Remarks()
     assert lower_text(text, "large.ll", options=Options(remarks=remarks)) is text
     (said,) = [remark.render() for remark in remarks]
-    assert said.startswith("large.ll:1:1: remark: 4.2 MB without tensor operations passed on unjudged")
+    assert said.startswith("large.ll:1:1: remark: 4.2 MB without tensor operations returned unchecked")
     assert said.endswith("[verify]\ndefine garbage\n^")
     with pytest.raises(ParseError):
         lower_text(text, options=Options(verify_each=True))
@@ -115,7 +115,7 @@ def test_what_a_stage_says_of_loops_goes_in_the_second_run() -> None:
 
 @pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
 def test_what_no_stage_has_left_is_refused(stage: str) -> None:
-    with pytest.raises(LoweringError, match=f"this is not what {stage} leaves|not lowered to tiles here"):
+    with pytest.raises(LoweringError, match=f"the input is not what {stage} leaves|not lowered to tiles here"):
         lower_text(SQUARE, target="generic", options=Options(start_after=stage))
 
 
@@ -156,9 +156,7 @@ def test_front_ends_raise_what_bears_their_mark(monkeypatch: pytest.MonkeyPatch)
     def to_square(module: Module) -> Module:
         return parse(SQUARE, module.source.name)
 
-    monkeypatch.setattr(
-        pipeline, "raising_front_ends", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),)
-    )
+    monkeypatch.setattr(front_ends, "front_ends", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),))
     assert not pipeline.has_work(PLAIN)
     assert pipeline.has_work("declare void @my_square()")
     assert str(pipeline.raise_front_ends(parse("declare void @my_square()"))) == SQUARE

@@ -21,7 +21,7 @@ from tlx.target.discovery import targets
 from tlx.target.hardware import Dot
 from tlx.target.host import version_for
 from tlx.target.lookup import find_target
-from tlx.target.matrix import MatrixUnit, TileOperations
+from tlx.target.matrix_unit import MatrixUnit, TileOperations
 from tlx.target.target import Target
 
 
@@ -87,7 +87,7 @@ def test_the_order_of_targets_is_that_of_their_files() -> None:
 
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(UsageError, match=r"unknown target 'z80'; known are native, .*amx, avx2, avx512, generic"):
+    with pytest.raises(UsageError, match=r"unknown target 'z80'; known are native, .*amx, .*avx2, .*generic"):
         find_target("z80")
 
 
@@ -171,7 +171,7 @@ def test_generic_masks_where_its_features_do(target: str, masked: int) -> None:
     assert lowered.count("call void @llvm.masked.store") == masked
 
 
-def test_generic_vectors_are_as_wide_as_asked() -> None:
+def test_generic_vectors_have_the_requested_width() -> None:
     generic = find_target("generic")
     wide = [generic.with_vector_bits(bits) for bits in (128, 256, 512)]
     assert [(t.vector_bytes, t.registers, t.features) for t in wide] == [(16, 16, ()), (32, 16, ()), (64, 32, ())]
@@ -183,7 +183,7 @@ def test_generic_vectors_are_as_wide_as_asked() -> None:
         Options(vector_bits=64)
 
 
-def test_all_stages_have_vectors_as_wide_as_asked() -> None:
+def test_all_stages_use_the_requested_vector_width() -> None:
     """Non-temporal stores, aligned to 16 bytes by the second stage, were 64 bytes long and aligned in the third."""
     count = 1 << 24
     text = f"""
@@ -219,7 +219,7 @@ def _cycles(target: Target) -> float:
     return next(dot.cycles for dot in target.dots if dot.feature == "avx512bf16")
 
 
-def test_an_extension_of_the_matrix_unit_is_used_where_it_is_asked_for() -> None:
+def test_an_extension_of_the_matrix_unit_is_used_on_request() -> None:
     amx = find_target("amx")
     assert not any(dot.feature == "amx-fp16" for dot in amx.usable_matrix_dots)
     assert not any(dot.feature == "amx-fp16" for dot in amx.on_cpu("sapphirerapids").usable_matrix_dots)

@@ -133,7 +133,7 @@ def test_a_worker_that_dies_is_an_outcome() -> None:
         worker.kill()
         worker.wait()
         found = [outcome.error for _, outcome in pool.run(kind, _trials(2))]
-        assert found == ["no worker that could run it is left, or it hangs"] * 2
+        assert found == ["no worker is left to run it, or it hangs"] * 2
 
 
 def test_a_worker_that_may_run_several_trials_at_once_is_refused() -> None:

@@ -97,8 +97,11 @@ def test_writers_at_the_same_time_lose_nothing(database: Database) -> None:
         ('{"schema" 1}', ":1:11: error: the tuning database is damaged: expecting ':' delimiter"),
         ("[]", "there is no schema"),
         ('{"schema": 1}', "there are no entries"),
-        ('{"schema": 1, "entries": {"x": {}}}', ":1:27: error: the tuning database is damaged: the entry 'x' is none"),
-        ('{"schema": 99, "entries": {}}', "has schema 99, this TLX knows 1: update TLX"),
+        (
+            '{"schema": 1, "entries": {"x": {}}}',
+            ":1:27: error: the tuning database is damaged: the entry 'x' is not valid",
+        ),
+        ('{"schema": 99, "entries": {}}', "has schema 99, this TLX supports 1: update TLX"),
     ],
 )
 def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str, message: str) -> None:
@@ -116,14 +119,14 @@ def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str,
 def test_a_best_that_is_none_is_damage(database: Database) -> None:
     database.finish(KEY, BestKnobs("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
-    with pytest.raises(UsageError, match="is none"):
+    with pytest.raises(UsageError, match="is not valid"):
         database.entries()
 
 
 def test_a_trial_that_is_none_is_damage(database: Database) -> None:
     database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), TrialOutcome())
     database.path.write_text(database.path.read_text().replace("best_ratio", "ratio"))
-    with pytest.raises(UsageError, match="is none"):
+    with pytest.raises(UsageError, match="is not valid"):
         database.entries()
 
 

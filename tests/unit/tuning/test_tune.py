@@ -262,7 +262,7 @@ def test_a_local_process_measures_and_survives_a_crash() -> None:
     assert child_processes() <= before
 
 
-def test_a_process_whose_answer_nobody_reads_ends_silently() -> None:
+def test_a_broken_pipe_ends_the_process_silently() -> None:
     command = [sys.executable, "-m", "tlx.tuning.worker", str(min(os.sched_getaffinity(0))), "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

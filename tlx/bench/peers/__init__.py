@@ -1,1 +1,1 @@
-"""Other libraries, called by ctypes: each module has a `load(places)` that gives a `Peer`, or raises `Missing`."""
+"""Other libraries, called by ctypes: the `load` functions of each module return a `Peer` or raise `MissingError`."""

@@ -1,4 +1,4 @@
-"""What a peer is, where its libraries are looked for, and which peers are installed."""
+"""The interface of a peer, the search for its libraries, and the list of peers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tlx.tuning.measure.workload import Workload
 
 
 class MissingError(Exception):
-    """A peer is not installed; the message says what was looked for."""
+    """A peer is not installed; the message names the missing file or package."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A way in which a peer does a workload.
+    """One way in which a peer computes a workload.
 
     Attributes:
-        repeat: Does it the given number of times, with the output in the arrays it was made for.
-        note: What is special about it, such as that operands were packed before.
+        repeat: Runs it the given number of times, on the arrays that it was made for.
+        note: A note for the report, such as that operands were packed beforehand.
     """
 
     repeat: Repeat
@@ -34,41 +34,41 @@ class Attempt:
 
 
 class Peer(Protocol):
-    """A library that does some of the workloads."""
+    """A library that supports some of the workloads."""
 
     @property
     def name(self) -> str:
-        """In the table and `--peers`."""
+        """Name in the table and in `--peers`."""
         ...
 
     @property
     def version(self) -> str:
-        """As the library says."""
+        """Version that the library reports."""
         ...
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """The ways in which it does a workload: the fastest counts. None where it does not do it."""
+        """The ways to compute a workload, of which the fastest counts; none if it is not supported."""
         ...
 
 
 @dataclass(frozen=True)
 class LibraryPaths:
-    """Folders in which libraries are looked for, before the dynamic linker's own."""
+    """Folders to search for libraries, before those of the dynamic linker."""
 
     folders: tuple[Path, ...]
 
     @classmethod
     def below(cls, given: str | None) -> LibraryPaths:
-        """From `--peers-path`, else from TLX_PEERS: folders between colons; theirs that hold libraries count, too."""
+        """Folders from `--peers-path`, else TLX_PEERS, separated by colons, and their subfolders with libraries."""
         text = given if given is not None else os.environ.get("TLX_PEERS", "")
         return cls(tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part))
 
     def libraries(self, pattern: str) -> list[Path]:
-        """Files of a name, in these folders and those below."""
+        """Files that match a pattern, in these folders and below."""
         return [path for folder in self.folders for path in sorted(folder.rglob(pattern)) if path.is_file()]
 
     def load(self, patterns: Sequence[str], names: Sequence[str] = (), mode: int = os.RTLD_LAZY) -> ctypes.CDLL:
-        """The first library that can be loaded: files of these patterns, then what the linker has by these names.
+        """Load the first library that loads: files that match the patterns, then the dynamic linker's of these names.
 
         Raises:
             MissingError: There is none.
@@ -103,10 +103,10 @@ PEER_NAMES: Final = tuple(_LOADERS)
 
 
 def find_peers(names: Sequence[str], places: LibraryPaths) -> tuple[list[Peer], dict[str, str]]:
-    """The peers that are installed, and for each other one why it is left out.
+    """The peers that are installed, and for each other one the reason why it is left out.
 
     Raises:
-        UsageError: There is no peer of a name.
+        UsageError: A name is not that of a peer.
     """
     peers: list[Peer] = []
     absent: dict[str, str] = {}

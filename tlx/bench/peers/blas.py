@@ -3,7 +3,7 @@
     void cblas_sgemm(layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     void cblas_gemm_s8u8s32(layout, transa, transb, offsetc, m, n, k, alpha, a, lda, ao, b, ldb, bo, beta, c, ldc, co)
 
-The second wants signed times unsigned, so that u8 @ s8 is asked for as the transposed product.
+The second multiplies signed by unsigned, so u8 @ s8 is computed as the transposed product.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Arguments = tuple[tuple[str, int | float], ...]
 
 
 class CblasLibrary:
-    """A library with the interface of CBLAS.
+    """A library with the CBLAS interface.
 
     Attributes:
-        functions: Symbol for each (lhs, rhs, out).
+        functions: Symbol for each (lhs, rhs, out) of element types.
     """
 
     def __init__(self, name: str, version: str, library: Any, functions: dict[tuple[str, str, str], str]) -> None:
@@ -46,7 +46,7 @@ class CblasLibrary:
         self._functions = functions
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """One call."""
+        """A single call."""
         gemm = work.problem
         if isinstance(gemm, BatchProblem):
             yield from self._batch(gemm, arrays)
@@ -67,7 +67,7 @@ class CblasLibrary:
         yield Attempt(call_loop([NativeCall(address, arguments)], (self._library, arrays, zeros)))
 
     def _batch(self, batch: BatchProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """`cblas_?gemm_batch_strided`, which takes a stride behind each leading dimension."""
+        """`cblas_?gemm_batch_strided`, which takes a batch stride after each leading dimension."""
         gemm = batch.gemm
         symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name), "") + "_batch_strided"
         if batch.reduced or gemm.out is S32 or not hasattr(self._library, symbol):
@@ -79,7 +79,7 @@ class CblasLibrary:
         yield Attempt(call_loop([step], (self._library, arrays)))
 
     def _function(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """MKL's functions of vectors, in low accuracy (4 ulp at most)."""
+        """MKL's vector math functions, in low accuracy (at most 4 ulp)."""
         symbol = {"tanh": "vmsTanh", "exp": "vmsExp", "add": "vmsAdd"}.get(problem.function, "")
         if problem.element is not F32 or not hasattr(self._library, symbol):
             return
@@ -91,7 +91,7 @@ class CblasLibrary:
 
 
 def load_openblas(places: LibraryPaths) -> CblasLibrary:
-    """OpenBLAS of the system, or as PyPI's scipy-openblas32 ships it.
+    """OpenBLAS of the system, or that of the scipy-openblas32 package.
 
     Raises:
         MissingError: It is not installed.
@@ -112,7 +112,7 @@ def load_openblas(places: LibraryPaths) -> CblasLibrary:
 
 
 def load_mkl(places: LibraryPaths) -> CblasLibrary:
-    """MKL, as PyPI's mkl ships it.
+    """MKL, as in the mkl package on PyPI.
 
     Raises:
         MissingError: It is not installed.
@@ -124,7 +124,7 @@ def load_mkl(places: LibraryPaths) -> CblasLibrary:
     library.MKL_Get_Version_String(text, 200)
     words = text.value.decode().split()
     if "Version" not in words:
-        raise MissingError("libmkl_rt.so does not find MKL's other libraries")
+        raise MissingError("libmkl_rt.so could not load MKL's other libraries")
     functions = {
         ("f32", "f32", "f32"): "cblas_sgemm",
         ("f64", "f64", "f64"): "cblas_dgemm",
@@ -136,7 +136,7 @@ def load_mkl(places: LibraryPaths) -> CblasLibrary:
 
 
 def _threads() -> int:
-    """As many as the bench told libraries to use."""
+    """The number of threads that the benchmark has libraries use."""
     return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
 
@@ -168,7 +168,7 @@ def _float_arguments(gemm: GemmProblem, pointers: dict[str, int]) -> Arguments:
 
 
 def _integer_arguments(gemm: GemmProblem, pointers: dict[str, int], zero: int) -> Arguments:
-    """Column by column, c^T = b^T a^T: the first operand is signed, the second unsigned."""
+    """Column-major, c^T = b^T a^T: the first operand is signed, the second unsigned."""
     transposed = {name: _TRANSPOSED if name in gemm.columns else _PLAIN for name in "ab"}
     return (
         ("i32", _COLUMN_MAJOR),

@@ -1,7 +1,7 @@
-"""clang: plain C loops at -O3 for this machine, and its matrix extension, compiled when they are needed.
+"""clang: plain C loops at -O3 for this machine, and its matrix extension, compiled on demand.
 
-Sums and maxima of rows are compiled as if additions were associative and there were no NaNs, or they would stay scalar.
-A machine without clang can be given what another one compiled: `build`.
+Sums and maxima of rows are compiled with reassociation and without NaNs; otherwise clang does not vectorise them.
+`build` compiles libraries for machines without clang.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MATRIX: Final = 32
 
 
 class Clang:
-    """A compiler, or what one made before for this machine."""
+    """A compiler, or libraries that one built earlier for this machine."""
 
     def __init__(self, name: str, places: LibraryPaths) -> None:
         self.name = name
@@ -46,14 +46,14 @@ class Clang:
         self._compiler, self.version = _compiler(places)
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """A function `work` that takes the same pointers as ours."""
+        """The function `work`, which takes the same pointers as ours."""
         loaded = self._loaded(work)
         if loaded is None:
             return
         yield Attempt(call_loop([NativeCall(function_address(loaded.work), work.arguments(arrays))], (loaded, arrays)))
 
     def _loaded(self, work: Workload) -> ctypes.CDLL | None:
-        """The library of a workload; None where there is none."""
+        """The library of a workload; None if it cannot be built."""
         if self._compiler is None:
             found = self._places.libraries(_library(self.name, work))
             return ctypes.CDLL(str(found[0])) if found else None
@@ -63,7 +63,7 @@ class Clang:
 
 
 def load_loops(places: LibraryPaths) -> Clang:
-    """Loops.
+    """The peer for plain C loops.
 
     Raises:
         MissingError: There is no clang.
@@ -72,7 +72,7 @@ def load_loops(places: LibraryPaths) -> Clang:
 
 
 def load_matrix(places: LibraryPaths) -> Clang:
-    """The matrix extension.
+    """The peer for clang's matrix extension.
 
     Raises:
         MissingError: There is no clang.
@@ -81,12 +81,15 @@ def load_matrix(places: LibraryPaths) -> Clang:
 
 
 def build(works: Iterable[Workload], folder: Path, processor: str) -> int:
-    """Compile what a machine without clang can load; gives how many libraries that are.
+    """Compile libraries that a machine without clang can load.
 
     Args:
-        works: Workloads.
-        folder: Where libraries are written to; it is to be among that machine's places.
-        processor: As `-march` takes it.
+        works: The workloads to compile.
+        folder: Folder to write the libraries to, which must be on the peer search path of that machine.
+        processor: Argument of `-march`.
+
+    Returns:
+        The number of libraries.
 
     Raises:
         MissingError: There is no clang here.
@@ -103,7 +106,7 @@ def _library(name: str, work: Workload) -> str:
 
 
 def _built(compiler: str, name: str, work: Workload, library: Path, processor: str = "native") -> bool:
-    """Whether there is a library of a workload now."""
+    """Compile the library of a workload unless it exists; returns whether there is one."""
     source = _matrix_source(work) if name == "matrix" else _source(work)
     if source is None:
         return False
@@ -113,7 +116,7 @@ def _built(compiler: str, name: str, work: Workload, library: Path, processor: s
 
 
 def _compiler(places: LibraryPaths) -> tuple[str | None, str]:
-    """A compiler, None where there is only what one made, and its version.
+    """The compiler, or None if there are only libraries built earlier, and its version.
 
     Raises:
         MissingError: There is neither.
@@ -126,12 +129,12 @@ def _compiler(places: LibraryPaths) -> tuple[str | None, str]:
             number = re.search(r"version (\S+)", text)
             return found, number.group(1) if number else "?"
     for path in places.libraries(_VERSION):
-        return None, f"{path.read_text()} (built before)"
+        return None, f"{path.read_text()} (built earlier)"
     raise MissingError("no clang")
 
 
 def _row_flags(work: Workload) -> tuple[str, ...]:
-    """What lets clang make vectors of sums and maxima of rows."""
+    """Flags that let clang vectorise sums and maxima of rows."""
     return _ROW_FLAGS if isinstance(work.problem, PointwiseProblem) and work.problem.columns else ()
 
 
@@ -152,7 +155,7 @@ def _source(work: Workload) -> str | None:
 
 
 def _product(gemm: GemmProblem, count: int, *, reduced: bool) -> str:
-    """Rows of c are summed up over k: the loop over columns is what clang makes vectors of."""
+    """C source of a product; the innermost loop is over columns, which clang vectorises."""
     lhs, rhs, out = (_TYPES[e.name] for e in (gemm.lhs, gemm.rhs, gemm.out))
     m, n, k = gemm.m, gemm.n, gemm.k
     step, zero = ("", "if (g == 0)") if reduced else (f"c += {m * n};", "")
@@ -171,7 +174,7 @@ void work({out} *restrict c, const {lhs} *restrict a, const {rhs} *restrict b) {
 
 
 def _matrix_source(work: Workload) -> str | None:
-    """Columns by columns, as the extension has them: c^T = b^T a^T."""
+    """C source of c^T = b^T a^T, since the extension's matrices are column-major."""
     match work.problem:
         case GemmProblem(vnni=False, columns="") as gemm:
             count = 1
@@ -216,13 +219,13 @@ void work({out} *restrict y, const {lhs} *restrict x, const {rhs} *restrict w) {
 _POINTWISE_TYPES: Final = {"f32": "float", "bf16": "__bf16"}
 _EXPRESSIONS: Final = {
     "add": "(float)x0[i] + (float)x1[i]",
-    "muladd": "(float)(T)((float)x0[i] * (float)x1[i]) + (float)x2[i]",  # a product is rounded, as ours is
+    "muladd": "(float)(T)((float)x0[i] * (float)x1[i]) + (float)x2[i]",  # the product is rounded, as in our code
 }
 _ROWS: Final = {"rowsum": ("0", "all + one"), "rowmax": ("x[0]", "one > all ? one : all")}
 
 
 def _elements(problem: PointwiseProblem, inputs: int) -> str | None:
-    """Work on elements or rows; None where there is no loop for it."""
+    """C source of an elementwise function or a row reduction; None if there is no loop for it."""
     type_ = _POINTWISE_TYPES[problem.element.name]
     if problem.function in _EXPRESSIONS:
         return _pointwise(problem, type_, inputs)
@@ -230,7 +233,7 @@ def _elements(problem: PointwiseProblem, inputs: int) -> str | None:
 
 
 def _wide(problem: PointwiseProblem) -> str:
-    """Says how wide vectors are to be: of bfloat clang makes them of four elements by itself."""
+    """A pragma for the vector width: by default clang uses four elements for bfloat."""
     return '_Pragma("clang loop vectorize_width(16) interleave_count(4)")' if problem.element.name == "bf16" else ""
 
 
@@ -242,7 +245,7 @@ def _pointwise(problem: PointwiseProblem, type_: str, inputs: int) -> str:
 
 
 def _rows(problem: PointwiseProblem, type_: str) -> str:
-    """Sums and maxima in float: y[i] of row i of x. Rows are of one element at least; NaNs are lost from maxima."""
+    """C source of sums or maxima of the rows of x, in float. Rows are not empty; maxima ignore NaNs."""
     columns, (start, step) = problem.columns, _ROWS[problem.function]
     return f"""
 void work({type_} *restrict y, const {type_} *restrict x) {{

@@ -1,12 +1,12 @@
-"""libxsmm: kernels of one shape each, compiled at run time, and loops around them for large matrices.
+"""libxsmm: kernels for one shape each, compiled at run time, and loops around them for large matrices.
 
-libxsmm is column-major: our row-major c = a @ b is its C = A B with A = b, B = a, and m and n exchanged.
+libxsmm is column-major: our row-major c = a @ b is its C = A B with A = b, B = a, and m and n swapped.
 
     for j step nb, for i step mb:               loops in machine code
       brgemm(&c[i, j], &a[i, :], &b[:, j])      sums over all blocks of K
 
-Versions from 2021 on have `libxsmm_dispatch_gemm_v2`, later `libxsmm_dispatch_gemm`; release 1.17 has neither, and does
-float and double only here.
+Versions since 2021 have `libxsmm_dispatch_gemm_v2` or, later, `libxsmm_dispatch_gemm`; release 1.17 has neither and is
+used for float and double only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STRIDED: Final = 4
 _WHOLE: Final = 128
 _BLOCKS: Final = ((32, 64), (64, 64), (32, 128), (128, 64))
 _K_BLOCKS: Final = (64, 256, 1024)
-_LARGE: Final = 1 << 33  # multiplications above which blocks are chosen by what they do with a part of the columns
+_LARGE: Final = 1 << 33  # multiplications above which block sizes are tried on part of the columns first
 _TRIAL_ROWS: Final = 128
 _MOST_BLOCKINGS: Final = 2
 
@@ -68,7 +68,7 @@ class BatchReduceConfig(ctypes.Structure):
 
 
 class Libxsmm:
-    """The library."""
+    """The library, as a peer."""
 
     name = "libxsmm"
 
@@ -87,7 +87,7 @@ class Libxsmm:
         self.version = f"{generation} ({library.libxsmm_get_target_arch().decode()})"
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """One kernel for all, then blocks of several sizes."""
+        """A single kernel, then loops around a kernel with several block sizes."""
         gemm = work.problem
         if self._dispatch is None:
             yield from self._old(work, arrays)
@@ -112,7 +112,7 @@ class Libxsmm:
         yield from self._blocked(gemm, arrays, flags)
 
     def _old(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """One kernel of release 1.17, which takes its operands as it is called."""
+        """A kernel of release 1.17, which takes pointers to its operands as arguments."""
         gemm = work.problem
         if not isinstance(gemm, GemmProblem) or gemm.columns or max(gemm.m, gemm.n, gemm.k) > 2 * _WHOLE:
             return
@@ -125,11 +125,11 @@ class Libxsmm:
         one, zero = ctypes.byref(scalar(1)), ctypes.byref(scalar(0))
         kernel = make(gemm.n, gemm.m, gemm.k, None, None, None, one, zero, None, None)
         if kernel:
-            pointers = [("ptr", arrays[name].ctypes.data) for name in "bacbac"]  # the last three are to be prefetched
+            pointers = [("ptr", arrays[name].ctypes.data) for name in "bacbac"]  # the last three are prefetch addresses
             yield Attempt(call_loop([NativeCall(kernel, tuple(pointers))], (self._library, arrays)), "one kernel")
 
     def _batch(self, batch: BatchProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """A call of a kernel for each product, or one that sums up all of them; b is interleaved first if narrow."""
+        """A kernel call for each product, or one that sums over the batch; B of a narrow type is interleaved first."""
         gemm = batch.gemm
         sizes = [gemm.m * gemm.k * gemm.lhs.bytes, gemm.k * gemm.n * gemm.rhs.bytes, gemm.m * gemm.n * gemm.out.bytes]
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
@@ -148,7 +148,7 @@ class Libxsmm:
             if not kernel:
                 continue
             first, given, packed = "", pointers, None
-            if narrow:  # all of b is one matrix of count * K rows
+            if narrow:  # B as a whole is one matrix of count * K rows
                 whole = replace(like, k=batch.count * gemm.k)
                 packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).fill(0)
                 first = packing_function(whole, pointers["b"], packed.ctypes.data)
@@ -157,7 +157,7 @@ class Libxsmm:
             yield Attempt(compile_loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
 
     def _packed(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """B is interleaved first, each time, as kernels for narrow types want it."""
+        """Interleave B first in each call, as the kernels for narrow types require."""
         like = replace(gemm, vnni=True)
         if gemm.columns or gemm.n % 64 or gemm.k % 64 or gemm.m % 32:
             return
@@ -167,11 +167,11 @@ class Libxsmm:
         yield from self._blocked(like, given, _flags(like), flat)
 
     def kernel(self, gemm: GemmProblem, m: int, n: int, k: int, flags: int) -> int | None:
-        """The address of a kernel for an `m` x `n` x `k` part of a product; None where there is none."""
+        """The address of a kernel for an `m` x `n` x `k` part of a product; None if there is none."""
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
 
     def _blocked(self, gemm: GemmProblem, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
-        """Loops around a kernel, for blocks of several sizes; large products use the two that are fastest on a part."""
+        """Loops around a kernel for several block sizes; for large products, the two fastest on part of the columns."""
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
         kernels = {blocks: kernel for blocks in _blocks(gemm) if (kernel := self._summing(gemm, blocks, flags))}
 
@@ -187,19 +187,19 @@ class Libxsmm:
             yield Attempt(repeat(blocks, gemm.n, flat), note)
 
     def _summing(self, gemm: GemmProblem, blocks: Blocks, flags: int) -> int | None:
-        """A kernel that sums up the products of blocks along K."""
+        """A kernel that sums the products of blocks along K."""
         strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
         return self._reduce(_shape(gemm, *blocks), flags, 0, BatchReduceConfig(_STRIDED, *strides, 0))
 
 
 def _blocks(gemm: GemmProblem) -> list[Blocks]:
-    """Sizes of blocks that divide a product."""
+    """Block sizes that divide a product's extents."""
     sizes = [(mb, nb, kb) for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS)]
     return [(mb, nb, kb) for mb, nb, kb in sizes if not (gemm.m % mb or gemm.n % nb or gemm.k % kb)]
 
 
 def load(places: LibraryPaths) -> Libxsmm:
-    """The newest kind of libxsmm that is found as a shared library.
+    """Load libxsmm with the newest interface found.
 
     Raises:
         MissingError: It is not installed.
@@ -241,7 +241,7 @@ _MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 
 
 def _parameters(summed: int) -> str:
-    """Makes a kernel's parameters for a sum of `summed` products, and where its operands go."""
+    """IR that allocates a kernel's parameters for a sum of `summed` products, and addresses its operands."""
     return f"""  %p = alloca [{PARAMETER_WORDS} x i64], align 64
   %count = alloca i64, align 8
   store i64 {summed}, ptr %count
@@ -257,10 +257,10 @@ def _parameters(summed: int) -> str:
 def product_loops(
     gemm: GemmProblem, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int, columns: int
 ) -> str:
-    """The loops over blocks of rows and of the first `columns`; K is summed up by the kernel."""
+    """The loops over blocks of rows and of the first `columns` columns; the kernel sums over K."""
     mb, nb, kb = blocks
     out, lhs = gemm.out.bytes, gemm.lhs.bytes
-    wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
+    wide = gemm.rhs.bytes * gemm.factor  # bytes between columns of interleaved B
     call = f"""  %ia = mul i64 %rows.i, {gemm.k * lhs}
   %a = add i64 %ia, {pointers["a"]}
   %ic = mul i64 %rows.i, {gemm.n * out}
@@ -276,7 +276,7 @@ def product_loops(
 
 
 def _kernel_call(kernel: int) -> str:
-    """A kernel's call on %a, %b and %c, which libxsmm takes the other way round."""
+    """A kernel call on %a, %b and %c; libxsmm takes A and B in the opposite order."""
     return f"""  store i64 %b, ptr %pa
   store i64 %a, ptr %pb
   store i64 %c, ptr %pc
@@ -285,7 +285,7 @@ def _kernel_call(kernel: int) -> str:
 
 
 def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
-    """`@pack`, which interleaves v rows of b: [K][N] -> [K/v][N][v], in registers of 64 bytes at most."""
+    """The function `@pack`, which interleaves v rows of B, [K][N] -> [K/v][N][v], in registers of up to 64 bytes."""
     v, size = gemm.factor, gemm.rhs.bytes
     lanes = min(64 // size, gemm.n)
     row, type_ = gemm.n * size, f"i{8 * size}"
@@ -325,9 +325,9 @@ def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
 def batch_loop(
     kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int], first: str = ""
 ) -> str:
-    """Calls, each on the next operands; a call sums up `summed` products. `sizes` are the bytes of a, b and c.
+    """Kernel calls on consecutive operands, each summing `summed` products; `sizes` are the bytes of A, B and C.
 
-    `first` is a function `@pack` to call each time before.
+    `first` is the text of a function `@pack` that is called before the loop.
     """
     a, b, c = sizes
     call = f"""  %ia = mul i64 %calls.i, {a}

@@ -1,7 +1,7 @@
-"""oneDNN by its C interface: primitives are created once for a shape, then executed.
+"""oneDNN through its C interface: primitives are created once for a shape, then executed.
 
-Weights of layers, of convolutions and of products whose B is packed beforehand have oneDNN's own layout; converting
-them is not timed.
+The weights of layers and convolutions, and B of products that is packed beforehand, are in oneDNN's own layout;
+converting them is not timed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Onednn:
         self.version = ".".join(map(str, library.number))
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """One primitive, or none."""
+        """One primitive for each supported layout of the operands."""
         problem = work.problem
         try:
             match problem:
@@ -85,7 +85,7 @@ class Onednn:
         given[WEIGHTS] = make.reorder_weights(pd, b, flat.copy()) if packed else make.memory(b, flat)
         if bias is not None:
             given[_BIAS] = make.memory(added, bias)
-        return self._attempt(pd, given, arrays, "weights packed before" if packed else "")
+        return self._attempt(pd, given, arrays, "weights packed beforehand" if packed else "")
 
     def _batch(self, count: int, gemm: GemmProblem, arrays: dict[str, Array]) -> Attempt:
         make = self._library
@@ -97,14 +97,14 @@ class Onednn:
         return self._attempt(pd, {places[n]: make.memory(d[n], arrays[n]) for n in "abc"}, arrays)
 
     def _convolution(self, conv: ConvolutionProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """On images in their given layout; and in oneDNN's own layouts, with the conversions timed."""
+        """On images in the given layout, and in oneDNN's own layouts with the conversions timed."""
         make = self._library
         x = ((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
         y = ((conv.images, conv.filters, conv.out_rows, conv.out_columns), conv.out)
         each = (conv.channels // conv.groups, conv.window, conv.window)
         w = ((conv.groups, conv.filters // conv.groups, *each) if conv.groups > 1 else (conv.filters, *each), conv.rhs)
         steps, none = make.dims((conv.stride,) * 2), make.dims((0, 0))
-        for layout, note in ((make.dense, ""), (make.any, ", images brought to its layout and back")):
+        for layout, note in ((make.dense, ""), (make.any, ", images converted to its layout and back")):
             with suppress(UnsupportedError):
                 tensors = (layout(*x), make.any(*w), None, layout(*y))
                 arguments = (_INFERENCE, _DIRECT, *tensors, steps, none, none, none, None)
@@ -114,7 +114,7 @@ class Onednn:
                 result = make.reorder_argument(pd, DESTINATION, make.dense(*y), arrays["y"])
                 given = {SOURCE: source.inner, WEIGHTS: weights, DESTINATION: result.inner}
                 work = [*source.entering, make.primitive(pd, given), *result.leaving]
-                yield Attempt(make.execution(work, arrays), f"weights packed before{note}")
+                yield Attempt(make.execution(work, arrays), f"weights packed beforehand{note}")
 
     def _pointwise(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         make = self._library
@@ -148,7 +148,7 @@ class Onednn:
 
 
 def load(places: LibraryPaths) -> Onednn:
-    """The newest oneDNN of those that are found and have an engine for processors.
+    """Load the newest oneDNN found that has a CPU engine.
 
     Raises:
         MissingError: It is not installed.
@@ -164,7 +164,7 @@ def load(places: LibraryPaths) -> Onednn:
     try:
         return Onednn(OnednnLibrary(places.load([], ["dnnl"])))
     except (MissingError, UnsupportedError):
-        raise MissingError("no libdnnl.so with an engine for processors") from None
+        raise MissingError("no libdnnl.so with a CPU engine") from None
 
 
 _DATATYPES: Final = {"f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, "f64": 7}
@@ -202,7 +202,7 @@ class Primitive:
 
 @dataclass(frozen=True)
 class ReorderedArray:
-    """An array in a primitive's own layout, `inner`, and the reorders to it and back; None where none is needed."""
+    """An array in a primitive's own layout, `inner`, and the reorders to it and back; None if none is needed."""
 
     inner: Memory
     entering: list[Primitive]
@@ -214,10 +214,10 @@ class OnednnLibrary:
 
     Attributes:
         number: Its version.
-        engine: For the processor.
+        engine: The CPU engine.
 
     Raises:
-        RefusedError: It has no engine for processors.
+        RefusedError: It has no CPU engine.
     """
 
     def __init__(self, library: Any) -> None:
@@ -229,10 +229,10 @@ class OnednnLibrary:
         self._stream = self.made("stream_create", self.engine, _IN_ORDER)
 
     def made(self, what: str, *arguments: Any) -> Handle:
-        """An object that a function of the library makes.
+        """Create an object by a function of the library.
 
         Raises:
-            RefusedError: It does not.
+            RefusedError: The function fails.
         """
         handle = Handle()
         if getattr(self._library, f"dnnl_{what}")(ctypes.byref(handle), *arguments):
@@ -240,11 +240,11 @@ class OnednnLibrary:
         return handle
 
     def dims(self, numbers: Sequence[int]) -> Any:
-        """Numbers as `dnnl_dims_t`."""
+        """The numbers as `dnnl_dims_t`."""
         return (ctypes.c_int64 * 12)(*numbers)
 
     def dense(self, extents: Sequence[int], element: Element, *, transposed: bool = False) -> Handle:
-        """A description of a dense tensor, of a matrix that lies column by column where it is `transposed`."""
+        """A descriptor of a dense tensor; a `transposed` matrix is column-major."""
         strides = [prod(extents[axis + 1 :]) for axis in range(len(extents))]
         if transposed:
             strides = [1, extents[0]]
@@ -252,12 +252,12 @@ class OnednnLibrary:
         return self.made("memory_desc_create_with_strides", *shape, self.dims(strides))
 
     def any(self, extents: Sequence[int], element: Element) -> Handle:
-        """A description that leaves the layout to a primitive."""
+        """A descriptor that leaves the layout to the primitive."""
         shape = (len(extents), self.dims(extents), _DATATYPES[element.name])
         return self.made("memory_desc_create_with_tag", *shape, _ANY)
 
     def followed_by(self, function: int) -> Handle:
-        """Attributes of a primitive whose result goes through a function."""
+        """Attributes that fuse an elementwise function into a primitive."""
         attributes, operations = self.made("primitive_attr_create"), self.made("post_ops_create")
         zero = ctypes.c_float(0)
         self._library.dnnl_post_ops_append_eltwise(operations, function, zero, zero)
@@ -265,17 +265,17 @@ class OnednnLibrary:
         return attributes
 
     def memory(self, description: Handle | None, array: Array) -> Memory:
-        """An array as oneDNN's memory."""
+        """An array as a oneDNN memory object."""
         return self.made("memory_create", description, self.engine, Handle(array.ctypes.data))
 
     def reorder_weights(self, pd: Handle, description: Handle, array: Array) -> Memory:
-        """A copy of the weights, laid out as a primitive likes it."""
+        """A copy of the weights in the layout that a primitive prefers."""
         source, target = self.memory(description, array), self._own(self._wanted(pd, WEIGHTS))
         self._execute(self._reorder(source, target))
         return target
 
     def reorder_argument(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
-        """An array as a primitive wants it as its source or destination."""
+        """A primitive's source or destination in the layout that it prefers."""
         outer, wanted = self.memory(description, array), self._wanted(pd, index)
         if self._library.dnnl_memory_desc_equal(description, wanted):
             return ReorderedArray(outer, [], [])
@@ -283,7 +283,7 @@ class OnednnLibrary:
         return ReorderedArray(inner, [self._reorder(outer, inner)], [self._reorder(inner, outer)])
 
     def optimised(self, what: str, *arguments: Any) -> Handle:
-        """The description of a primitive other than oneDNN's reference implementation, which is 1000 times slower.
+        """A primitive descriptor, but not that of oneDNN's reference implementation, which is 1000 times slower.
 
         Raises:
             RefusedError: There is none.
@@ -295,11 +295,11 @@ class OnednnLibrary:
         return pd
 
     def primitive(self, pd: Handle, memories: Mapping[int, Memory]) -> Primitive:
-        """A primitive and what it works on."""
+        """A primitive with its arguments."""
         return Primitive(self.made("primitive_create", pd), [_Argument(i, m.value) for i, m in memories.items()])
 
     def execution(self, primitives: Sequence[Primitive], keep: object) -> Repeat:
-        """Executes primitives one after the other, again and again."""
+        """A function that executes the primitives in order, the given number of times."""
         arguments = [(_Argument * len(one.arguments))(*one.arguments) for one in primitives]
         steps = [self._step(one, given) for one, given in zip(primitives, arguments, strict=True)]
         return call_loop(steps, (self, arguments, keep))
@@ -318,7 +318,7 @@ class OnednnLibrary:
         self._library.dnnl_stream_wait(self._stream)
 
     def _wanted(self, pd: Handle, index: int) -> Handle:
-        """The description that a primitive chose for an argument."""
+        """The memory descriptor that a primitive chose for an argument."""
         query = self._library.dnnl_primitive_desc_query_md
         query.restype = ctypes.c_void_p
         return Handle(query(pd, _QUERIES[index], 0))

@@ -1,6 +1,6 @@
 """PyTorch on the CPU, with the oneDNN and MKL that it contains.
 
-Calls go through Python, a few microseconds each, so small workloads are left to the other peers.
+Each call costs a few microseconds in Python, so small workloads are left to the other peers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SMALLEST: Final = 200_000  # operations, or bytes
 
 
 class Torch:
-    """The package."""
+    """The package, as a peer."""
 
     name = "torch"
 
@@ -38,7 +38,7 @@ class Torch:
         self.version = str(package.__version__)
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """A call of one function."""
+        """A call of a single function."""
         if work.operations < _SMALLEST or any(b.element.name not in _TYPES for b in work.buffers):
             return
         tensors = {
@@ -58,7 +58,7 @@ class Torch:
             case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs is gemm.out:
                 return lambda: torch.mm(t["a"], t["b"], out=t["c"])
             case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs.name == "s8":
-                return lambda: torch._int_mm(t["a"], t["b"], out=t["c"])  # noqa: SLF001 (its only product of bytes)
+                return lambda: torch._int_mm(t["a"], t["b"], out=t["c"])  # noqa: SLF001 (its only product of 8-bit integers)
             case LayerProblem(gemm) if gemm.vnni:
                 flat = unpack_vnni(gemm, arrays["b"]).copy()
                 weights = torch.frombuffer(flat.data.cast("B"), dtype=t["b"].dtype).reshape(gemm.k, gemm.n)
@@ -93,17 +93,17 @@ class Torch:
 
 
 def load(places: LibraryPaths) -> Torch:
-    """PyTorch of this Python, or of the folders.
+    """PyTorch, from this Python or from the given folders.
 
     Raises:
-        MissingError: It is not installed, or not for this Python.
+        MissingError: It is not installed, or is built for another Python.
     """
     for folder in places.folders:
         for found in sorted(folder.glob("**/torch/__init__.py"))[:1]:
             sys.path.append(str(found.parent.parent))
     try:
         return Torch(importlib.import_module("torch"))
-    except Exception as error:  # noqa: BLE001 (whatever its many libraries raise)
+    except Exception as error:  # noqa: BLE001 (its libraries may raise anything)
         raise MissingError(f"no package torch: {error}"[:60]) from None
 
 

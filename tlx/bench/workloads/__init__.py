@@ -1,4 +1,4 @@
-"""What is measured: functions in LLVM IR on tensors in memory, with their results in numpy.
+"""The workloads: functions in LLVM IR on tensors in memory, with their expected results in numpy.
 
 products     matrix products, batches of them, layers, convolutions
 elementwise  elementwise functions and reductions of rows; a fused kernel of the tensor language

@@ -23,7 +23,7 @@ def all_workloads() -> Iterator[Workload]:
 def select_workloads(
     names: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]
 ) -> list[Workload]:
-    """The workloads of these rows, types, sizes and variants; an empty list means all.
+    """The workloads of the given rows, types, sizes and variants; an empty list means all.
 
     Raises:
         UsageError: There is no such row, type or size.

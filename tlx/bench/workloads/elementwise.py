@@ -1,6 +1,6 @@
 """Workloads without large products, most of them bound by memory.
 
-Pointwise: sums, products and functions of every element; softmax, sums and maxima of rows.
+Pointwise: elementwise sums, products and functions; softmax, sums and maxima of rows.
 Fused: a kernel of the tensor language on 10,000 small matrices, 16x8 8x8 and 16x8 8x16: t = a b^T;  d += alpha t c.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.values import Value
-from tlx.lower.pipeline import front_ends
+from tlx.lower.front_ends import front_ends
 from tlx.tuning.measure.verify import ElementwiseCheck
 from tlx.tuning.measure.workload import (
     BF16,
@@ -36,7 +36,7 @@ ROWS: Final = ("softmax", "rowsum", "rowmax")
 
 
 def pointwise_workloads() -> Iterator[Workload]:
-    """All of the table."""
+    """All elementwise workloads and row reductions of the table."""
     for function in INPUTS:
         for types in _ELEMENTS:
             for size, count in _COUNTS.items():
@@ -123,7 +123,7 @@ def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
 
 
 def _rounded(element: Element, steps: int) -> int:
-    """Roundings to the element type, in terms of those to float."""
+    """Relative error of `steps` roundings to the element type, in units of float's."""
     return steps << (24 - element.precision)
 
 
@@ -180,12 +180,12 @@ func @fused(%alpha: f32, %a: memref<f32x16x8x?>, %b: memref<f32x8x8>, %c: memref
 
 
 def fused_workloads() -> Iterator[Workload]:
-    """The one of the table."""
+    """The fused kernel of the table."""
     yield fused(_FUSED_BATCH)
 
 
 def fused(count: int) -> Workload:
-    """The kernel on `count` groups; matrices lie column by column."""
+    """The kernel on `count` groups; matrices are column-major."""
     buffers = (
         WorkloadBuffer("d", F32, (count, 16, 16), output=True),
         WorkloadBuffer("a", F32, (count, 8, 16)),
@@ -215,7 +215,7 @@ def _text() -> str:
 
 
 def _expected(arrays: dict[str, Array]) -> ElementwiseCheck:
-    """What is added to a `d` that was nearly nothing."""
+    """The expected `d`, which starts with negligible values."""
     a, b, c = (arrays[name].astype(np.float64).swapaxes(-1, -2) for name in "abc")
     values = _ALPHA * (a @ b.T @ c)
     magnitude = _ALPHA * (np.abs(a) @ np.abs(b.T) @ np.abs(c))

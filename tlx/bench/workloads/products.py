@@ -3,12 +3,12 @@
 Matrix products, c = a @ b, MxN = MxK KxN, are row-major unless the variant says otherwise:
 
 plain       A and B row-major; packing them, where it pays, is part of the measured time
-vnni B      B lies in memory as [K/v][N][v]: v = 2 for 16 bits, 4 for 8 bits
+vnni B      B is stored as [K/v][N][v]: v = 2 for 16-bit elements, 4 for 8-bit ones
 AB columns  these operands are column-major
 
-Batches are of small products, c[i] = a[i] @ b[i], or batch-reduce, c = sum over i of a[i] @ b[i]. A layer is
-y = relu(x @ w + bias), batch x N = batch x K  K x N; bfloat is summed up in float. Convolutions are those of ResNet-50,
-each once, and depthwise ones, on one image whose border has been padded beforehand.
+Batches consist of small products, c[i] = a[i] @ b[i], or are batch-reduce, c = sum over i of a[i] @ b[i]. A layer is
+y = relu(x @ w + bias), batch x N = batch x K  K x N; bfloat is accumulated in float. Convolutions are those of
+ResNet-50, each once, and depthwise ones, on one image whose border is padded beforehand.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def gemm_workloads() -> Iterator[Workload]:
 
 
 def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool = False) -> Workload:
-    """One product of the types that `TYPES` has under that name."""
+    """One product of the types that `TYPES` lists under this name."""
     problem = GemmProblem(m, n, k, *TYPES[name], columns=columns, vnni=vnni)
     buffers = (
         WorkloadBuffer("c", problem.out, problem.c_shape, output=True),
@@ -103,7 +103,7 @@ def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool 
 
 
 def loaded_operands(b: WorkloadBuilder, gemm: GemmProblem, result: TensorType) -> Local:
-    """The product of the buffers `a` and `b`, as the sums' tensor type has it."""
+    """Emit the product of the buffers `a` and `b`; `result` is its tensor type."""
     a = b.load_buffer("a", (1, 0) if "a" in gemm.columns else None)
     rhs = b.load_buffer("b", (1, 0) if "b" in gemm.columns else None)
     if gemm.lhs is U8:
@@ -299,7 +299,7 @@ def convolution_workloads() -> Iterator[Workload]:
 def convolution(
     name: str, channels: int, filters: int, side: int, window: int, stride: int, groups: int = 1
 ) -> Workload:
-    """One convolution of an image of `side` x `side`, and a border of half a window."""
+    """One convolution of a `side` x `side` image with a border of half a window."""
     padded = side + 2 * (window // 2)
     conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_CONVOLUTION_TYPES[name])
     each = channels // groups
@@ -338,7 +338,7 @@ def _convolution_expected(conv: ConvolutionProblem, arrays: dict[str, Array]) ->
 
 
 def _convolved(conv: ConvolutionProblem, x: Array, w: Array) -> Array:
-    """(1, groups, filters of a group, rows, columns), as products of the windows of each group."""
+    """The result as (1, groups, filters per group, rows, columns), by products with the windows of each group."""
     views = sliding_window_view(x[0], (conv.window, conv.window), (1, 2))[:, :: conv.stride, :: conv.stride]
     groups, each = conv.groups, conv.channels // conv.groups
     views = views.reshape(groups, each, *views.shape[1:]).transpose(0, 2, 3, 1, 4, 5)

@@ -1,7 +1,7 @@
-"""A user's function as a workload: the tensors loaded and stored through a pointer say how much memory it needs.
+"""A user's function as a workload: the tensors loaded and stored through a pointer determine its buffer.
 
-Its operations are counted in its tensor operations: 2 for each multiplication of elements in a matrix product, a
-contraction or a convolution. The speed of a function without any is measured in bytes.
+Operations are counted for its tensor operations: 2 for each multiplication of elements in a matrix product,
+contraction or convolution. The speed of a function without any is given in bytes per second.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def user_workload(
     Args:
         path: The file.
         name: The function; None where the file defines only one.
-        given: For parameters, by name: a number, or `f32:64x64` for a pointer.
-        reading: What the file is written in.
+        given: Arguments by parameter name: a number, or for a pointer an array such as `f32:64x64`.
+        reading: Format of the file.
 
     Raises:
         TlxError: The file, the function or an argument is wrong.
@@ -113,7 +113,7 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
     if text is not None:
         found = _SHAPE.fullmatch(text)
         if found is None or found[1] not in _NAMES:
-            raise UsageError(f"'{text}' is no array for {parameter.name}; write TYPE:SHAPE, such as f32:64x64")
+            raise UsageError(f"'{text}' is not an array for {parameter.name}; write TYPE:SHAPE, such as f32:64x64")
         shape = tuple(int(extent) for extent in found[2].split("x"))
         _check_array(prototype, parameter, _NAMES[found[1]], prod(shape), text)
         return WorkloadBuffer(short, _NAMES[found[1]], shape, parameter.written)
@@ -121,17 +121,17 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
     if element is None or parameter.count is None or not parameter.is_bounded:
         what = "what" if element is None else f"how many elements of {element.name}"
         raise UsageError(
-            f"@{prototype.name} does not say {what} {parameter.name} points to; say it by --args={short}=f32:64x64"
+            f"@{prototype.name} does not say {what} {parameter.name} points to; give it by --args={short}=f32:64x64"
         )
     return WorkloadBuffer(short, element, (parameter.count,), parameter.written)
 
 
 def _check_array(prototype: Prototype, parameter: Parameter, element: Element, count: int, text: str) -> None:
-    """Refuse an array that the function would read or write beyond, or take for another type."""
+    """Refuse an array that is smaller than the function's accesses or has another element type."""
     wanted, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
     if count < 1 or (wanted is not None and (element.llvm != wanted.llvm or count < least)):
         needs = f"{least} elements of {wanted.name}" if wanted else "elements"
-        raise UsageError(f"'{text}' is no array for {parameter.name}: @{prototype.name} needs {needs} there")
+        raise UsageError(f"'{text}' does not fit {parameter.name}: @{prototype.name} needs {needs} there")
 
 
 def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> float:
@@ -141,11 +141,11 @@ def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> flo
     try:
         return float(text) if "." in text else int(text)
     except ValueError:
-        raise UsageError(f"'{text}' is no number for {parameter.name}") from None
+        raise UsageError(f"'{text}' is not a number for {parameter.name}") from None
 
 
 def _operations(op: TensorOp) -> int:
-    """Additions and multiplications."""
+    """Number of additions and multiplications."""
     name, result = op.intrinsic.name.removeprefix("llvm.tensor."), op.result
     if result is None:
         return 0
@@ -160,7 +160,7 @@ def _operations(op: TensorOp) -> int:
 
 
 def _peak(ops: list[TensorOp]) -> tuple[Element, Element, Element] | None:
-    """What the first product multiplies."""
+    """Element types (lhs, rhs, sum) of the first product; None without one."""
     for op in ops:
         if not _operations(op) or op.result is None:
             continue
@@ -182,7 +182,7 @@ def _stream(buffers: list[WorkloadBuffer]) -> MemoryTraffic:
 
 
 def parse_arguments(words: tuple[str, ...]) -> dict[str, str]:
-    """`x=f32:64x64` and `n=5`, taken apart.
+    """Parse arguments such as `x=f32:64x64` and `n=5`.
 
     Raises:
         UsageError: A word has no `=`.

@@ -1,15 +1,15 @@
-"""Functions that are graphs of any operations: each statement adds a value.
+"""Functions that are graphs of arbitrary operations: each statement adds a value.
 
 %v1 = load <12 x float>, ptr %b0                       a leaf: plain loads, tensor loads, constants, scalars
 %v2 = call <12 x float> @llvm.tensor.relu(token %t1)   an operation on earlier values, or on new leaves
 %v3 = fadd <12 x float> %v2, %v1
 ...                                                    finally, all unused values are stored
 
-Facts about a value that hold in every run decide which operations may use it, so that every program has one meaning:
+Facts about a value that hold in every run determine which operations may use it, so that every program has one meaning:
 
-- sums of floats need integers that are small enough to be added in any order without rounding;
-- a value that is only accurate to some units in the last place is moved, multiplied and stored, but not compared;
-- conversions to integers need numbers that fit, `nsw` needs sums that do.
+- sums of floats need integers small enough to be added in any order without rounding;
+- a value that is accurate only to some units in the last place is moved, multiplied and stored, but not compared;
+- conversions to integers need numbers that fit, `nsw` needs sums that do not overflow.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _MOST_ULPS: Final = 64
 
 @dataclass(frozen=True)
 class ValueFacts:
-    """What is known of the elements of a vector.
+    """What is known about the elements of a vector.
 
     Attributes:
-        low: No element is smaller (integers: signed; floats: where `integral`).
-        high: No element is larger.
-        integral: Floats: all are integers of that range, no infinity or NaN among them.
-        ulps: Floats: units in the last place by which results may differ.
+        low: Lower bound of the elements (integers: signed; floats: if `integral`).
+        high: Upper bound of the elements.
+        integral: Floats: all are integers in that range, without infinities and NaNs.
+        ulps: Floats: units in the last place by which correct results may differ.
         zeros: Floats: whether the signs of zeros are determined.
-        moderate: Floats: whether relative errors stay small in products with it: it is neither tiny nor huge.
+        moderate: Floats: neither tiny nor huge, so that relative errors stay small in products.
     """
 
     low: int = 0
@@ -54,25 +54,25 @@ class ValueFacts:
 
     @property
     def bound(self) -> int:
-        """No magnitude is larger."""
+        """Upper bound of the magnitudes."""
         return max(abs(self.low), abs(self.high))
 
     @property
     def is_exact(self) -> bool:
-        """Whether results may not differ at all."""
+        """Whether results must be equal."""
         return not self.ulps
 
     @property
     def is_moderate(self) -> bool:
-        """Whether it is moderate, or small integers."""
+        """Whether the elements are moderate, or small integers."""
         return self.moderate or (self.integral and self.bound <= 4096)
 
     def with_zero(self) -> ValueFacts:
-        """The same with zeros among the elements."""
+        """The facts if some elements may be zero."""
         return replace(self, low=min(self.low, 0), high=max(self.high, 0))
 
     def joined(self, other: ValueFacts) -> ValueFacts:
-        """What is known where an element is of one or the other."""
+        """The facts about a vector that takes each element from one of two."""
         return ValueFacts(
             min(self.low, other.low),
             max(self.high, other.high),
@@ -84,7 +84,7 @@ class ValueFacts:
 
 
 def unknown_facts(type_: Type) -> ValueFacts:
-    """Any number of a type."""
+    """The facts about a vector of any numbers."""
     if isinstance(type_, IntType):
         half = 1 << (type_.bits - 1)
         return ValueFacts(-half, half - 1)
@@ -92,7 +92,7 @@ def unknown_facts(type_: Type) -> ValueFacts:
 
 
 def range_facts(type_: Type, low: int, high: int, *, zeros: bool = True) -> ValueFacts:
-    """Integers of a range where they fit the type (floats: where all of them are numbers of it); else any number."""
+    """The facts about integers in a range; those about any number if the type cannot represent all of them."""
     if isinstance(type_, FloatType):
         if max(abs(low), abs(high)) > LARGEST_EXACT[type_]:
             return ValueFacts(zeros=zeros)
@@ -113,7 +113,7 @@ def result_range(name: str, x: ValueFacts, y: ValueFacts) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class KnownValue:
-    """A flattened vector of the program and what is known of it."""
+    """A flattened vector of the program and what is known about it."""
 
     vector: Vector
     facts: ValueFacts
@@ -121,12 +121,12 @@ class KnownValue:
 
     @property
     def type(self) -> TensorType:
-        """What its elements mean."""
+        """Its tensor type."""
         return self.vector.type
 
     @property
     def element(self) -> Type:
-        """Type of its elements."""
+        """The type of its elements."""
         return self.vector.type.element
 
     @property
@@ -136,12 +136,12 @@ class KnownValue:
 
     @property
     def is_mask(self) -> bool:
-        """Whether its elements are of i1."""
+        """Whether its elements are i1."""
         return self.element == I1
 
     @property
     def is_loose(self) -> bool:
-        """Whether it can take no more errors."""
+        """Whether no further rounding error is allowed."""
         return self.facts.ulps >= _MOST_ULPS
 
 
@@ -153,21 +153,21 @@ _LONGEST_CONSTANT: Final = 48
 
 
 class DataflowWriter(RunTimeForms):
-    """Makes one function of any form.
+    """Writes one function of any form.
 
     Args:
-        profile: What it may contain.
-        choose: Where choices come from.
-        name: The function.
+        profile: Profile of the program.
+        choose: Source of random choices.
+        name: Name of the function.
         typed: Whether pointers have types.
-        suffixes: Whether names carry suffixes as prototypes mangle them.
+        suffixes: Whether intrinsics have mangled suffixes.
         callees: Functions that it may call.
-        operations: What statements of `dataflow` may be, as often as they shall come.
+        operations: Operations for the statements of `dataflow`, repeated by weight.
 
     Attributes:
-        used: Operations that it was made of.
+        used: Names of the operations in it.
         declarations: Functions that it calls without defining them.
-        is_in_loop: Whether the body of a loop is being made.
+        is_in_loop: Whether the body of a loop is being written.
     """
 
     def __init__(
@@ -186,19 +186,19 @@ class DataflowWriter(RunTimeForms):
         self._operations = operations
         self.used: set[str] = set()
         self.declarations: set[str] = set()
-        self._flows: list[KnownValue] = []
+        self._values: list[KnownValue] = []
         self._operands: set[str] = set()
         self.is_in_loop = False
 
     # Statements --------------------------------------------------------------------------------------------------
 
     def dataflow(self) -> None:
-        """Any operations on what the ones before gave."""
+        """Operations on the results of earlier ones."""
         self.statements(2, 9)
         self._store_the_rest()
 
     def statements(self, least: int, most: int) -> None:
-        """Some statements."""
+        """Write between `least` and `most` statements."""
         for part in self.random.parts(least, most):
             with self._drawing_from(part):
                 self._statement()
@@ -216,72 +216,72 @@ class DataflowWriter(RunTimeForms):
         made = operation(self)
         if made is not None:
             self.used.add(name)
-            self._flows.append(made)
+            self._values.append(made)
 
-    def add(self, *flows: KnownValue) -> None:
-        """Make some values available to the following statements."""
-        self._flows.extend(flows)
+    def add(self, *values: KnownValue) -> None:
+        """Make values available to the following statements."""
+        self._values.extend(values)
 
     @contextmanager
     def body(self) -> Generator[None]:
-        """The body of a loop."""
+        """A context that writes the body of a loop."""
         self.is_in_loop = True
         yield
         self.is_in_loop = False
 
     def _store_the_rest(self) -> None:
-        rest = [flow for flow in self._flows if flow.vector.name not in self._operands]
-        for flow in rest or self._flows[-1:]:
-            self.sink(flow)
+        rest = [value for value in self._values if value.vector.name not in self._operands]
+        for value in rest or self._values[-1:]:
+            self.sink(value)
 
-    def sink(self, flow: KnownValue) -> None:
+    def sink(self, value: KnownValue) -> None:
         """Store a value somewhere."""
-        self._operands.add(flow.vector.name)
-        if flow.is_mask and self.chance(0.4):
-            self._put_token(self.typeinfo(flow.vector, self._seen(flow.type)))
+        self._operands.add(value.vector.name)
+        if value.is_mask and self.chance(0.4):
+            self._put_token(self.typeinfo(value.vector, self._seen(value.type)))
             return
-        if flow.is_mask:
-            self.sink(self.instruction("zext {} to {}", [flow], I8, ValueFacts(0, 1)))
+        if value.is_mask:
+            self.sink(self.instruction("zext {} to {}", [value], I8, ValueFacts(0, 1)))
             return
         first = len(self.buffers)
-        self._put(flow.vector)
+        self._put(value.vector)
         for buffer in self.buffers[first:]:
-            buffer.ulps, buffer.zeros = flow.facts.ulps, flow.facts.zeros
+            buffer.ulps, buffer.zeros = value.facts.ulps, value.facts.zeros
 
     # Operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, fits: Callable[[KnownValue], bool], make: Callable[[], KnownValue]) -> KnownValue:
-        """A suitable value: an existing one, or a new leaf."""
-        flow = self.found(fits) or make()
-        self._operands.add(flow.vector.name)
-        return flow
+        """A value that fits: an existing one, or a new leaf."""
+        value = self.existing(fits) or make()
+        self._operands.add(value.vector.name)
+        return value
 
-    def found(self, fits: Callable[[KnownValue], bool]) -> KnownValue | None:
-        """A suitable existing value; None where there is none, and at random."""
-        fitting = [flow for flow in reversed(self._flows) if fits(flow)][:8]
+    def existing(self, fits: Callable[[KnownValue], bool]) -> KnownValue | None:
+        """An existing value that fits; None if there is none, and sometimes at random."""
+        fitting = [value for value in reversed(self._values) if fits(value)][:8]
         if not fitting or self.chance(0.25):
             return None
-        flow = self.random.choice(fitting)
-        self._operands.add(flow.vector.name)
-        return flow
+        value = self.random.choice(fitting)
+        self._operands.add(value.vector.name)
+        return value
 
     def number(self, elements: Sequence[Type] = ELEMENTS, *, integral: bool = False, exact: bool = True) -> KnownValue:
-        """A value of some element type; exact unless it need not be."""
+        """A value with one of these element types."""
 
-        def fits(flow: KnownValue) -> bool:
-            if flow.element not in elements or (flow.is_float and integral and not flow.facts.integral):
+        def fits(value: KnownValue) -> bool:
+            if value.element not in elements or (value.is_float and integral and not value.facts.integral):
                 return False
-            return flow.facts.is_exact if exact else not flow.is_loose
+            return value.facts.is_exact if exact else not value.is_loose
 
         return self.operand(fits, lambda: self.leaf(self.random.choice(elements), integral=integral))
 
     def partner(self, of: KnownValue, *, integral: bool = False, exact: bool = True) -> KnownValue:
-        """A second operand for an instruction: as many elements of the same type."""
+        """A second operand for an instruction, of the same vector type."""
 
-        def fits(flow: KnownValue) -> bool:
-            if flow.type.vector != of.type.vector or (flow.is_float and integral and not flow.facts.integral):
+        def fits(value: KnownValue) -> bool:
+            if value.type.vector != of.type.vector or (value.is_float and integral and not value.facts.integral):
                 return False
-            return flow.facts.is_exact if exact else not flow.is_loose
+            return value.facts.is_exact if exact else not value.is_loose
 
         return self.operand(fits, lambda: self._made_partner(of, integral=integral))
 
@@ -298,7 +298,7 @@ class DataflowWriter(RunTimeForms):
         return self.leaf_of(of.type, integral=integral)
 
     def number_like(self, mask: KnownValue) -> KnownValue:
-        """A value of as many elements as a mask has."""
+        """A value with as many elements as a mask."""
 
         def make() -> KnownValue:
             of = mask.type
@@ -307,7 +307,7 @@ class DataflowWriter(RunTimeForms):
         return self.operand(lambda v: v.type.count == mask.type.count and not v.is_mask and not v.is_loose, make)
 
     def mask(self) -> KnownValue:
-        """A vector of i1: one there is, a tensor of i1 in memory, or a comparison."""
+        """A vector of i1: an existing one, a tensor of i1 in memory, or a comparison."""
 
         def make() -> KnownValue:
             if self.chance(0.3):
@@ -337,7 +337,7 @@ class DataflowWriter(RunTimeForms):
     # Leaves ------------------------------------------------------------------------------------------------------
 
     def extents(self, rank: int | None = None) -> tuple[int, ...]:
-        """Extents of a tensor within the profile's room."""
+        """Extents of a tensor within the profile's limit."""
         rank = rank or self.random.choice([2, 1, 2, 3, 2, 4])
         return self._some_extents(rank, self.profile.room // 2)
 
@@ -346,7 +346,7 @@ class DataflowWriter(RunTimeForms):
         return self.leaf_of(self.type_of(self.extents(), element), integral=integral)
 
     def leaf_of(self, type_: TensorType, *, integral: bool = False) -> KnownValue:
-        """A new value of a type, from memory; i1 as a tensor, a byte an element, since vectors of it are packed."""
+        """A new value of a type, from memory; i1 as a tensor, since vectors of i1 are packed in memory."""
         contents = self.contents(type_.element, integral=integral)
         facts = facts_from_memory(type_.element, contents)
         if type_.element != I1 and self.chance(0.5):
@@ -358,12 +358,12 @@ class DataflowWriter(RunTimeForms):
         return KnownValue(vector, facts.with_zero() if type_.is_padded else facts, token)
 
     def loaded(self, type_: TensorType, contents: Contents | None) -> TokenValue:
-        """A token of a tensor in memory, of any pitches."""
+        """A token of a tensor in memory with random pitches."""
         pitches = self.pitches(type_, overlap=True)
         return self.load(self.filled_place(type_, pitches, contents), type_, pitches)
 
     def contents(self, element: Type, *, integral: bool = False, bound: int | None = None) -> Contents | None:
-        """What a buffer shall hold; None for integers, which are any."""
+        """Random contents for a buffer; None for integers, which may be any."""
         if not isinstance(element, FloatType):
             return None
         if bound is None and not integral and self.chance(0.4):
@@ -372,13 +372,13 @@ class DataflowWriter(RunTimeForms):
         return Contents(0 if self.chance(0.2) else -magnitude, magnitude)
 
     def filled_place(self, type_: TensorType, pitches: Sequence[int], contents: Contents | None) -> BufferAddress:
-        """A place for a tensor in an array that holds `contents`."""
+        """An address for a tensor in a new array that holds `contents`."""
         place = self.place(type_, pitches)
         place.buffer.contents = contents
         return place
 
     def constant(self, type_: TensorType) -> KnownValue:
-        """A constant: all zeros, or small numbers where it is not too long to be written out."""
+        """A constant: all zeros, or small numbers if it is short enough to be written out."""
         element = type_.element
         if type_.count > _LONGEST_CONSTANT or self.chance(0.15):
             return KnownValue(Vector("zeroinitializer", type_), range_facts(element, 0, 0))
@@ -412,7 +412,7 @@ class DataflowWriter(RunTimeForms):
         return name, facts_from_memory(element, contents)
 
     def _broadcast_leaf(self, type_: TensorType, *, integral: bool) -> KnownValue:
-        """A tensor of fewer dimensions, or of extents 1, repeated: a bias of a row, of a column, of planes."""
+        """A broadcast of a tensor with fewer dimensions or with extents of 1, such as a bias for rows or columns."""
         kept = [d for d in range(type_.rank) if self.chance(0.5)] or [type_.rank - 1]
         extents = [1 if self.chance(0.2) else type_.shape[d] for d in kept]
         source = self.type_of(extents, type_.element)
@@ -425,66 +425,67 @@ class DataflowWriter(RunTimeForms):
     # Calls -------------------------------------------------------------------------------------------------------
 
     def forwarded(self, buffer: ArrayParameter) -> ArrayParameter:
-        """A parameter that is passed on to a function that takes such an array."""
+        """A new parameter to be passed on to a function that takes such an array."""
         made = self.buffer(buffer.element, buffer.count, buffer.contents)
         made.data[:], made.written[:] = buffer.data, buffer.written
         made.ulps, made.zeros = buffer.ulps, buffer.zeros
         return made
 
     def call_function(self, callee: RandomFunction, buffers: Sequence[ArrayParameter]) -> None:
-        """Call a function of the program."""
+        """Call another function of the program."""
         given = callee.calling.parameters([f"{self._pointer_type(b.element)} %{b.name}" for b in buffers])
         self.line(f"call {callee.calling.prefix}void @{callee.name}({given})")
 
     def type_for(self, element: Type, count: int) -> TensorType:
-        """A type of so many elements."""
+        """A tensor type with this number of elements."""
         rows = self.random.choice([d for d in range(1, min(count, 20) + 1) if count % d == 0])
         return TensorType.dense(element, (rows, count // rows))
 
     # Lines -------------------------------------------------------------------------------------------------------
 
     def let(self, text: str, type_: TensorType) -> Vector:
-        """A line that defines a vector."""
+        """Write a line that defines a vector."""
         vector = Vector(self.fresh("v"), type_)
         self.line(f"{vector.name} = {text}")
         return vector
 
     def call(self, text: str, type_: TensorType) -> Vector:
-        """A call that gives a vector."""
+        """Write a call that returns a vector."""
         return self.let(f"call {text}", type_)
 
     def instruction(self, form: str, operands: Sequence[KnownValue], element: Type, facts: ValueFacts) -> KnownValue:
-        """An instruction: in `form`, the first `{}` is the typed first operand, others are names, `{}` of a type last.
+        """Write an instruction.
 
         Args:
-            form: Such as `add nsw {}, {}` or `zext {} to {}`.
-            operands: What fills the `{}`, followed by the result's type where there is one more.
+            form: Its text, such as `add nsw {}, {}` or `zext {} to {}`. The first `{}` is the typed first operand, the
+                next ones are names of operands; one more is the result's type.
+            operands: The operands.
             element: Type of the result's elements.
-            facts: What is known of the result.
+            facts: What is known about the result.
         """
         first = operands[0].type
         type_ = TensorType(element, first.shape, first.layout, first.padding)
-        filling = [operands[0].vector.typed, *(flow.vector.name for flow in operands[1:]), str(type_.vector)]
+        filling = [operands[0].vector.typed, *(value.vector.name for value in operands[1:]), str(type_.vector)]
         return KnownValue(self.let(form.format(*filling), type_), facts)
 
-    def token_of(self, flow: KnownValue) -> TokenValue:
+    def token_of(self, value: KnownValue) -> TokenValue:
         """A token for a value."""
-        if flow.token is not None and self.chance(0.6):
-            return flow.token
-        return self.typeinfo(flow.vector, flow.type)
+        if value.token is not None and self.chance(0.6):
+            return value.token
+        return self.typeinfo(value.vector, value.type)
 
-    def any_token_of(self, flow: KnownValue) -> TokenValue:
-        """A token for a value, sometimes of another shape."""
-        if flow.type.is_padded or not self.chance(0.2):
-            return self.token_of(flow)
-        return self.typeinfo(flow.vector, self.reshaped(flow.type))
+    def any_token_of(self, value: KnownValue) -> TokenValue:
+        """A token for a value, sometimes with another shape."""
+        if value.type.is_padded or not self.chance(0.2):
+            return self.token_of(value)
+        return self.typeinfo(value.vector, self.reshaped(value.type))
 
 
-# What is known of leaves -------------------------------------------------------------------------------------------
+# Facts about leaves ------------------------------------------------------------------------------------------------
 
 
 def facts_from_memory(element: Type, contents: Contents | None) -> ValueFacts:
-    """What is known of data from memory."""
+    """The facts about data from memory."""
     if contents is None or contents.wild:
         return unknown_facts(element)
     return range_facts(element, contents.low, contents.high)

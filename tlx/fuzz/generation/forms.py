@@ -1,8 +1,8 @@
-"""Forms of functions that have a meaning in numpy: products, sums in loops, moves, shared arrays, run-time sizes.
+"""Forms of functions with a numpy model: products, sums in loops, data movement, overlapping arrays, run-time sizes.
 
-Overlaps: operands and results may share memory, by two pointers into one array.
+Overlapping arrays: operands and results may share memory, through two pointers into one array.
 
-    define void @f0.0(ptr %p, ptr %q, ptr %b1) {        ; nothing says how %p and %q lie to each other
+    define void @f0.0(ptr %p, ptr %q, ptr %b1) {        ; %p and %q may alias
       ... loads from %p, stores to %q ...
     }
     define void @f0(ptr %b0, ptr %b1) {
@@ -10,10 +10,10 @@ Overlaps: operands and results may share memory, by two pointers into one array.
       %q = getelementptr float, ptr %b0, i64 7
       call void @f0.0(ptr %p, ptr %q, ptr %b1)
 
-or, in one function, an offset that is read from memory. The parts are disjoint, adjacent, overlapping or equal: the
-lowered program has to check at run time.
+or, in a single function, an offset that is read from memory. The parts are disjoint, adjacent, overlapping or equal:
+the lowered program has to check at run time.
 
-Run-time sizes: extents, padding and pitches are known only when the program runs.
+Run-time sizes: extents, padding and pitches are known only at run time.
 
     %n1 = load i32, ptr %b0                                     ; 33
     %n2 = insertelement <2 x i32> undef, i32 %n1, i32 0
@@ -22,7 +22,7 @@ Run-time sizes: extents, padding and pitches are known only when the program run
     %t5 = call token @llvm.tensor.load(ptr elementtype(float) %b2, <2 x i32> %n4, <2 x i32> <i32 0, i32 1>, ...)
     %r6 = call <vscale x 1 x float> @llvm.tensor.matmul(token %t5, ...)
 
-Each is one of the other forms, written so.
+Each function of run-time sizes has one of the other forms.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from tlx.ir.types import BFLOAT, HALF, I32, I64, Type
 
 
 class FormWriter(Sources):
-    """Makes one function; the public methods are the forms."""
+    """Writes one function; the public methods are the forms."""
 
     def product(self) -> None:
-        """A product of tensors from any source, and operations on its result."""
+        """A product of operands from any source, and operations on its result."""
         lhs, rhs, element = self._family()
         batch, m, n, k = self.product_extents()
         if not batch and self.chance(0.5):
@@ -69,7 +69,7 @@ class FormWriter(Sources):
             self._put_token(token)
 
     def chain(self) -> None:
-        """A product whose result is an operand of the next."""
+        """Products, each of which takes the result of the previous one."""
         lhs, rhs, element = self._family()
         batch, m, n, k = self.product_extents()
         a = self._token((*batch, m, k), lhs)
@@ -89,7 +89,7 @@ class FormWriter(Sources):
         self._put(last)
 
     def sums(self) -> None:
-        """Products added up in a loop: a phi of the flattened vector, its typeinfo in the body."""
+        """A sum of products in a loop: the phi is a flattened vector, its typeinfo is in the body."""
         lhs, rhs, element = self._family()
         _, m, n, k = self.product_extents(batched=False)
         rounds = self.random.randint(1, 4)
@@ -131,7 +131,7 @@ class FormWriter(Sources):
             self.store(BufferAddress(self.buffer(element, size * rounds), 0, size), token, pitches)
 
     def transpose(self) -> None:
-        """Other orders of a tensor of any rank."""
+        """Transposes of a tensor of any rank."""
         element = self.random.choice(self.profile.families)[0]
         rank = self.random.choice([1, 2, 2, 3, 3, 4, 5])
         extents = self._some_extents(rank, self.profile.room // 4)
@@ -142,7 +142,7 @@ class FormWriter(Sources):
         self._put(vector)
 
     def elements(self) -> None:
-        """Element by element, and reductions, of a tensor."""
+        """Elementwise operations and reductions of a tensor."""
         element = self.random.choice(self.profile.families)[0]
         extents = self._some_extents(self.random.choice([2, 2, 1, 3]), self.profile.room // 4)
         token = self._token(extents, element)
@@ -163,7 +163,7 @@ class FormWriter(Sources):
         return self.operation("relu", [token], token.type)
 
     def _reduced(self, token: TokenValue) -> Vector:
-        """A reduction of some whole dimensions of a tensor; none if sums would be rounded."""
+        """A reduction over some dimensions of a tensor; not a sum of narrow floats, which would be rounded."""
         extents, element = token.type.extents, token.type.element
         window = [extent if self.chance(0.5) else 1 for extent in extents]
         left = TensorType.dense(element, [e // w for e, w in zip(extents, window, strict=True)])
@@ -171,12 +171,12 @@ class FormWriter(Sources):
         return self.operation(f"reduce.{name}", [token], left, [tuple(window), (1,) * len(extents)])
 
     def _row(self, type_: TensorType) -> Vector:
-        """A row for every row."""
+        """A row broadcast to all rows."""
         row = self._token(type_.shape[-1:], type_.element)
         return self.operation("broadcast", [row], type_, [type_.shape, (type_.rank - 1,)])
 
     def copy(self) -> None:
-        """From one place to another."""
+        """A copy from one array to another."""
         element = self.random.choice(self.profile.families)[0]
         extents = self._some_extents(self.random.choice([1, 2, 2, 3, 4]), self.profile.room // 4)
         token = self._token(extents, element, transposed=False)
@@ -190,10 +190,10 @@ _KINDS: Final = ("relu", "tovector", "product", "transpose", "update", "product"
 
 
 class OverlapForms(FormWriter):
-    """Makes functions that read and write one array through two pointers."""
+    """Writes functions that read and write one array through two pointers."""
 
     def overlaps(self) -> None:
-        """A result computed from one part of an array is stored to another part, once or there and back."""
+        """Store a result computed from one part of an array in another part; sometimes store back to the first."""
         kind = self.random.choice(_KINDS)
         element = self.random.choice([lhs for lhs, rhs, to in self.profile.families if lhs == rhs == to])
         _, m, n, k = self.product_extents(batched=False)
@@ -201,17 +201,17 @@ class OverlapForms(FormWriter):
         result = self._overlapping_result(kind, source, n)
         pitches = self.pitches(source, overlap=False), self.pitches(result, overlap=False)
         places = self._shared(source, result, pitches)
-        is_apart = self.chance(0.6)
-        if not is_apart:
+        is_separate = self.chance(0.6)
+        if not is_separate:
             self._point(places)
         self._step(kind, (source, result), pitches, places)
         if kind != "product" and self.chance(0.4):
             self._back(source, result, pitches, places)
-        if is_apart:
+        if is_separate:
             self._call_body(places)
 
     def _overlapping_result(self, kind: str, source: TensorType, columns: int) -> TensorType:
-        """The type of what becomes of the source."""
+        """The type of the result."""
         if kind in ("product", "update"):
             return TensorType.dense(source.element, (source.extents[0], columns))
         if kind == "transpose":
@@ -221,13 +221,13 @@ class OverlapForms(FormWriter):
     def _shared(
         self, source: TensorType, result: TensorType, pitches: tuple[list[int], list[int]]
     ) -> tuple[BufferAddress, BufferAddress]:
-        """Two places in a new array: what is read, and what is written."""
+        """The addresses of source and destination in a new array."""
         sizes = extent_in_memory(source, pitches[0]), extent_in_memory(result, pitches[1])
-        is_behind = self.chance(0.5)
-        length = sizes[is_behind]
+        source_is_last = self.chance(0.5)
+        length = sizes[source_is_last]
         distance = self.random.choice([0, 1, 2, length // 2, length - 1, length, length + 3, source.shape[-1]])
         start = self.random.choice([0, 3])
-        starts = (start + distance, start) if is_behind else (start, start + distance)
+        starts = (start + distance, start) if source_is_last else (start, start + distance)
         count = max(at + size for at, size in zip(starts, sizes, strict=True))
         buffer = self.buffer(source.element, count)
         buffer.data[:] = True
@@ -267,7 +267,7 @@ class OverlapForms(FormWriter):
         pitches: tuple[list[int], list[int]],
         places: tuple[BufferAddress, BufferAddress],
     ) -> None:
-        """Write the result, or what it was overwritten with, to the place of the source as well."""
+        """Reload the result, possibly overwritten, and store it in place of the source."""
         token = self.load(places[1], result, pitches[1])
         vector = self.operation("relu", [token], result)
         if (
@@ -279,7 +279,7 @@ class OverlapForms(FormWriter):
     # Pointers ----------------------------------------------------------------------------------------------------
 
     def _point(self, places: tuple[BufferAddress, BufferAddress]) -> None:
-        """Set the pointers in this function, by offsets that are read from memory."""
+        """Define the pointers in this function, by offsets read from memory."""
         for place in places:
             offset = self.buffer(I64, 1, Contents(place.start, place.start))
             offset.data[:] = True
@@ -292,7 +292,7 @@ class OverlapForms(FormWriter):
         self.line(f"%{place.pointer} = getelementptr {element}, {base}, i64 {offset}")
 
     def _call_body(self, places: tuple[BufferAddress, BufferAddress]) -> None:
-        """Make what is written so far a function that takes the pointers, and call it."""
+        """Move what is written so far into a function that takes the pointers, and call it."""
         shared = places[0].buffer
         type_ = self._pointer_type(shared.element)
         at = self.buffers.index(shared)
@@ -321,7 +321,7 @@ _RUN_TIME_FORMS: Final = (
 
 
 class RunTimeForms(OverlapForms):
-    """Makes functions of tensors of unknown size."""
+    """Writes functions on tensors of sizes known only at run time."""
 
     def __init__(self, profile: Profile, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
         super().__init__(profile, choose, name, typed=typed, suffixes=suffixes)
@@ -329,18 +329,18 @@ class RunTimeForms(OverlapForms):
         self._sizes: dict[int, ArrayParameter] = {}
 
     def run_time(self) -> None:
-        """Another form with sizes that are read from memory; with those it knows where pointers have types."""
+        """Another form with sizes read from memory; with typed pointers, sizes remain constant."""
         self._is_run_time = not self.typed
         getattr(self, self.random.choice(_RUN_TIME_FORMS))()
 
     # Spelling ----------------------------------------------------------------------------------------------------
 
     def vector_type(self, type_: TensorType) -> str:
-        """A handle, where sizes are read."""
+        """The type of a vector, which is a scalable handle if sizes are read at run time."""
         return f"<vscale x 1 x {type_.element}>" if self._is_run_time else super().vector_type(type_)
 
     def numbers(self, numbers: Sequence[int], *, is_shape: bool = False) -> str:
-        """A vector of numbers; extents are read from memory, and so is some of what else there is."""
+        """A vector of numbers; extents are read from memory, other numbers sometimes."""
         read = [self._is_run_time and (is_shape or self.chance(0.5)) for _ in numbers]
         if not any(read):
             return super().numbers(numbers)
@@ -354,13 +354,13 @@ class RunTimeForms(OverlapForms):
         return f"{type_} {vector}"
 
     def extents_or_order(self, name: str, at: int, numbers: Sequence[int]) -> str:
-        """Windows and shapes are read, layouts and dimensions are not."""
+        """Windows and shapes are read at run time, layouts and dimension numbers are constants."""
         if at == 0 and (name.startswith("reduce.") or name == "broadcast"):
             return self.numbers(numbers, is_shape=True)
         return super().extents_or_order(name, at, numbers)
 
     def _read(self, number: int) -> str:
-        """A scalar of unknown value."""
+        """A scalar loaded from memory."""
         buffer = self._sizes.get(number)
         if buffer is None:
             buffer = self._sizes[number] = self.buffer(I32, 1, Contents(number, number))
@@ -369,27 +369,27 @@ class RunTimeForms(OverlapForms):
         self.line(f"{name} = load i32, {self._pointer_type(I32)} %{buffer.name}, align 4")
         return name
 
-    # What handles cannot do --------------------------------------------------------------------------------------
+    # Restrictions of handles -------------------------------------------------------------------------------------
 
     def reshaped(self, type_: TensorType, *, padded: bool = False) -> TensorType:
-        """Another type for the same flattened vector; a handle keeps its own."""
+        """Another type for the same flattened vector; a handle keeps its type."""
         return type_ if self._is_run_time else super().reshaped(type_, padded=padded)
 
     def load_vector(self, place: BufferAddress, type_: TensorType) -> Vector:
-        """A plain load, or that of a tensor as a handle."""
+        """A plain load, or a tensor load for a handle."""
         if not self._is_run_time:
             return super().load_vector(place, type_)
         return self.operation("tovector", [self.load(place, type_, [0] * type_.rank)], type_)
 
     def store_vector(self, place: BufferAddress, vector: Vector) -> None:
-        """A plain store, or that of the tensor that a handle is."""
+        """A plain store, or a tensor store for a handle."""
         if not self._is_run_time:
             super().store_vector(place, vector)
             return
         self.store(place, self.typeinfo(vector, vector.type), [0] * vector.type.rank)
 
     def zeros(self, type_: TensorType) -> Vector:
-        """Zeros; there is no constant of unknown length."""
+        """Zeros; for a handle, of a load, as there is no constant of unknown length."""
         return self._vector(type_) if self._is_run_time else super().zeros(type_)
 
     def _sum_type(self, extents: tuple[int, int], element: Type) -> TensorType:

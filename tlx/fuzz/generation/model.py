@@ -1,4 +1,4 @@
-"""A random function: what is drawn for it, the arrays that it takes, and what it means in numpy."""
+"""A random function: its random choices, the arrays that it takes, and its meaning in numpy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ POISON_BITS: Final[dict[Type, int]] = {
     FLOAT: 0x7FC0BEEF,
     DOUBLE: 0x7FF80000DEADBEEF,
 }
-"""Bits of the NaN that lies wherever a program has no data."""
+"""Bits of the NaN that fills memory without data."""
 LARGEST_EXACT: Final[dict[Type, int]] = {HALF: 1 << 11, BFLOAT: 1 << 8, FLOAT: 1 << 24, DOUBLE: 1 << 53}
-"""Up to here every integer is a number of the type."""
+"""Largest n such that the type represents all integers from 0 to n."""
 CONTENT_LEVELS: Final = ((8, 1.0), (3, 1.0), (2, 0.7), (1, 1.0), (1, 0.5), (1, 0.2), (1, 0.08), (1, 0.02))
-"""(largest magnitude, share of numbers that are not zero) of floating-point data, ever smaller."""
+"""(largest magnitude, share of nonzeros) of floating-point data, in decreasing order of sums."""
 _LARGEST: Final[dict[Type, float]] = {
     HALF: 65504.0,
     BFLOAT: (2 - 2.0**-7) * 2.0**127,
@@ -39,17 +39,17 @@ _FRACTION: Final[dict[Type, tuple[int, int]]] = {
     FLOAT: (23, -126),
     DOUBLE: (52, -1022),
 }
-"""Bits behind the point, and the smallest exponent of a normal number."""
+"""Bits of the fraction, and the smallest exponent of a normal number."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a buffer holds before a call.
+    """The kind of data in a buffer before a call.
 
     Attributes:
-        low: Smallest of the integers it holds.
-        high: Largest of them.
-        wild: Any floats: fractions, infinities, NaN, zeros of both signs, subnormals.
+        low: Smallest integer.
+        high: Largest integer.
+        wild: Arbitrary floats: fractions, infinities, NaN, zeros of both signs, subnormals.
     """
 
     low: int = 0
@@ -62,16 +62,16 @@ class ArrayParameter:
     """An array that a function takes.
 
     Attributes:
-        name: Its parameter, without `%`.
+        name: Name of the parameter, without `%`.
         element: Type of its elements.
         count: Number of elements.
-        contents: What it holds; None for any integers, or for floats that are small integers of whatever size leaves
-            sums exact.
-        ulps: Units in the last place by which what is written there may differ.
-        zeros: Whether the signs of zeros that are written there are determined.
-        is_copied: Whether the function gets a copy of it.
-        data: Which elements are data; the others are poisoned.
-        written: Which elements the function writes.
+        contents: Its contents before a call; None for arbitrary integers, or for floats that are integers small enough
+            to keep sums exact.
+        ulps: Units in the last place by which values written to it may differ.
+        zeros: Whether the signs of zeros written to it are determined.
+        is_copied: Whether the array is passed by value, so that the function gets a copy.
+        data: Mask of the elements that are data; the others are poisoned.
+        written: Mask of the elements that the function writes.
     """
 
     name: str
@@ -89,7 +89,7 @@ class ArrayParameter:
         self.written = np.zeros(self.count, np.bool_)
 
     def fill(self, generator: np.random.Generator, level: int, *, specials: bool = False) -> Array:
-        """Contents before a call: small integers in floats, any bits in integers; poison where no data is."""
+        """Contents before a call: floats are small integers, integers have any bits; other elements are poisoned."""
         values = self._values(generator, level, specials=specials)
         values[~self.data] = self.poison(generator)[~self.data]
         return values
@@ -102,7 +102,7 @@ class ArrayParameter:
         return _any_floats(generator, self) if self.contents.wild else _integral(generator, self, self.contents)
 
     def poison(self, generator: np.random.Generator) -> Array:
-        """Contents that must not matter."""
+        """Contents that must not affect the result."""
         if not self.is_float:
             return _bits(generator, self)
         dtype = dtype_of(self.element)
@@ -115,7 +115,7 @@ class ArrayParameter:
 
 
 def _bits(generator: np.random.Generator, buffer: ArrayParameter) -> Array:
-    """Integers of any value; extremes are frequent."""
+    """Arbitrary integers, with frequent extremes."""
     dtype = dtype_of(buffer.element)
     if buffer.element == I1:
         return generator.random(buffer.count) < 0.5
@@ -144,7 +144,7 @@ def _integral(generator: np.random.Generator, buffer: ArrayParameter, contents: 
 
 
 def _any_floats(generator: np.random.Generator, buffer: ArrayParameter) -> Array:
-    """Half of them of moderate size; the rest any size, subnormal, zero, infinite or NaN."""
+    """Arbitrary floats: half of moderate size, the rest of any size, subnormal, zero, infinite or NaN."""
     dtype = dtype_of(buffer.element)
     count = buffer.count
     exponents = generator.uniform(-6, 6, count)
@@ -161,10 +161,10 @@ def _any_floats(generator: np.random.Generator, buffer: ArrayParameter) -> Array
 
 
 def difference(got: Array, expected: Array, buffer: ArrayParameter) -> str | None:
-    """How the contents of a buffer differ from what is expected; None if they do not.
+    """Describe how a buffer differs from the expected contents; None if it does not.
 
-    What the function does not write keeps its bits, and so do integers. NaNs are alike, and so are zeros unless their
-    sign is determined.
+    Integers, and elements that the function does not write, must have the same bits. All NaNs are equal, and so are
+    zeros unless their sign is determined.
     """
     same = _same_bits(got, expected)
     if buffer.is_float and not np.all(same):
@@ -193,7 +193,7 @@ def _equal_values(got: Array, expected: Array, buffer: ArrayParameter) -> NDArra
 
 
 def is_within_ulps(got: NDArray[Any], expected: NDArray[Any], element: Type, ulps: float) -> NDArray[np.bool_]:
-    """Whether numbers are within some units in the last place of others; infinity is what follows the largest."""
+    """Whether numbers are within some ulps of others; infinity counts as the number after the largest."""
     largest = _LARGEST[element]
     fraction, smallest = _FRACTION[element]
     with np.errstate(all="ignore"):
@@ -209,7 +209,7 @@ _PARTS: Final = 1000
 
 @dataclass
 class Node:
-    """Numbers that were drawn for a part, and its parts."""
+    """The numbers drawn for one part of a program, and the nodes of its subparts."""
 
     draws: list[int] = field(default_factory=list[int])
     parts: list[Node] = field(default_factory=list["Node"])
@@ -220,7 +220,7 @@ class Node:
 
     @property
     def size(self) -> int:
-        """How many numbers and parts there are."""
+        """Number of numbers and nodes in the tree."""
         return len(self.draws) + sum(1 + part.size for part in self.parts)
 
     def as_json(self) -> list[Any]:
@@ -229,7 +229,7 @@ class Node:
 
     @classmethod
     def of_json(cls, value: Sequence[Any]) -> Node:
-        """The tree of `as_json`."""
+        """The tree that `as_json` wrote."""
         return cls([int(draw) for draw in value[0]], [cls.of_json(part) for part in value[1]])
 
 
@@ -237,10 +237,10 @@ class Choices:
     """Draws the numbers of one node.
 
     Args:
-        source: A seed, or a tree to follow.
+        source: A seed, or a tree to replay.
 
     Attributes:
-        node: What was drawn.
+        node: The numbers drawn.
     """
 
     def __init__(self, source: str | Node) -> None:
@@ -262,7 +262,7 @@ class Choices:
         return min(self._source.draws[at], bound - 1) if at < len(self._source.draws) else 0
 
     def parts(self, least: int, most: int) -> list[Choices]:
-        """The choices of this node's parts; to be called once. A tree that was cut down has fewer than `least`."""
+        """The choices of this node's parts; to be called once. A pruned tree may have fewer than `least`."""
         if isinstance(self._source, str):
             assert self._random is not None
             made = [Choices(f"{self._source}.{n}") for n in range(self._random.randint(least, most))]
@@ -288,13 +288,13 @@ class Choices:
         return self.below(bound)
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Put items into another order; zeros leave them as they are."""
+        """Permute items in place; zeros leave them unchanged."""
         for at in range(len(items) - 1):
             other = at + self.below(len(items) - at)
             items[at], items[other] = items[other], items[at]
 
     def sample(self, items: Sequence[Item], count: int) -> list[Item]:
-        """Some items in any order."""
+        """A sample of the items, in random order."""
         shuffled = list(items)
         self.shuffle(shuffled)
         return shuffled[:count]
@@ -310,7 +310,7 @@ VECTOR_CONVENTIONS: Final = (
     "x86_regcallcc",
     "cc 8",
 )
-"""Conventions that LLVM passes and returns vectors right in."""
+"""Calling conventions in which LLVM passes and returns vectors correctly."""
 _POINTER_CONVENTIONS: Final = (
     *VECTOR_CONVENTIONS[1:],
     "coldcc",
@@ -318,7 +318,7 @@ _POINTER_CONVENTIONS: Final = (
     "x86_vectorcallcc",
     "cxx_fast_tlscc",
 )
-_CALLEE_POPS: Final = ("tailcc", "swifttailcc")  # LLVM passes nothing by value right in them
+_CALLEE_POPS: Final = ("tailcc", "swifttailcc")  # LLVM miscompiles byval arguments in them
 _REGISTERS: Final = ("nest", "inreg", "swiftself")
 _MOST_COPIED_BYTES: Final = 1 << 16
 
@@ -328,15 +328,15 @@ class Calling:
     """How a function is called.
 
     Attributes:
-        convention: Its calling convention; empty for C's.
-        passing: An attribute of each parameter, or nothing.
+        convention: The calling convention; empty for C's.
+        passing: An attribute for each parameter, or an empty string.
     """
 
     convention: str = ""
     passing: tuple[str, ...] = ()
 
     def parameters(self, plain: Sequence[str]) -> str:
-        """Parameters or arguments, `TYPE VALUE` each, with their attributes."""
+        """Parameters or arguments, each `TYPE VALUE`, with their attributes."""
         parts = (one.rsplit(" ", 1) for one in plain)
         passing = self.passing or ("",) * len(plain)
         return ", ".join(
@@ -345,17 +345,17 @@ class Calling:
 
     @property
     def prefix(self) -> str:
-        """What stands in front of the result type."""
+        """The text before the result type."""
         return f"{self.convention} " if self.convention else ""
 
 
 def _may_copy(choose: Choices, buffer: ArrayParameter) -> bool:
-    """Sometimes also a written array, whose contents are then not compared."""
+    """Whether to pass an array by value; sometimes also one that is written, whose contents are then not compared."""
     return choose.chance(0.2) if buffer.written.any() else True
 
 
 def draw_calling(choose: Choices, buffers: Sequence[ArrayParameter], *, typed: bool) -> Calling:
-    """A way to call a function; of buffers that are passed by value, the function gets copies."""
+    """Draw a calling convention, and parameter attributes such as `byval`."""
     if not choose.chance(0.3):
         return Calling()
     convention = choose.choice(["", *_POINTER_CONVENTIONS, *_CALLEE_POPS])
@@ -382,12 +382,12 @@ def draw_calling(choose: Choices, buffers: Sequence[ArrayParameter], *, typed: b
 
 
 class InexactError(Exception):
-    """Sums of floating-point data could be rounded: their order would matter."""
+    """Sums of floating-point data may be rounded, so their order would matter."""
 
 
 @dataclass(eq=False)
 class State:
-    """What a run of a function knows: arrays by buffer, vectors and tensors by name, the innermost loop's index."""
+    """State of a run: arrays by buffer, vectors and tensors by name, the index of the innermost loop."""
 
     arrays: dict[str, Array]
     vectors: dict[str, Array] = field(default_factory=dict[str, Array])
@@ -400,7 +400,7 @@ ModelStep = Callable[[State], None]
 
 @dataclass(frozen=True)
 class BufferAddress:
-    """An address: `start + step * index` elements into a buffer; `pointer` is what points there, if anything does."""
+    """An address `start + step * index` elements into a buffer; `pointer` is the name of a pointer to it, if any."""
 
     buffer: ArrayParameter
     start: int = 0
@@ -408,18 +408,18 @@ class BufferAddress:
     pointer: str = ""
 
     def of(self, state: State) -> Array:
-        """The buffer's elements from there on."""
+        """The buffer's elements from this address on."""
         return state.arrays[self.buffer.name][self.start + self.step * state.index :]
 
 
 def memory_strides(type_: TensorType, pitches: Sequence[int]) -> list[int]:
-    """Elements between neighbours along each memory dimension."""
+    """The stride of each memory dimension, in elements."""
     positions = [pitch or size for pitch, size in zip(pitches, type_.shape, strict=True)]
     return [math.prod(positions[k + 1 :]) for k in range(type_.rank)]
 
 
 def extent_in_memory(type_: TensorType, pitches: Sequence[int]) -> int:
-    """Elements from the first to the last that holds data."""
+    """Number of elements from the first to the last that holds data."""
     extents = [size - pad for size, pad in zip(type_.shape, type_.padding, strict=True)]
     return 1 + sum(
         (extent - 1) * stride for extent, stride in zip(extents, memory_strides(type_, pitches), strict=True)
@@ -427,7 +427,7 @@ def extent_in_memory(type_: TensorType, pitches: Sequence[int]) -> int:
 
 
 def tensor_view(array: NDArray[Any], type_: TensorType, pitches: Sequence[int]) -> NDArray[Any]:
-    """The tensor at the start of an array: a view whose dimensions are the logical ones."""
+    """A view of the tensor at the start of an array, with its logical dimensions."""
     steps = memory_strides(type_, pitches)
     order = [type_.layout.index(d) for d in range(type_.rank)]
     assert extent_in_memory(type_, pitches) <= array.size
@@ -456,7 +456,7 @@ def compute_operation(
     """The logical result of an operation.
 
     Raises:
-        InexactError: A sum of floats might be rounded.
+        InexactError: A sum of floats may be rounded.
     """
     if isinstance(element, FloatType) and len(operands) > 1:
         _check_exact(operands, element)
@@ -464,11 +464,11 @@ def compute_operation(
 
 
 def _check_exact(operands: Sequence[Array], element: Type) -> None:
-    """`|acc| + |lhs| @ |rhs|` is below what the type holds exactly, and so is every partial sum in any order."""
+    """Check that `|acc| + |lhs| @ |rhs|`, and hence any partial sum, is small enough to be exact."""
     *acc, lhs, rhs = (np.abs(np.nan_to_num(x.astype(np.float64), posinf=0.0, neginf=0.0)) for x in operands)
     largest = np.max(lhs @ rhs + (acc[0] if acc else 0.0))
     if largest > LARGEST_EXACT[element]:
-        message = f"sums up to {largest} in {element}"
+        message = f"sums of up to {largest} in {element}"
         raise InexactError(message)
 
 
@@ -477,14 +477,14 @@ class RandomFunction:
     """A function of a program.
 
     Attributes:
-        name: Its name.
-        form: What it was made as.
-        text: Its definition, in the proposal's spelling.
+        name: Name of the function.
+        form: Name of its form.
+        text: Its definition, in the spelling of the proposal.
         buffers: The arrays it takes, in order.
-        steps: What it means in numpy; None where only the evaluator says so.
-        seed: Decides about the contents of the arrays.
+        steps: Its numpy model; None if only the evaluator defines its meaning.
+        seed: Seed of the contents of the arrays.
         declarations: Functions that it calls without defining them.
-        operations: Names of the operations that it was made of; empty for forms.
+        operations: Names of the operations in it; empty for forms.
         calling: How it is called.
     """
 
@@ -499,7 +499,7 @@ class RandomFunction:
     calling: Calling = field(default_factory=Calling)
 
     def arguments(self) -> tuple[list[Array], list[Array] | None]:
-        """Arrays for a call, and what they hold after it (None: see the evaluator)."""
+        """Arrays for a call, and their contents after it (None without a numpy model)."""
         if self.steps is None:
             generator = np.random.default_rng(self.seed)
             return [buffer.fill(generator, 0) for buffer in self.buffers], None
@@ -509,7 +509,7 @@ class RandomFunction:
                 return self._run(level)
             except InexactError:
                 continue
-        message = f"the sums of @{self.name} cannot be exact"
+        message = f"no data keeps the sums of @{self.name} exact"
         raise AssertionError(message)
 
     def _run(self, level: int) -> tuple[list[Array], list[Array]]:

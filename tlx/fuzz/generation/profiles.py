@@ -1,4 +1,4 @@
-"""What random programs may contain."""
+"""Profiles: the types, extents and forms that random programs may contain."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ TILED: Final[tuple[Family, ...]] = (
     (HALF, HALF, FLOAT),
     (HALF, HALF, HALF),
 )
-"""Those that AMX multiplies."""
+"""Families that AMX multiplies, by their weight."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What programs may contain.
+    """The types, extents and forms that programs may contain.
 
     Attributes:
         extents: Rows, columns and inner extents of products.
-        work: Most multiplications of one product.
-        room: Most elements of one array.
-        families: Element types of products.
-        forms: Names of the forms, as often as they shall come.
-        unit: Positions that pitches and padding come in.
-        functions: Functions of a module.
-        shapes: (M, N, K) of products; empty for any of the extents.
+        work: Maximum number of multiplications of a product.
+        room: Maximum number of elements of an array.
+        families: Element types of products, repeated by weight.
+        forms: Names of the forms, repeated by weight.
+        unit: Number that pitches and padding are multiples of.
+        functions: Number of functions of a module.
+        shapes: (M, N, K) of products; empty for any combination of `extents`.
         operations: Names of the operations that `dataflow` may use; empty for all.
     """
 
@@ -130,6 +130,6 @@ PROFILES: Final = {
 }
 """Profiles by name. `shapes` are the extreme ones.
 
-In `tiles` rows are apart by multiples of 4 bytes wherever tiles are loaded from them in place: LLVM's scalarisation of
-tile loads counts in words.
+In `tiles`, rows from which tiles are loaded in place are a multiple of 4 bytes apart: LLVM's scalarisation of tile
+loads counts in 32-bit words.
 """

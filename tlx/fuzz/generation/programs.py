@@ -1,8 +1,8 @@
-"""Random tensor programs, each with its meaning, and the table of operations that they consist of.
+"""Random tensor programs with their meaning, and the table of operations that they are made of.
 
 A program is a module of several functions on arrays. Each function has one of a few forms (a product and its epilogue,
 sums in a loop, products in a loop, transposes, copies, any operations). Types, extents, layouts, paddings, pitches,
-sources and destinations of tensors, and spellings are drawn at random; the seed decides everything.
+sources and destinations of tensors, and spellings are random, determined by the seed.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _WEIGHTS: Final = {
 
 @cache
 def weighted_operations(names: tuple[str, ...]) -> Sequence[tuple[str, Operation]]:
-    """The operations of these names (no name: all), as often as they shall come."""
+    """The operations with these names (all if there are none), repeated by weight."""
     found = [(name, run) for name, run in OPERATIONS.items() if not names or name in names]
     return [pair for pair in found if is_available(pair[0]) for _ in range(_WEIGHTS.get(pair[0], 1))]
 
 
 def is_available(name: str) -> bool:
-    """Whether an operation is a row of the table of intrinsics, or no tensor intrinsic at all."""
+    """Whether an operation is not a tensor intrinsic, or is one that the table has."""
     return name not in TENSORS or lookup(f"llvm.tensor.{name}") is not None
 
 
 def parse_operations(text: str) -> tuple[str, ...]:
-    """The operations of `--ops`: names, parts of names before a dot (`reduce`), `tensor`, `vector`; `-name` without.
+    """Parse `--ops`: names, prefixes before a dot (`reduce`), `tensor`, `vector`; `-name` excludes.
 
     Raises:
         UsageError: There is no such operation.
@@ -98,7 +98,7 @@ class RandomProgram:
         functions: Its functions.
         spelling: `proposal`, `suffixes` or `canonical`.
         typed: Whether pointers have types.
-        node: What was drawn.
+        node: The numbers drawn.
     """
 
     text: str
@@ -109,7 +109,7 @@ class RandomProgram:
 
     @property
     def operations(self) -> frozenset[str]:
-        """Names of the operations in it, as `--ops` knows them."""
+        """Names of the operations in it, as in `--ops`."""
         return frozenset(name for function in self.functions for name in function.operations)
 
 
@@ -117,8 +117,8 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
     """The program of a seed.
 
     Args:
-        profile: What it may contain, or the name of that.
-        source: Any number or text, or what was drawn for another program, or a part of that.
+        profile: The profile, or its name.
+        source: A seed (a number or text), or the numbers drawn for a program, possibly pruned.
     """
     contents = PROFILES[profile] if isinstance(profile, str) else profile
     choose = Choices(source if isinstance(source, Node) else f"{profile if isinstance(profile, str) else ''} {source}")

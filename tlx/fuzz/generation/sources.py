@@ -1,4 +1,4 @@
-"""Where the tensors of random programs come from (arguments, constant globals), and where results go to.
+"""Where the operands of random programs come from (arguments, constant globals), and where results are stored.
 
 @f0.w0 = private constant [6 x float] [float 1.0, float 0.0, ...]
 %t = call token @llvm.tensor.load(ptr elementtype(float) @f0.w0, ...)
@@ -22,15 +22,15 @@ from tlx.ir.types import FloatType, IntType, Type
 from tlx.ir.values import const_float, const_int
 
 MOST_CONSTANT_ELEMENTS: Final = 4096
-"""Elements of a constant that a program writes out."""
-_SHARE: Final = 0.3  # of floats that are not zero: sums stay exact
+"""Maximum number of elements of a constant."""
+_SHARE: Final = 0.3  # of nonzero floats, so that sums stay exact
 
 
 class ConstantSources(FunctionWriter):
-    """A function in the making that may have constants."""
+    """Writes a function that may load constants."""
 
     def constant_load(self, type_: TensorType, pitches: Sequence[int]) -> TokenValue:
-        """`llvm.tensor.load` from a constant global, which may begin in front of the tensor."""
+        """`llvm.tensor.load` from a constant global, which may start before the tensor."""
         start = self.random.choice([0, 0, 3])
         count = start + extent_in_memory(type_, pitches)
         values = self._numbers(type_, count)
@@ -48,7 +48,7 @@ class ConstantSources(FunctionWriter):
         return token
 
     def _numbers(self, type_: TensorType, count: int) -> Array:
-        """Any integers; floats that are -1, 0 or 1."""
+        """Arbitrary integers; floats that are -1, 0 or 1."""
         dtype = dtype_of(type_.element)
         generator = np.random.default_rng(self.random.randrange(1 << 32))
         if isinstance(type_.element, FloatType):
@@ -81,14 +81,14 @@ class ConstantSources(FunctionWriter):
 
 
 class Sources(ConstantSources):
-    """A function in the making, by a profile.
+    """Writes a function according to a profile.
 
     Args:
-        profile: What it may contain.
-        choose: Where choices come from.
-        name: The function.
+        profile: Profile of the program.
+        choose: Source of random choices.
+        name: Name of the function.
         typed: Whether pointers have types.
-        suffixes: Whether names carry suffixes as prototypes mangle them.
+        suffixes: Whether intrinsics have mangled suffixes.
     """
 
     def __init__(self, profile: Profile, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
@@ -104,11 +104,11 @@ class Sources(ConstantSources):
         return "smma" if isinstance(element, FloatType) else self.random.choice(["umma", "smma", "usmma", "summa"])
 
     def _wider(self, element: Type) -> Type:
-        """An element type that products of such elements may have."""
+        """A result type for products of such elements."""
         return self.random.choice([to for a, b, to in FAMILIES if a == b == element])
 
     def product_extents(self, *, batched: bool = True) -> tuple[tuple[int, ...], int, int, int]:
-        """Batch, M, N and K of a product, within the profile's work and room."""
+        """Batch, M, N and K of a product, within the profile's limits."""
         if self.profile.shapes:
             return (), *self.random.choice(self.profile.shapes)
         while True:
@@ -119,7 +119,7 @@ class Sources(ConstantSources):
                 return batch, m, n, k
 
     def limited(self, others: int) -> int:
-        """An extent within the profile's work, where the others of a product multiply to `others`."""
+        """An extent of a product within the profile's limit of work; `others` is the product of its other extents."""
         fitting = [e for e in self.profile.extents if e * others <= self.profile.work]
         return self.random.choice(fitting or [1])
 
@@ -132,7 +132,7 @@ class Sources(ConstantSources):
         return tuple(extents)
 
     def type_of(self, extents: Sequence[int], element: Type, *, row_major: bool = False) -> TensorType:
-        """A type with these logical extents, of any layout and padding."""
+        """A type with these logical extents and random layout and padding."""
         layout = list(range(len(extents)))
         if not row_major and self.chance(0.6):
             self.random.shuffle(layout)
@@ -144,7 +144,7 @@ class Sources(ConstantSources):
         return TensorType(element, tuple(shape), tuple(layout), tuple(padding))
 
     def pitches(self, type_: TensorType, *, overlap: bool) -> list[int]:
-        """Pitches for a load or store; rows may overlap where that is asked for."""
+        """Pitches for a load or store; rows may overlap if `overlap` is set."""
         pitches = [self.random.choice([0, 0, type_.shape[0]])]
         unit = 1
         for k, size in enumerate(type_.shape[1:], 1):
@@ -160,7 +160,7 @@ class Sources(ConstantSources):
         return pitches
 
     def _result(self, name: str, tokens: Sequence[TokenValue], element: Type) -> TensorType:
-        """One of the results that the call may have and that its return type tells apart."""
+        """One of the possible result types of a call, among those that its return type distinguishes."""
         row = lookup(f"llvm.tensor.{name}")
         assert row is not None
         allowed = row.infer([token.type for token in tokens], [], element)
@@ -172,32 +172,32 @@ class Sources(ConstantSources):
 
     # Where tensors come from -------------------------------------------------------------------------------------
 
-    def place(self, type_: TensorType, pitches: Sequence[int], *, rounds: int = 1) -> BufferAddress:
-        """A place in an array of its own, which ends with the tensor's last element."""
+    def place(self, type_: TensorType, pitches: Sequence[int], *, iterations: int = 1) -> BufferAddress:
+        """An address in a new array that ends with the tensor's last element."""
         size = extent_in_memory(type_, pitches)
-        if rounds == 1:
+        if iterations == 1:
             start = self.random.choice([0, 0, 0, 1, 5])
             buffer = self.buffer(type_.element, start + size)
             tensor_view(buffer.data[start:], type_, pitches)[...] = True
             return BufferAddress(buffer, start)
         step = self.random.choice([size, max(1, size // 2), 1])
-        buffer = self.buffer(type_.element, size + step * (rounds - 1))
-        for index in range(rounds):
+        buffer = self.buffer(type_.element, size + step * (iterations - 1))
+        for index in range(iterations):
             tensor_view(buffer.data[index * step :], type_, pitches)[...] = True
         return BufferAddress(buffer, 0, step)
 
-    def _blocks(self, extents: Sequence[int], element: Type, rounds: int, *, padded: bool = True) -> TokenValue:
-        """In a loop: another part of an array in each round."""
+    def _blocks(self, extents: Sequence[int], element: Type, iterations: int, *, padded: bool = True) -> TokenValue:
+        """In a loop: load another part of an array in each iteration."""
         type_ = self.type_of(extents, element)
         if not padded:
             type_ = TensorType(element, type_.data_shape, type_.layout, (0,) * type_.rank)
         pitches = self.pitches(type_, overlap=True)
-        return self.load(self.place(type_, pitches, rounds=rounds), type_, pitches)
+        return self.load(self.place(type_, pitches, iterations=iterations), type_, pitches)
 
     def _token(
         self, extents: Sequence[int], element: Type, *, bare: bool = False, transposed: bool = True
     ) -> TokenValue:
-        """A token of these logical extents, from anywhere."""
+        """A token with these logical extents, from any source."""
         type_ = self.type_of(extents, element)
         kind = self.random.choice(["load", "load", "load", "vector", "pointer", "transpose"])
         if kind == "vector":
@@ -212,7 +212,7 @@ class Sources(ConstantSources):
         return self.load(self.place(type_, pitches), type_, pitches, bare=bare and self.chance(0.3))
 
     def _dense_place(self, type_: TensorType) -> BufferAddress:
-        """A place for a flattened vector: it has its padding in memory."""
+        """An address for a flattened vector, whose padding is in memory."""
         start = self.random.choice([0, 0, 3])
         buffer = self.buffer(type_.element, start + type_.count)
         tensor_view(buffer.data[start:], type_, [0] * type_.rank)[...] = True
@@ -222,7 +222,7 @@ class Sources(ConstantSources):
         return self.load_vector(self._dense_place(type_), type_)
 
     def _start(self, type_: TensorType) -> Vector:
-        """What a sum starts with."""
+        """The initial value of a sum."""
         return self.zeros(type_) if self.chance(0.5) else self._vector(type_)
 
     def _mma(self, kind: str, size: tuple[int, int, int], family: Family, acc: TokenValue | None = None) -> Vector:
@@ -279,7 +279,7 @@ class Sources(ConstantSources):
                 self._put_token(self.typeinfo(other, self._seen(other.type)))
 
     def _seen(self, type_: TensorType) -> TensorType:
-        """The type of a vector; or the same shape with its dimensions named otherwise, or another shape."""
+        """The type for storing a vector: its own, one with permuted dimensions, or another shape."""
         if self.chance(0.7):
             return type_
         if not type_.is_padded and self.chance(0.6):
@@ -288,7 +288,7 @@ class Sources(ConstantSources):
         return TensorType(type_.element, type_.shape, tuple(layout), type_.padding)
 
     def reshaped(self, type_: TensorType, *, padded: bool = False) -> TensorType:
-        """Another type for the same flattened vector, of any rank: its dimensions cut and join those of the old one."""
+        """Another type of any rank for the same flattened vector: its dimensions split and merge the old ones."""
         shape = self.factored(type_.count)
         if shape[-1] % self.profile.unit:
             return type_
@@ -298,7 +298,7 @@ class Sources(ConstantSources):
         return TensorType(type_.element, shape, tuple(layout), tuple(padding))
 
     def factored(self, count: int) -> tuple[int, ...]:
-        """Extents of any rank with this product."""
+        """Random extents with this product."""
         shape: list[int] = []
         for _ in range(self.random.choice([0, 1, 2, 3])):
             divisors = [d for d in range(1, min(count, 70) + 1) if count % d == 0]

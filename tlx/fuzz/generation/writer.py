@@ -1,4 +1,4 @@
-"""Writes tensor programs: each method adds a line of IR and the numpy step that says what it does."""
+"""Writes tensor programs: each method adds a line of IR and a numpy step that models it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tlx.ir.types import I8, FloatType, Type
 
 @dataclass(frozen=True)
 class TokenValue:
-    """A token of the program: its name with `%`, and what it stands for."""
+    """A token of the program: its name with `%`, and its tensor type."""
 
     name: str
     type: TensorType
@@ -38,12 +38,12 @@ class TokenValue:
 
 @dataclass(frozen=True)
 class Vector:
-    """A flattened vector of the program; its type says what the elements mean.
+    """A flattened vector of the program.
 
     Attributes:
         name: Its name with `%`, or a constant.
-        type: What it means.
-        spelled: Its type as it is written, if not as that one's vector.
+        type: Its tensor type.
+        spelled: Its LLVM type, if it is not that of `type`.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Vector:
 
     @property
     def typed(self) -> str:
-        """As an operand."""
+        """The vector as an operand, with its type."""
         return f"{self.spelled or self.type.vector} {self.name}"
 
 
 @dataclass(frozen=True)
 class LoopCarried:
-    """A flattened vector that a loop carries: the phi, what it starts with, and what follows (set in the body)."""
+    """A flattened vector that a loop carries: the phi, its initial value, and its next value (set in the body)."""
 
     phi: Vector
     start: Vector
@@ -66,13 +66,13 @@ class LoopCarried:
 
 
 class FunctionWriter:
-    """A function in the making.
+    """Writes a function.
 
     Args:
-        choose: Where spellings come from.
-        name: The function.
+        choose: Source of random choices.
+        name: Name of the function.
         typed: Whether pointers have types.
-        suffixes: Whether names carry suffixes as prototypes mangle them.
+        suffixes: Whether intrinsics have mangled suffixes.
     """
 
     def __init__(self, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
@@ -88,23 +88,23 @@ class FunctionWriter:
         self._lines: list[str] = []
         self._label = "entry"
         self._index = ""
-        self._rounds = 1
+        self._trip_count = 1
         self._names = 0
 
     @property
     def text(self) -> str:
-        """The function's definition, behind those of functions that only it calls."""
+        """The function's definition, preceded by those of the functions that only it calls."""
         body = "\n".join(self._lines)
         head = f"define {self.calling.prefix}void @{self.name}({self.calling.parameters(self._parameters)})"
         own = f"{head} {{\nentry:\n{body}\n  ret void\n}}\n"
         return "".join([*self._definitions, own])
 
     def draw_calling(self) -> None:
-        """Draw how the function is called, which is complete."""
+        """Draw how the function, which must be complete, is called."""
         self.calling = draw_calling(self.random, self.buffers, typed=self.typed)
 
     def define(self, result: object, parameters: Sequence[str], lines: Sequence[str], convention: str = "") -> str:
-        """Add a function that only this one calls; gives its name."""
+        """Add a function that only this one calls; returns its name."""
         name = f"{self.name}.{len(self._definitions)}"
         linkage = self.random.choice(["", "internal "])
         body = "".join(line + "\n" if line.endswith(":") else f"  {line}\n" for line in lines)
@@ -136,7 +136,7 @@ class FunctionWriter:
         self._label = label
 
     def deferred(self) -> Callable[..., None]:
-        """What adds lines here later, in front of those that follow."""
+        """A function that later adds lines at the current position."""
         at = len(self._lines)
 
         def add(*texts: str) -> None:
@@ -147,7 +147,7 @@ class FunctionWriter:
     # Memory ------------------------------------------------------------------------------------------------------
 
     def buffer(self, element: Type, count: int, contents: Contents | None = None) -> ArrayParameter:
-        """An array of its own, as one more parameter."""
+        """Add an array parameter."""
         made = ArrayParameter(f"b{len(self.buffers)}", element, count, contents)
         self.buffers.append(made)
         attributes = " noalias" if self.chance(0.5) else ""
@@ -158,7 +158,7 @@ class FunctionWriter:
         return f"{element}*" if self.typed else "ptr"
 
     def _address(self, place: BufferAddress) -> str:
-        """The pointer to a place, without its type."""
+        """A pointer to an address, without its type."""
         if place.pointer:
             return f"%{place.pointer}"
         base = f"%{place.buffer.name}"
@@ -177,7 +177,7 @@ class FunctionWriter:
         return pointer
 
     def _tensor_pointer(self, place: BufferAddress, *, bare: bool) -> str:
-        """A pointer operand that says what the elements are; `bare` where the users of the token say it."""
+        """A pointer operand with its element type; `bare` if the users of the token determine it."""
         element = place.buffer.element
         address = self._address(place)
         needed = not bare and (element == I8 or not self.typed)
@@ -193,8 +193,8 @@ class FunctionWriter:
         return f"{type_.vector}* {cast}"
 
     def _starts(self, place: BufferAddress) -> list[int]:
-        """Where a place is in each round of the loop around."""
-        return [place.start + place.step * index for index in range(self._rounds)]
+        """The position of an address in each iteration of the surrounding loop."""
+        return [place.start + place.step * index for index in range(self._trip_count)]
 
     def _align(self, element: Type) -> str:
         return f"align {dtype_of(element).itemsize}" if self.chance(0.7) else "align 1"
@@ -260,7 +260,7 @@ class FunctionWriter:
     # Tensors -----------------------------------------------------------------------------------------------------
 
     def typeinfo(self, vector: Vector, type_: TensorType) -> TokenValue:
-        """A token for a flattened vector, by either name."""
+        """A token for a flattened vector, by either of the intrinsic's names."""
         token = TokenValue(self.fresh("t"), type_)
         callee = "@llvm.vector.totensor" if self.chance(0.15) else self.callee("typeinfo")
         self.line(f"{token.name} = call token {callee}({vector.typed}, {self._type(type_)})")
@@ -289,7 +289,7 @@ class FunctionWriter:
     def operation(
         self, name: str, tokens: Sequence[TokenValue], result: TensorType, dims_: Sequence[tuple[int, ...]] = ()
     ) -> Vector:
-        """Any intrinsic from tokens and constant vectors to a flattened vector."""
+        """A call of any intrinsic from tokens and constant vectors to a flattened vector."""
         row = lookup(f"llvm.tensor.{name}")
         assert row is not None
         vector = self.vector("r", result)
@@ -333,19 +333,19 @@ class FunctionWriter:
     # Loops -------------------------------------------------------------------------------------------------------
 
     def carry(self, start: Vector) -> LoopCarried:
-        """A vector that the next loop carries; append its successor to `following` in the loop."""
+        """A vector that the next loop carries; append its next value to `following` in the loop."""
         return LoopCarried(self.vector("phi", start.type), start, [])
 
     @contextmanager
     def loop(self, count: int, carried: Sequence[LoopCarried] = ()) -> Generator[None]:
-        """A loop that runs `count` times, at least once; what is written inside is its body."""
+        """A loop with trip count `count` > 0; the lines written in the context are its body."""
         before, head, done = self._label, self.fresh("loop")[1:], self.fresh("done")[1:]
         index, outer_index, outer_steps = self.fresh("i"), self._index, self.steps
         self.line(f"br label %{head}")
         self.begin(head)
         at = len(self._lines)
         self._index, self.steps = index, []
-        self._rounds, outer_rounds = count, self._rounds
+        self._trip_count, outer_count = count, self._trip_count
         starts = _starting(carried)
         yield
         following = self.fresh("next")
@@ -355,12 +355,12 @@ class FunctionWriter:
         self.line(f"br i1 {again}, label %{head}, label %{done}")
         phis = [f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self._label} ]"]
         for c in carried:
-            ways = f"[ {c.start.name}, %{before} ], [ {c.following[0].name}, %{self._label} ]"
-            phis.append(f"  {c.phi.name} = phi {self.vector_type(c.phi.type)} {ways}")
+            incoming = f"[ {c.start.name}, %{before} ], [ {c.following[0].name}, %{self._label} ]"
+            phis.append(f"  {c.phi.name} = phi {self.vector_type(c.phi.type)} {incoming}")
         self._lines[at:at] = phis
         self.begin(done)
         body, self.steps = self.steps, outer_steps
-        self._index, self._rounds = outer_index, outer_rounds
+        self._index, self._trip_count = outer_index, outer_count
         self.steps.extend([starts, _repeated(count, body, carried)])
 
     # Spelling ----------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ class FunctionWriter:
         return dims_operand(numbers)
 
     def extents_or_order(self, name: str, at: int, numbers: Sequence[int]) -> str:
-        """The vector operand at some place of an operation: numbers of elements, or of dimensions."""
+        """The vector operand at position `at` of an operation: extents, or dimension numbers."""
         del name, at
         return dims_operand(numbers)
 
@@ -398,7 +398,7 @@ class FunctionWriter:
 
 
 def dims_operand(numbers: Sequence[int]) -> str:
-    """`<2 x i32> <i32 3, i32 4>`."""
+    """Numbers as an operand, such as `<2 x i32> <i32 3, i32 4>`."""
     return f"<{len(numbers)} x i32> <{', '.join(f'i32 {n}' for n in numbers)}>"
 
 

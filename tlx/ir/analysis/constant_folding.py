@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tlx.diagnostics import ParseError, Source
+from tlx.ir.arithmetic import OPERATIONS, as_signed, fold_integers
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
@@ -60,6 +61,22 @@ class ConstantFolder:
         """The integers of a vector, signed, None in lanes that are not known; None if nothing is known."""
         lanes = self._lanes(value, _MAX_DEPTH) if isinstance(value.type, VectorType) else None
         return tuple(None if lane is None else _signed(lane, value.type) for lane in lanes) if lanes else None
+
+    def entry(self, vector: Value, index: int) -> int | Value | None:
+        """An entry of a vector: the integer that it always is, or the value that is inserted there; else None."""
+        known = self.known(vector)
+        if known is not None and known[index] is not None:
+            return known[index]
+        while isinstance(vector, Local):
+            definition = self._definitions.get(vector.name)
+            if definition is None or definition.opcode != "insertelement":
+                return None
+            vector, element, place = definition.operands
+            if not isinstance(place, ConstInt):
+                return None
+            if place.value == index:
+                return element
+        return None
 
     def integer(self, value: Value) -> int | None:
         """The integer, signed, that a scalar always is; None if that is not known."""
@@ -136,8 +153,7 @@ def _width(type_: Type) -> int:
 
 
 def _signed(bits: int, type_: Type) -> int:
-    width = _width(type_)
-    return bits - (1 << width) if bits >> (width - 1) & 1 else bits
+    return as_signed(bits, _width(type_))
 
 
 def _constant_lanes(value: Value, count: int) -> Lanes | None:
@@ -233,19 +249,18 @@ def _cast(convert: Callable[[int, Type], int]) -> _Rule:
     return rule
 
 
-def _binary(compute: Callable[[int, int, int], int | None]) -> _Rule:
-    """Lane by lane; `compute` gets both lanes' bits and the width."""
+def _binary(opcode: str) -> _Rule:
+    """A binary instruction, lane by lane."""
 
     def rule(_types: list[Type], lanes: list[Lanes | None], type_: Type) -> Lanes | None:
         lhs, rhs = lanes
         width = _width(type_)
         if lhs is None or rhs is None or not width:
             return None
-        return [_computed(a, b, width) for a, b in zip(lhs, rhs, strict=True)]
-
-    def _computed(a: int | None, b: int | None, width: int) -> int | None:
-        result = compute(a, b, width) if a is not None and b is not None else None
-        return None if result is None else result & ((1 << width) - 1)
+        return [
+            fold_integers(opcode, a, b, width) if a is not None and b is not None else None
+            for a, b in zip(lhs, rhs, strict=True)
+        ]
 
     return rule
 
@@ -274,15 +289,5 @@ _RULES: Final[dict[str, _Rule]] = {
     "zext": _cast(lambda lane, _: lane),
     "trunc": _cast(lambda lane, _: lane),
     "sext": _cast(_signed),
-    "add": _binary(lambda a, b, _: a + b),
-    "sub": _binary(lambda a, b, _: a - b),
-    "mul": _binary(lambda a, b, _: a * b),
-    "and": _binary(lambda a, b, _: a & b),
-    "or": _binary(lambda a, b, _: a | b),
-    "xor": _binary(lambda a, b, _: a ^ b),
-    "shl": _binary(lambda a, b, width: a << b if b < width else None),
-    "lshr": _binary(lambda a, b, width: a >> b if b < width else None),
-    "ashr": _binary(lambda a, b, width: _signed(a, IntType(width)) >> b if b < width else None),
-    "udiv": _binary(lambda a, b, _: a // b if b else None),
-    "urem": _binary(lambda a, b, _: a % b if b else None),
+    **{opcode: _binary(opcode) for opcode in OPERATIONS},
 }

@@ -1,27 +1,14 @@
-"""The builder: a method for each instruction, arithmetic that folds constants, and parallel regions.
-
-A parallel region calls functions that both GCC's and LLVM's OpenMP libraries have:
-
-    store the values into %shared
-    call void @GOMP_parallel(ptr @name, ptr %shared, i32 team, i32 0)      team 0: as many as OMP_NUM_THREADS says
-
-    define internal void @name(ptr %data) {      each thread calls it
-      load the values
-      body(values, omp_get_thread_num(), omp_get_num_threads())
-    }
-
-clang's own calls (`__kmpc_fork_call`) exist in LLVM's library alone. With GOMP's a program needs one OpenMP library,
-and `omp_in_parallel` is right inside the program's own parallel regions.
-"""
+"""The builder: a method for each instruction, with arithmetic that folds constants, and for loops and branches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import Span
+from tlx.ir.arithmetic import as_signed, fold_integers
 from tlx.ir.functions import Argument, Function, NameScope, Signature
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
@@ -37,10 +24,9 @@ from tlx.ir.types import (
     FunctionType,
     IntType,
     PointerType,
-    StructType,
     Type,
     VectorType,
-    bytes_of,
+    bits_of,
 )
 from tlx.ir.values import ConstInt, Global, Keyword, Local, Text, Value, const_int, const_ints, const_vector
 
@@ -108,7 +94,7 @@ class ValueBuilder:
         name: str = "",
         source_type: Type | None = None,
     ) -> Instruction:
-        """Insert an instruction whose text (behind `%name = `) is `body`."""
+        """Insert an instruction whose text, after `%name = `, is `body`."""
         result = self.function.names.fresh(name or self.hint) if type_ != VOID else None
         text = f"%{result} = {body}" if result is not None else body
         instruction = Instruction(opcode, type_, list(operands), text, result, source_type=source_type, span=self.span)
@@ -248,7 +234,7 @@ class ValueBuilder:
 
 
 class Builder(ValueBuilder):
-    """Inserts any instructions at a point of a function: an `ValueBuilder` with memory and control flow."""
+    """Inserts any instructions at a point of a function: a `ValueBuilder` with memory and control flow."""
 
     # Memory ----------------------------------------------------------------------------------------------------
 
@@ -290,10 +276,10 @@ class Builder(ValueBuilder):
         """`fence seq_cst`: orders non-temporal stores before it, too."""
         self.emit("fence", VOID, [], "fence seq_cst")
 
-    def keep(self, pointer: Value) -> None:
-        """Keep the pointer's memory in memory: LLVM may not promote it to registers.
+    def keep_in_memory(self, pointer: Value) -> None:
+        """Keep stack memory in memory, by an asm that may read and write it.
 
-        LLVM would promote stack memory to more registers than there are, and spill what was in memory already.
+        LLVM would promote it to more registers than there are, and spill them to the stack again.
         """
         operand = self.retype(pointer, I8)
         body = f"call void {ASM_MEMORY_BARRIER}({operand.typed})"
@@ -303,7 +289,7 @@ class Builder(ValueBuilder):
         """The same vector, opaque to LLVM; `constraint` is that of the target's vector registers."""
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
-    def plain(self, pointer: Value, name: str = "") -> Local:
+    def opaque_address(self, pointer: Value, name: str = "") -> Local:
         """The same pointer in a register of its own, which LLVM does not split into base and index."""
         return self._unchanged(ASM_OPAQUE_SCALAR, pointer, name)
 
@@ -338,10 +324,10 @@ class Builder(ValueBuilder):
             locality: 3 for all caches, 2 for all but L1.
             write: Whether the line will be written, else read.
         """
-        behind = as_value(offset, I64)
+        distance = as_value(offset, I64)
         address = self.retype(pointer, I8)
-        body = f"getelementptr {I8}, {address.typed}, {behind.typed}"  # not inbounds: it may be outside
-        place = self.emit("getelementptr", address.type, [address, behind], body, "", source_type=I8)
+        body = f"getelementptr {I8}, {address.typed}, {distance.typed}"  # not inbounds: it may be outside
+        place = self.emit("getelementptr", address.type, [address, distance], body, "", source_type=I8)
         hints = [ConstInt(I32, int(write)), ConstInt(I32, locality), ConstInt(I32, 1)]  # ..., data
         self.call_intrinsic("llvm.prefetch", [address.type], VOID, [place.value, *hints])
 
@@ -400,6 +386,24 @@ class Builder(ValueBuilder):
     def at_end(self, block: Block) -> None:
         """Move the insertion point to the end of a block."""
         self.block, self.index = block, len(block.instructions)
+
+    @contextmanager
+    def if_block(self, condition: Value, name: str) -> Generator[None]:
+        """Build a block that runs if a condition holds."""
+        inside, after = self.if_else_blocks(condition, (name, f"{name}.end"))
+        self.at_end(inside)
+        yield
+        self.branch(after)
+        self.at_end(after)
+
+    def if_else_blocks(self, condition: Value, names: tuple[str, str]) -> tuple[Block, Block]:
+        """Branch on a condition; returns the blocks for true and for false, both empty."""
+        before = self.block
+        then = self.new_block(names[0])
+        otherwise = self.new_block(names[1], then)
+        self.at_end(before)
+        self.branch_if(condition, then, otherwise)
+        return then, otherwise
 
     @contextmanager
     def loop(
@@ -502,23 +506,13 @@ def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
     """`opcode lhs, rhs` folded, for integer constants or a neutral element; None where an instruction is needed."""
     if not isinstance(rhs, ConstInt):
         return fold_binary(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
-    if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
-        number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
-        return ConstInt(lhs.type, _wrapped(lhs.type, number))
+    if isinstance(lhs, ConstInt):
+        width = bits_of(lhs.type)
+        number = fold_integers(opcode, lhs.value, rhs.value, width)
+        return ConstInt(lhs.type, as_signed(number, width)) if number is not None else None
     if (opcode in ("add", "sub") and rhs.value == 0) or (opcode in ("mul", "udiv") and rhs.value == 1):
         return lhs
-    if opcode == "mul" and rhs.value == 0:
-        return rhs
-    if opcode == "udiv" and isinstance(lhs, ConstInt) and rhs.value > 0 <= lhs.value:
-        return ConstInt(lhs.type, lhs.value // rhs.value)
-    return None
-
-
-def _wrapped(type_: Type, number: int) -> int:
-    """A result wrapped to the type's bits, as a signed number."""
-    assert isinstance(type_, IntType)
-    half = 1 << (type_.bits - 1)
-    return (number + half) % (2 * half) - half
+    return rhs if opcode == "mul" and rhs.value == 0 else None
 
 
 IntOrValue = int | Value
@@ -531,98 +525,3 @@ def as_value(number: IntOrValue, type_: Type) -> Value:
             return const_ints(type_.element, [number] * type_.count)
         return ConstInt(type_, number)
     return number
-
-
-GOMP_PARALLEL: Final = "GOMP_parallel"
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """The thread that code runs on: its number in its team, and the team's size, both i64."""
-
-    number: Value
-    team: Value
-
-    def share(self, b: Builder, total: Value) -> tuple[Value, Value]:
-        """The thread's part of the range 0 to `total`: its first number, and its end (exclusive)."""
-        return partition(b, total, self.number, self.team)
-
-
-def partition(b: Builder, total: Value, number: Value, parts: Value) -> tuple[Value, Value]:
-    """Part `number` of `parts` equal ones: `number * total / parts` to `(number + 1) * total / parts`."""
-    first = b.binary("sdiv", b.mul(number, total), parts)
-    return first, b.binary("sdiv", b.mul(b.add(number, 1), total), parts)
-
-
-def emit_parallel_region(
-    b: Builder,
-    name: str,
-    values: Sequence[Value],
-    body: Callable[[Builder, list[Value], Thread], None],
-    attributes: str,
-    team: Value | None = None,
-) -> None:
-    """Emit code that calls a new function on every thread of a team, and waits for all of them.
-
-    Args:
-        b: Where to emit.
-        name: Name of the new function.
-        values: What it is given.
-        body: Emits the function's body, up to its `ret`: with a builder, the values in there, and the thread.
-        attributes: Attributes of the function.
-        team: The number of threads (i32); as many as OMP_NUM_THREADS says if None.
-    """
-    shared = StructType(tuple(v.type for v in values))
-    memory = b.alloca(shared, "shared", 16)
-    for k, value in enumerate(values):
-        b.store(value, _field(b, shared, memory, k), _alignment(value.type))
-    data = b.retype(memory, I8)
-    _thread_function(b, name, shared, body, attributes)
-    type_ = FunctionType(VOID, (data.type,))
-    function = Global(b.module.pointer_to(type_), name)
-    zero = const_int(I32, 0)
-    b.call_named(GOMP_PARALLEL, VOID, [function, data, zero if team is None else team, zero])
-
-
-def team_size(b: Builder, most: int) -> Value:
-    """The size of a team (i32): at most `most`, and one inside a parallel region."""
-    inside = b.call_named("omp_in_parallel", I32, [], "inside").value
-    allowed = b.call_named("omp_get_max_threads", I32, [], "allowed").value
-    one = const_int(I32, 1)
-    return b.select(b.icmp("eq", inside, 0), b.umin(allowed, most), one, "team")
-
-
-def _thread_function(
-    b: Builder,
-    name: str,
-    shared: StructType,
-    body: Callable[[Builder, list[Value], Thread], None],
-    attributes: str,
-) -> None:
-    function = new_function(b.module, name, [(b.pointer(I8), "", "data")], attributes)
-    inner = Builder(b.module, function)
-    memory = inner.retype(function.arguments[0].value, shared)
-    own: list[Value] = [
-        inner.load(t, _field(inner, shared, memory, k), _alignment(t)) for k, t in enumerate(shared.elements)
-    ]
-    number, team = (
-        inner.cast("sext", inner.call_named(asked, I32, []).value, I64, stem)
-        for asked, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
-    )
-    body(inner, own, Thread(number, team))
-    inner.ret()
-
-
-def _alignment(type_: Type) -> int:
-    """Bytes that a field of the structure is aligned to at least."""
-    if isinstance(type_, PointerType):
-        return 8
-    size = bytes_of(type_)
-    return min(8, size & -size)
-
-
-def _field(b: Builder, shared: StructType, memory: Value, k: int) -> Value:
-    type_ = b.pointer(shared.elements[k]) if b.module.typed_pointers else memory.type
-    body = f"getelementptr inbounds {shared}, {memory.typed}, i32 0, i32 {k}"
-    operands = [memory, const_int(I32, 0), const_int(I32, k)]
-    return b.emit("getelementptr", type_, operands, body, source_type=shared).value

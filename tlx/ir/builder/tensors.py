@@ -52,8 +52,7 @@ class TensorBuilder(Builder):
         """
         type_ = type_ or self._type_of(value)
         vectors = _vectors(type_)
-        call = self._tensor_call("typeinfo", TOKEN, [value, *vectors], name or "tensor")
-        return self._typed(call, type_)
+        return self._tensor_call("typeinfo", TOKEN, [value, *vectors], name or "tensor", type_).value
 
     def tensor_load(
         self,
@@ -74,9 +73,9 @@ class TensorBuilder(Builder):
         """
         pointer = self.retype(pointer, type_.element)
         vectors = [*_vectors(type_), _pitches(type_, pitches)]
-        call = self._tensor_call("load", TOKEN, [pointer, *vectors], name or "tensor", type_.element)
+        call = self._tensor_call("load", TOKEN, [pointer, *vectors], name or "tensor", type_, type_.element)
         call.text += metadata
-        return self._typed(call, type_)
+        return call.value
 
     def tensor_store(
         self,
@@ -120,7 +119,7 @@ class TensorBuilder(Builder):
         pointer = self.retype(pointer, element)
         padding = const_ints(I32, [0] * len(layout))
         args = [pointer, self.gathered(shape), const_ints(I32, layout), padding, self.gathered(pitches)]
-        return self._tensor_call("load", TOKEN, args, "tensor", element).value
+        return self._tensor_call("load", TOKEN, args, "tensor", element=element).value
 
     def dynamic_store(self, pointer: Value, element: Type, token: Value, pitches: Sequence[Value]) -> Instruction:
         """Write a tensor with elements of a type; the pitches are i32 values."""
@@ -238,10 +237,6 @@ class TensorBuilder(Builder):
 
     # Types -----------------------------------------------------------------------------------------------------
 
-    def _typed(self, call: Instruction, type_: TensorType) -> Local:
-        self.tensor_types[str(call.value)] = type_
-        return call.value
-
     def _type_of(self, value: Value) -> TensorType:
         type_ = self.tensor_types.get(str(value))
         if type_ is None:
@@ -252,7 +247,7 @@ class TensorBuilder(Builder):
     def _result(
         self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims
     ) -> TensorType | VectorType:
-        """The given result type, or the preferred one of the table's rule."""
+        """The result type that is passed, or the preferred one by the table's rule."""
         if isinstance(result, (TensorType, VectorType)):
             return result
         types = [self._type_of(token) for token in tokens]
@@ -266,9 +261,9 @@ class TensorBuilder(Builder):
         return self._call_of(operation, self._result(operation, result, tokens, dims), args, name)
 
     def _call_of(self, operation: str, result: TensorType | VectorType, args: Sequence[Value], name: str) -> Local:
-        vector = result.vector if isinstance(result, TensorType) else result
-        call = self._tensor_call(operation, vector, args, name or operation)
-        return self._typed(call, result) if isinstance(result, TensorType) else call.value
+        if isinstance(result, TensorType):
+            return self._tensor_call(operation, result.vector, args, name or operation, result).value
+        return self._tensor_call(operation, result, args, name or operation).value
 
     def _tensor_call(
         self,
@@ -276,8 +271,19 @@ class TensorBuilder(Builder):
         result: Type,
         args: Sequence[Value],
         name: str,
+        tensor: TensorType | None = None,
         element: Type | None = None,
     ) -> Instruction:
+        """A call.
+
+        Args:
+            operation: The intrinsic's name, without `llvm.tensor.`.
+            result: Type of the result.
+            args: The arguments.
+            name: Stem of the result's name.
+            tensor: The tensor that the result stands for, if it is known.
+            element: Element type of the first argument, a pointer.
+        """
         type_ = FunctionType(result, tuple(a.type for a in args))
         row = _row(operation)
         callee = declare_function(self.module, canonical_name(row, result, type_.params), type_, row.attributes())
@@ -289,6 +295,8 @@ class TensorBuilder(Builder):
         body = f"call {result} {callee}({spelled}){self.debug}"
         call = self.emit("call", result, [callee, *args], body, name, source_type=type_)
         call.arg_attributes = (attribute, *("" for _ in args[1:]))
+        if tensor is not None:
+            self.tensor_types[str(call.value)] = tensor
         return call
 
 

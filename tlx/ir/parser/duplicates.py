@@ -209,7 +209,7 @@ class RepeatedRegionFinder:
         """The parts of a function, none if they do not have all its tensor operations, or do not pay.
 
         Args:
-            lines: The body, from behind the opening brace on.
+            lines: The body, after the opening brace.
             arguments: The parameters.
         """
         body = _FunctionLines.read(lines, arguments, self._shapes)

@@ -165,7 +165,7 @@ class _ModuleParser:
         end = self._body_end(start, opening)
         text = self._text[start:end]
         if self._wanted(text) and not (self._finder and self._with_parts(self._finder, start, opening, end)):
-            self._keep(self._line_lead(start))
+            self._keep(self._done + len(self._text[self._done : start].rstrip(" \t")))
             self._module.items.append(self._function_or_twin(text, start, opening))
             self._done = end
         return end
@@ -258,19 +258,14 @@ class _ModuleParser:
             self._types = named_types(self._source)
         return self._types
 
-    def _line_lead(self, start: int) -> int:
-        """Where the blanks in front of `start` begin."""
-        while start > self._done and self._text[start - 1] in " \t":
-            start -= 1
-        return start
-
     def _body_end(self, start: int, opening: int) -> int:
-        """Offset behind the brace that closes the one at `opening`."""
+        """Offset after the brace that closes the one at `opening`."""
         text = self._text
         depth = 1
         position = opening + 1
         while depth:
-            position = _end_of_match(_TO_BRACE, text, position)
+            found = _TO_BRACE.match(text, position)
+            position = found.end() if found else position
             if position == len(text) or text[position] == '"':
                 span = self._source.span(start, start + len("define"))
                 raise ParseError("function body has no end: a '}' is missing", span)
@@ -293,12 +288,6 @@ class _ModuleParser:
         name_values(function)
         check_labels(function)
         return function
-
-
-def _end_of_match(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """The end of a pattern that matches everywhere."""
-    found = pattern.match(text, position)
-    return found.end() if found else position
 
 
 def _lead_start(text: str, floor: int, start: int) -> int:
@@ -422,7 +411,7 @@ def next_number(name: str, number: int) -> int:
 def read_body(
     cursor: ValueParser, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
 ) -> None:
-    """Read blocks and instructions; the cursor is left behind the last one.
+    """Read blocks and instructions; the cursor is left after the last one.
 
     Args:
         cursor: On the first token of the body.
@@ -510,15 +499,12 @@ def check_labels(function: Function) -> None:
     names = {block.name for block in function.blocks}
     for block in function.blocks:
         for instruction in block.instructions:
-            if instruction.is_terminator or instruction.opcode == "phi":
-                _check_labels_of(instruction, names)
-
-
-def _check_labels_of(instruction: Instruction, names: set[str]) -> None:
-    for index, operand in enumerate(instruction.operands):
-        if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
-            near = did_you_mean(str(operand), [f"%{name}" for name in names])
-            raise ParseError(f"use of undefined block '{operand}'{near}", _operand_span(instruction, index))
+            if not instruction.is_terminator and instruction.opcode != "phi":
+                continue
+            for index, operand in enumerate(instruction.operands):
+                if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
+                    near = did_you_mean(str(operand), [f"%{name}" for name in names])
+                    raise ParseError(f"use of undefined block '{operand}'{near}", _operand_span(instruction, index))
 
 
 def _operand_span(instruction: Instruction, index: int) -> Span | None:
@@ -621,9 +607,9 @@ def _brace_error(source: Source) -> ParseError | None:
             if depth < 0:
                 return ParseError("stray '}': no function is open here", source.span(piece.start()))
             following = _SPACE.match(text, piece.end())
-            behind = following.end() if following else piece.end()
-            if depth == 0 and name and _IN_FUNCTION.match(text, behind):
-                note = Note("this is in no function", source.span(behind))
+            after = following.end() if following else piece.end()
+            if depth == 0 and name and _IN_FUNCTION.match(text, after):
+                note = Note("this is in no function", source.span(after))
                 message = f"stray '}}': it ends {name}, and instructions follow"
                 return ParseError(message, source.span(piece.start()), [note])
     return None

@@ -86,7 +86,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset behind the last character."""
+        """Offset after the last character."""
         return self.start + len(self.text)
 
 

@@ -261,7 +261,9 @@ def canonicalise(module: Module) -> None:
                     continue
                 new = block.instructions[index] = _canonical_call(call)
                 if new.callee is not None and new.callee not in needed:
-                    needed[new.callee] = _declaration_of(new, call.intrinsic)
+                    needed[new.callee] = overload_declaration(
+                        call.intrinsic, new.type, [value.type for value in new.args]
+                    )
     _replace_declarations(module, needed)
 
 
@@ -327,7 +329,8 @@ def _canonical_call(call: TensorCall) -> Instruction:
     trailer = metadata.group() if metadata else ""
     if old.callee == name and trailer == old.trailer and order == sorted(order) and _has_pointees(call):
         return old
-    arguments = ", ".join(_argument_text(call, index) for index in order)
+    words = [[str(old.args[index].type), _argument_attributes(call, index), str(old.args[index])] for index in order]
+    arguments = ", ".join(" ".join(filter(None, argument)) for argument in words)
     text = f"{_call_prefix(old)}@{name}({arguments}){trailer}"
     new = parse_instruction_text(text)
     new.lead, new.span = old.lead, old.span
@@ -340,12 +343,6 @@ def _call_prefix(call: Instruction) -> str:
     tails = [word for word in call.flags if word in _TAILS - {"musttail"}]
     fast_math = [word for word in call.flags if word not in _TAILS]
     return " ".join([*result, *tails, "call", *fast_math, str(call.type), ""])
-
-
-def _argument_text(call: TensorCall, index: int) -> str:
-    value = call.instruction.args[index]
-    parts = [str(value.type), _argument_attributes(call, index), str(value)]
-    return " ".join(part for part in parts if part)
 
 
 def _argument_attributes(call: TensorCall, index: int) -> str:
@@ -398,10 +395,6 @@ def _suffix(type_: Type) -> str:
 
 
 # Declarations ------------------------------------------------------------------------------------------------------
-
-
-def _declaration_of(call: Instruction, intrinsic: Intrinsic) -> Declaration:
-    return overload_declaration(intrinsic, call.type, [value.type for value in call.args])
 
 
 def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> None:

@@ -108,14 +108,14 @@ class LoopRegion:
         blocks: Its blocks, in the function's order.
         header: Where it is entered.
         before: The only block from which it is entered.
-        behind: The only block to which it exits.
+        exit: The only block to which it exits.
         captured: The values from outside that it uses.
     """
 
     blocks: list[Block]
     header: Block
     before: Block
-    behind: Block
+    exit: Block
     captured: list[Local]
 
 
@@ -132,14 +132,14 @@ def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruc
     left = {target for block in blocks for target in block.terminator.targets} - loop.blocks
     if len(entered) != 1 or len(left) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
         return None
-    behind = flow.blocks[left.pop()]
+    exit_block = flow.blocks[left.pop()]
     made = {i.result for block in blocks for i in block.instructions if i.result is not None}
-    if behind.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in made):
+    if exit_block.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in made):
         return None
     captured = _captured(blocks, made)
     if not all(_can_be_passed(value.type) for value in captured):
         return None
-    return LoopRegion(blocks, flow.blocks[loop.header], flow.blocks[entered[0]], behind, captured)
+    return LoopRegion(blocks, flow.blocks[loop.header], flow.blocks[entered[0]], exit_block, captured)
 
 
 def _captured(blocks: list[Block], made: set[str]) -> list[Local]:
@@ -193,7 +193,7 @@ def extract_region(
     made.names = NameScope(_outlined_names(region))
     entry = Block(made.names.fresh("entry"))
     entry.label = f"\n{entry.name}:"
-    end = Block(region.behind.name, region.behind.label or f"\n\n{region.behind.name}:")
+    end = Block(region.exit.name, region.exit.label or f"\n\n{region.exit.name}:")
     made.blocks = [entry, *region.blocks, end]
     Builder(module, made, entry).branch(region.header)
     Builder(module, made, end).ret()
@@ -205,7 +205,7 @@ def extract_region(
 
 
 def _outlined_names(region: LoopRegion) -> set[str]:
-    names = {value.name for value in region.captured} | {block.name for block in (*region.blocks, region.behind)}
+    names = {value.name for value in region.captured} | {block.name for block in (*region.blocks, region.exit)}
     return names | {i.result for block in region.blocks for i in block.instructions if i.result is not None}
 
 
@@ -242,7 +242,7 @@ def _call(module: Module, function: Function, region: LoopRegion, made: Function
     type_ = FunctionType(VOID, tuple(value.type for value in region.captured))
     arguments: list[Value] = list(region.captured)
     b.call(Global(module.pointer_to(type_), made.name), type_, arguments)
-    b.branch(region.behind)
+    b.branch(region.exit)
     return b.block
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tlx.ir.functions import Argument, Function, Signature
@@ -31,6 +32,18 @@ def uses(function: Function) -> dict[str, list[Use]]:
                 if isinstance(operand, Local):
                     found[operand.name].append(Use(block, instruction, index))
     return found
+
+
+def only_user(used: Mapping[str, Sequence[Use]], instruction: Instruction, block: str) -> Instruction | None:
+    """The user of a result that has one use, if the user stands in a block; else None.
+
+    Args:
+        used: The uses of the function's locals.
+        instruction: The instruction that defines the result.
+        block: Name of the block.
+    """
+    found = used.get(str(instruction.result), ())
+    return found[0].instruction if len(found) == 1 and found[0].block.name == block else None
 
 
 def definitions(function: Function) -> dict[str, Instruction]:
@@ -72,7 +85,7 @@ def add_incoming(phi: Instruction, value: Value, block: str) -> None:
 
 
 def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:
-    """Move the instructions from `index` on to a new block behind `block`.
+    """Move the instructions from `index` on to a new block after `block`.
 
     `block` is left without a terminator; phis of its successors name the new block afterwards.
     """

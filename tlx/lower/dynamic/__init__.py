@@ -1,4 +1,4 @@
-"""Before stage 1: tensors of run-time extents become static tensors, loops and memory.
+"""First step of stage 1: tensors of run-time extents become static tensors, loops and memory.
 
     %x = load(%a, <%m, %k>)  %y = load(%b, <%k, %n>)  %p = matmul(%x, %y)  store(%c, typeinfo(%p, <%m, %n>))
     ->
@@ -19,7 +19,7 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.dynamic import is_dynamic_vector
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors
-from tlx.ir.types import I32, VectorType
+from tlx.ir.types import I32, VectorType, scalar_of
 from tlx.ir.values import Local
 from tlx.lower.context import LoweringContext
 
@@ -66,13 +66,9 @@ def _may_be_dynamic(function: Function) -> bool:
         if is_tensor_call(instruction):
             computed = [a for a in instruction.args if isinstance(a, Local) and isinstance(a.type, VectorType)]
             pointee = any("vscale" in text for text in instruction.arg_attributes) or "vscale" in instruction.text
-            if pointee or is_dynamic_vector(instruction.type) or any(_is_vector(a) for a in computed):
+            if pointee or is_dynamic_vector(instruction.type) or any(scalar_of(a.type) == I32 for a in computed):
                 return True
     return False
-
-
-def _is_vector(value: Local) -> bool:
-    return isinstance(value.type, VectorType) and value.type.element == I32
 
 
 def _check(tensors: FunctionTensors) -> None:

@@ -16,7 +16,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor
-from tlx.ir.transform.rewrite import definitions, uses
+from tlx.ir.transform.rewrite import only_user, uses
 from tlx.ir.values import Local
 from tlx.lower.dynamic.extents import entry_symbol
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position, instruction_positions
@@ -32,8 +32,7 @@ class ExpansionDecisions:
 
     Attributes:
         copied: Names of the tokens of loads that are copied.
-        sinks: The store that a product is sunk to, by the id of the product's call.
-        maps: The store that an elementwise instruction is sunk to, by its name.
+        sinks: The store that a product or an elementwise instruction is sunk to, by the name of its result.
         aliases: Names of the results of `tovector` that need no copy of the loaded memory.
     """
 
@@ -45,31 +44,18 @@ class ExpansionDecisions:
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
         self._uses = uses(self.function)
-        self._definitions = definitions(self.function)
         self.sinks = self._find_sinks()
-        self.maps = self._find_map_sinks()
-        self._direct = {*self.maps, *(str(op.instruction.result) for op, _ in self.sinks.values())}
-        self._map_at = {id(store.instruction): name for name, store in self.maps.items()}
-        self._sunk_to = {id(store.instruction): op for op, store in self.sinks.values()}
+        self._by_store = {id(store.instruction): name for name, store in self.sinks.items()}
         self.copied = {name for op in self.tensors.dynamic.ops for name in self._copied_for(op)}
         self.aliases = {str(op.instruction.result) for op in self.tensors.dynamic.ops if self._may_alias(op)}
 
-    def sink(self, op: DynamicOp) -> DynamicOp | None:
-        """The store that an operation is sunk to."""
-        found = self.sinks.get(id(op.instruction))
-        return found[1] if found is not None else None
-
-    def sunk(self, store: DynamicOp) -> DynamicOp | None:
-        """The operation that is sunk to a store."""
-        return self._sunk_to.get(id(store.instruction))
-
-    def map_at(self, store: DynamicOp) -> str | None:
-        """The elementwise instruction that is sunk to a store."""
-        return self._map_at.get(id(store.instruction))
+    def sunk(self, store: DynamicOp) -> Instruction | None:
+        """The product or the elementwise instruction that is sunk to a store."""
+        return self.tensors.dynamic.handles.get(self._by_store.get(id(store.instruction), ""))
 
     def is_direct(self, token: DynamicTensor) -> bool:
-        """Whether a token only connects an operation to the store that the operation is sunk to."""
-        return isinstance(token.source, Local) and token.source.name in self._direct
+        """Whether a token only connects an instruction to the store that it is sunk to."""
+        return isinstance(token.source, Local) and token.source.name in self.sinks
 
     @cached_property
     def positions(self) -> dict[int, Position]:
@@ -84,9 +70,9 @@ class ExpansionDecisions:
 
     def _copied_for(self, op: DynamicOp) -> list[str]:
         """The tokens that an operation needs copies of."""
-        sink = self.sink(op)
+        sink = self.sinks.get(op.instruction.result or "")
         position = self.positions[id((sink or op).instruction)]
-        writer = op.instruction if op.pointer is not None and self.sunk(op) is None else None
+        writer = op.instruction if op.pointer is not None else None
         if sink is not None and op.intrinsic.name in MMA_INTRINSICS and not _is_in_place(op, sink):
             writer = sink.instruction
         return [
@@ -133,51 +119,40 @@ class ExpansionDecisions:
         return found
 
     def _reader(self, op: DynamicOp | None, user: Instruction) -> tuple[Position, Instruction | None]:
-        sink = self.sink(op) if op is not None else None
+        sink = self.sinks.get(op.instruction.result or "") if op is not None else None
         store = sink if sink is not None else op if op is not None and op.pointer is not None else None
         at = store.instruction if store is not None else user
         return self.positions[id(at)], store.instruction if store is not None else None
 
     # Sinks -----------------------------------------------------------------------------------------------------
 
-    def _find_map_sinks(self) -> dict[str, DynamicOp]:
-        """Elementwise instructions whose results are only stored, dense, in the same block."""
+    def _find_sinks(self) -> dict[str, DynamicOp]:
+        """Products and elementwise instructions that can write their result to where it is stored."""
         found: dict[str, DynamicOp] = {}
         for name, instruction in self.tensors.dynamic.handles.items():
-            if instruction.opcode == "phi" or self.tensors.dynamic.op_of(instruction) is not None:
-                continue
-            tensor, store = self._stored_as(instruction)
+            block = self.positions[id(instruction)][0]
+            user = only_user(self._uses, instruction, block)
+            tensor = self.tensors.dynamic.tokens.get(user.result or "") if user is not None else None
+            reader = only_user(self._uses, tensor.definition, block) if tensor is not None else None
+            store = self.tensors.dynamic.op_of(reader) if reader is not None else None
             if tensor is None or store is None or store.pitches is None:
                 continue
-            if not any(self.folder.ints(tensor.padding) or (1,)) and not any(self.folder.ints(store.pitches) or (1,)):
+            if any(self.folder.ints(tensor.padding) or (1,)):
+                continue
+            op = self.tensors.dynamic.op_of(instruction)
+            if self._is_stored_dense(instruction, store) if op is None else self._is_stored_matrix(op, tensor):
                 found[name] = store
         return found
 
-    def _find_sinks(self) -> dict[int, tuple[DynamicOp, DynamicOp]]:
-        found: dict[int, tuple[DynamicOp, DynamicOp]] = {}
-        for op in self.tensors.dynamic.ops:
-            store = self._store_of(op) if op.intrinsic.name in ("matmul", *MMA_INTRINSICS) else None
-            if store is not None:
-                found[id(op.instruction)] = op, store
-        return found
+    def _is_stored_dense(self, instruction: Instruction, store: DynamicOp) -> bool:
+        """Whether the result of an elementwise instruction is stored without gaps."""
+        assert store.pitches is not None
+        return instruction.opcode != "phi" and not any(self.folder.ints(store.pitches) or (1,))
 
-    def _store_of(self, op: DynamicOp) -> DynamicOp | None:
-        """The one store of a product of matrices, in the same block, as a row-major matrix without padding."""
-        assert op.like is not None
-        if op.like.rank != 2:
-            return None
-        tensor, store = self._stored_as(op.instruction)
-        if tensor is None or tensor.layout != (0, 1) or self.folder.ints(tensor.padding) != (0, 0):
-            return None
-        return store if self._has_shape(op, tensor) else None
-
-    def _stored_as(self, instruction: Instruction) -> tuple[DynamicTensor | None, DynamicOp | None]:
-        """The token and the store of a handle that has no other use."""
-        token = self._only_user(instruction)
-        tensor = self.tensors.dynamic.tokens.get(token.result or "") if token is not None else None
-        user = self._only_user(tensor.definition) if tensor is not None else None
-        store = self.tensors.dynamic.op_of(user) if user is not None else None
-        return (tensor, store) if store is not None and store.pointer is not None else (None, None)
+    def _is_stored_matrix(self, op: DynamicOp, tensor: DynamicTensor) -> bool:
+        """Whether an operation is a product of matrices, stored in row-major order."""
+        is_product = op.intrinsic.name in ("matmul", *MMA_INTRINSICS) and op.like is not None and op.like.rank == 2
+        return is_product and tensor.layout == (0, 1) and self._has_shape(op, tensor)
 
     def _has_shape(self, op: DynamicOp, result: DynamicTensor) -> bool:
         """Whether the shape of a token is provably that of a product of matrices."""
@@ -192,14 +167,7 @@ class ExpansionDecisions:
         place = tensor.layout.index(dimension)
         if (self.folder.known(tensor.padding) or {place: None})[place] != 0:
             return None
-        return entry_symbol(self._definitions, self.folder, tensor.shape, place)
-
-    def _only_user(self, instruction: Instruction) -> Instruction | None:
-        """The only user of a result, if it stands in the same block."""
-        found = self._uses.get(str(instruction.result), [])
-        if len(found) != 1 or self.positions[id(instruction)][0] != found[0].block.name:
-            return None
-        return found[0].instruction
+        return entry_symbol(self.folder, tensor.shape, place)
 
 
 def _is_in_place(op: DynamicOp, store: DynamicOp) -> bool:

@@ -36,9 +36,10 @@ from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, FloatType, FunctionType
 from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value, const_float
 from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.views import Walk, each_index
+from tlx.lower.operations import DIVISIONS, LIBRARY_FUNCTIONS, MATH_INTRINSICS
 
-_OWN_MATH: Final = frozenset("exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow".split())
-_TRAPPING: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
+_EXPANDED: Final = (MATH_INTRINSICS | LIBRARY_FUNCTIONS) - {"powi", "ldexp"}
+"""Functions that stage 3 expands, without those that tiles cannot hold: their exponents are integers."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ def elementwise_operands(instruction: Instruction) -> list[Value]:
     return instruction.args if instruction.is_call else instruction.operands
 
 
-def needs_own_math(expression: FusedExpression) -> bool:
+def is_expanded(expression: FusedExpression) -> bool:
     """Whether later stages expand a part of an expression, and no part traps on padding.
 
     These are functions, and bfloat, which LLVM 14 does not convert and later versions convert by calls.
     """
-    if any(node.opcode in _TRAPPING for node in expression.nodes):
+    if any(node.opcode in DIVISIONS for node in expression.nodes):
         return False
-    return any(elementwise_name(node) in _OWN_MATH or _has_bfloat(node) for node in expression.nodes)
+    return any(elementwise_name(node) in _EXPANDED or _has_bfloat(node) for node in expression.nodes)
 
 
 def _has_bfloat(node: Instruction) -> bool:
@@ -213,15 +214,15 @@ class ExpressionLoops:
     def run(self) -> None:
         """Write the loops."""
         b, p = self.b, self.p
-        own_math = needs_own_math(self.expression)
-        lanes = CHUNK if own_math else self._lanes()
+        expanded = is_expanded(self.expression)
+        lanes = CHUNK if expanded else self._lanes()
         full = b.binary("and", p["count"], i64(-lanes), "full")
         with b.loop(0, full, lanes, name="i") as loop:
-            if own_math:
+            if expanded:
                 self._chunk({name: b.gep(t, p[name], loop.index, name) for name, t in self._arrays()})
             else:
                 self._step(loop.index, lanes)
-        if own_math:
+        if expanded:
             self._rest(full)
             return
         with b.loop(full, p["count"], name="j") as loop:

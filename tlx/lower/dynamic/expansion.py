@@ -14,7 +14,7 @@ loop:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.diagnostics import LoweringError
@@ -38,9 +38,10 @@ from tlx.lower.dynamic.elementwise import (
 from tlx.lower.dynamic.extents import RuntimeChecks, VectorEntries, i64, product
 from tlx.lower.dynamic.heap import Heap
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
-from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, row_major_strides
+from tlx.lower.dynamic.views import DenseHandle, DynamicView, copy_strided, row_major_strides
 from tlx.lower.memory.allocation import emit_release
 from tlx.lower.memory.buffers import allow_heap
+from tlx.lower.memory.views import Storage
 
 _ZERO: Final = i64(0)
 
@@ -76,7 +77,7 @@ class Expansion:
         self.decisions = ExpansionDecisions(self.module, self.function, self.tensors, self.folder)
         self.b = TensorBuilder(self.module, self.function)
         self.heap = Heap(self.b, self.helpers, self.decisions.flow)
-        self.entries = VectorEntries(self.b, self.folder, definitions(self.function))
+        self.entries = VectorEntries(self.b, self.folder)
         self.checks = RuntimeChecks(self.b, self.helpers)
 
     def run(self) -> None:
@@ -163,9 +164,10 @@ class Expansion:
             self.checks.compare("eq", product(self.b, shape), flat.count)
             pointer = flat.pointer
         self.checks.emit()
-        dims = tuple(DynamicDim(e, s) for e, s in zip(data, row_major_strides(self.b, sizes), strict=True))
+        strides = row_major_strides(self.b, sizes)
         is_dense = sizes == shape and data == shape
-        view = DynamicView(pointer, token.element, dims, tuple(shape), token.layout, is_dense)
+        place = Storage(pointer), token.element
+        view = DynamicView(*place, tuple(shape), tuple(data), tuple(strides), token.layout, is_dense)
         return self._copied(view, token) if token.definition.result in self.decisions.copied else view
 
     def pitched(self, shape: list[Value], pitches: list[Value]) -> list[Value]:
@@ -181,13 +183,11 @@ class Expansion:
     def _copied(self, view: DynamicView, token: DynamicTensor) -> DynamicView:
         """A copy of the memory that a load reads, made where the load stands."""
         b = self.b
-        extents = [dim.extent for dim in view.dims]
         stem = f"{token.definition.result}.copy"
-        pointer = self.heap.allocate(product(b, extents), view.element, stem)
-        steps = row_major_strides(b, extents)
-        copy_strided(self.helpers, b, view.element, (pointer, steps), (view.pointer, view.dims))
-        dims = tuple(DynamicDim(e, s) for e, s in zip(extents, steps, strict=True))
-        return DynamicView(pointer, view.element, dims, view.shape, view.layout)
+        pointer = self.heap.allocate(product(b, view.data_shape), view.element, stem)
+        strides = row_major_strides(b, view.data_shape)
+        copy_strided(self.helpers, b, view.element, (pointer, strides), (view.pointer, view.memory_dims))
+        return replace(view, storage=Storage(pointer), strides=tuple(strides), is_dense=False)
 
     def _static_view(self, tensor: Tensor) -> DynamicView:
         """A tensor of static extents, stored to memory unless it is there already."""
@@ -197,21 +197,22 @@ class Expansion:
         if tensor.kind == "value" or name in self.decisions.copied:
             pointer, pitches = self.heap.allocate(i64(type_.count), type_.element, name), None
             self.b.tensor_store(pointer, tensor.definition.value, None, type_)
-        dims = tuple(DynamicDim(i64(e), i64(s)) for e, s in zip(type_.data_shape, type_.strides(pitches), strict=True))
-        return DynamicView(pointer, type_.element, dims, tuple(map(i64, type_.shape)), type_.layout)
+        shape, data, strides = (tuple(map(i64, n)) for n in (type_.shape, type_.data_shape, type_.strides(pitches)))
+        return DynamicView(Storage(pointer), type_.element, shape, data, strides, type_.layout)
 
     # Operations ------------------------------------------------------------------------------------------------
 
     def _operation(self, op: DynamicOp) -> None:
         if op.pointer is not None:
-            sunk, mapped = self.decisions.sunk(op), self.decisions.map_at(op)
-            if sunk is not None:
-                self.product_into(self, sunk, op)
-            elif mapped is not None:
-                self._map_into(mapped, op)
+            sunk = self.decisions.sunk(op)
+            product_ = self.tensors.dynamic.op_of(sunk) if sunk is not None else None
+            if product_ is not None:
+                self.product_into(self, product_, op)
+            elif sunk is not None:
+                self._map_into(str(sunk.result), op)
             else:
                 self._store(op)
-        elif self.decisions.sink(op) is None:
+        elif op.instruction.result not in self.decisions.sinks:
             self.rules[op.intrinsic.name](self, op)
 
     def _map_into(self, name: str, store: DynamicOp) -> None:
@@ -257,8 +258,8 @@ class Expansion:
     def _store(self, op: DynamicOp) -> None:
         assert op.pointer is not None
         view = self.view(op.tensors[0])
-        steps = self.target(op, list(view.shape), [dim.extent for dim in view.dims])
-        copy_strided(self.helpers, self.b, view.element, (op.pointer, steps), (view.pointer, view.dims))
+        steps = self.target(op, list(view.shape), list(view.data_shape))
+        copy_strided(self.helpers, self.b, view.element, (op.pointer, steps), (view.pointer, view.memory_dims))
 
 
 @dataclass(eq=False)
@@ -372,7 +373,7 @@ class FusedLoops:
 
     def visit(self, instruction: Instruction) -> None:
         """Emit an instruction now, or fused with its only user."""
-        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.maps:
+        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.sinks:
             self._pending[str(instruction.result)] = instruction
         elif self._uses.get(str(instruction.result)):
             self._emit(instruction)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.arithmetic import compare_integers
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.instructions import Instruction
 from tlx.ir.types import I1, I64, VectorType
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.dynamic.helpers import HelperFunctions
@@ -46,7 +46,7 @@ class RuntimeChecks:
         """Require a signed comparison of two i64, unless it is known to hold."""
         if a == b and predicate in ("eq", "sle", "sge"):
             return
-        if isinstance(a, ConstInt) and isinstance(b, ConstInt) and _holds(predicate, a.value, b.value):
+        if isinstance(a, ConstInt) and isinstance(b, ConstInt) and compare_integers(predicate, a.value, b.value, 64):
             return
         self._conditions.append(self.b.icmp(predicate, a, b, "valid"))
 
@@ -75,10 +75,6 @@ class RuntimeChecks:
         self._conditions = []
 
 
-def _holds(predicate: str, a: int, b: int) -> bool:
-    return {"eq": a == b, "sle": a <= b, "sge": a >= b, "slt": a < b, "sgt": a > b}[predicate]
-
-
 def _emit_check(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     """`if (!valid) trap();`."""
     stop = b.new_block("stop")
@@ -95,52 +91,33 @@ class VectorEntries:
 
     Attributes:
         b: Where entries are extracted.
-        folder: Folds the constant ones.
-        definitions: The function's instructions by result.
+        folder: Finds those that are constant or inserted.
     """
 
     b: Builder
     folder: ConstantFolder
-    definitions: dict[str, Instruction]
     _origins: dict[str, str] = field(default_factory=dict[str, str])
 
     def of(self, vector: Value) -> list[Value]:
         """All entries, as i64; constants where they are known."""
         assert isinstance(vector.type, VectorType)
-        known = self.folder.known(vector) or (None,) * vector.type.count
-        return [i64(k) if k is not None else self._entry(vector, i) for i, k in enumerate(known)]
+        return [self._entry(vector, index) for index in range(vector.type.count)]
 
     def is_same(self, a: Value, b: Value) -> bool:
         """Whether two values are known to be equal."""
         return a == b or (str(a) in self._origins and self._origins.get(str(a)) == self._origins.get(str(b)))
 
     def _entry(self, vector: Value, index: int) -> Value:
-        found = inserted_entry(self.definitions, vector, index)
+        found = self.folder.entry(vector, index)
+        if isinstance(found, int):
+            return i64(found)
         entry = found if found is not None else self.b.extract_element(vector, index, "entry")
         extent = self.b.cast("sext", entry, I64, "extent")
         self._origins[str(extent)] = str(found) if found is not None else f"{vector}[{index}]"
         return extent
 
 
-def inserted_entry(definitions: dict[str, Instruction], vector: Value, index: int) -> Value | None:
-    """The value of an entry, if an `insertelement` of this function defines it."""
-    while isinstance(vector, Local):
-        definition = definitions.get(vector.name)
-        if definition is None or definition.opcode != "insertelement":
-            return None
-        source, element, place = definition.operands
-        if not isinstance(place, ConstInt):
-            return None
-        if place.value == index:
-            return element
-        vector = source
-    return None
-
-
-def entry_symbol(definitions: dict[str, Instruction], folder: ConstantFolder, vector: Value, index: int) -> str | int:
+def entry_symbol(folder: ConstantFolder, vector: Value, index: int) -> str | int:
     """The symbol of an entry: entries with the same symbol are equal."""
-    known = (folder.known(vector) or {index: None})[index]
-    if known is not None:
-        return known
-    found = inserted_entry(definitions, vector, index)
-    return f"{vector}[{index}]" if found is None else str(found)
+    found = folder.entry(vector, index)
+    return found if isinstance(found, int) else f"{vector}[{index}]" if found is None else str(found)

@@ -9,14 +9,18 @@ Rewrite:
 
 A value that a loop defines again replaces the one before it (`tlx.dynamic.reallocate`).
 
-Allocations of straight-line code are merged into the first one:
+Allocations of straight-line code are merged into the first one. Its memory is divided into segments, each for values
+whose live ranges are disjoint and as large as the largest of them:
 
     call allocate(%x.slot, %x.size)                        all later sizes, computed here
-    %x.memory = load %x.slot                               call allocate(%x.slot, %x.size + %y.size)
-    ... work on x ...                                      %x.memory = load %x.slot
-    call allocate(%y.slot, %y.size)                  ->    ... work on x ...
-    %y.memory = load %y.slot                               %y.memory = getelementptr %x.memory, %x.size
-    ... work on y ...                                      ... work on y ...
+    %x.memory = load %x.slot                               call allocate(%x.slot, max(%x.size, %z.size) + %y.size)
+    %x = ...                                               %x.memory = load %x.slot
+    call allocate(%y.slot, %y.size)                        %x = ...
+    %y.memory = load %y.slot                         ->    %y.memory = getelementptr %x.memory, max(%x.size, %z.size)
+    %y = f(%x)                                             %y = f(%x)
+    call allocate(%z.slot, %z.size)                        %z = f(%y), in %x.memory
+    %z.memory = load %z.slot
+    %z = f(%y)
 
 glibc returns memory to the system when more than twice the largest block freed so far is free, and then each call has
 page faults again; a single block never exceeds that limit.
@@ -28,8 +32,9 @@ not return.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 from tlx.ir.analysis.control_flow import ControlFlow
@@ -38,20 +43,21 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import set_operand
+from tlx.ir.transform.rewrite import Use, definitions, set_operand
 from tlx.ir.types import I8, Type, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
 from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
 from tlx.lower.memory.allocation import (
     CACHE_LINE,
-    FRAME_METADATA,
     emit_allocation,
     emit_release,
     exit_index,
+    frame_metadata,
     require_allocator,
     trap_if_null,
 )
+from tlx.lower.memory.lifetimes import Lifetimes, LiveInterval, add_interval, intervals_overlap
 
 _MOST: Final = 1 << 52
 """Bytes: more than any tensor of checked extents has, and more than malloc allocates; sums of it do not overflow."""
@@ -59,6 +65,7 @@ _LARGEST_GROUP: Final = 256
 _PURE: Final = frozenset(
     "add sub mul and or xor shl icmp select sext zext trunc freeze insertelement extractelement shufflevector".split()
 )
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "and", "sext", "zext", "insertelement", "extractelement"})
 _OURS: Final = ("tlx.dynamic.", "llvm.")
 
 
@@ -85,11 +92,14 @@ class Allocation:
 def merge_allocations(module: Module, function: Function, found: Sequence[Allocation]) -> set[str]:
     """Merge allocations; returns the names of the slots that are no longer needed."""
     by_call = {id(allocation.call): allocation for allocation in found}
-    gone: set[str] = set()
-    for block in function.blocks:
-        for group in list(_mergeable_groups(block, by_call)):  # joining changes the block
-            _merge_group(Builder(module, function, block), group)
-            gone.update(allocation.slot.name for allocation in group[1:])
+    groups = [(block, group) for block in function.blocks for group in _mergeable_groups(block, by_call)]
+    if not groups:
+        return set()
+    planner = _SegmentPlanner(function)
+    planned = [(Builder(module, function, block), planner.segments(block, group)) for block, group in groups]
+    for b, segments in planned:  # after all live ranges are known: this moves instructions
+        _merge_group(b, segments, planner.lifetimes.uses)
+    gone = {allocation.slot.name for _, group in groups for allocation in group[1:]}
     _remove_allocas(function.entry, gone)
     return gone
 
@@ -128,23 +138,95 @@ def _name(value: Value) -> str:
     return value.name if isinstance(value, Local) else ""
 
 
-def _merge_group(b: Builder, group: Sequence[Allocation]) -> None:
-    """Place the other allocations after the first one, in its memory."""
-    first, *others = group
-    _move_in_front(b.block, first.call, [allocation.size for allocation in others])
+@dataclass(eq=False)
+class _Segment:
+    """A part of a group's memory, which holds one value at a time.
+
+    Attributes:
+        members: The values' allocations.
+        sizes: One allocation of each size, by the size's value number.
+        live: The union of the values' live ranges.
+    """
+
+    members: list[Allocation] = field(default_factory=list[Allocation])
+    sizes: dict[Hashable, Allocation] = field(default_factory=dict[Hashable, Allocation])
+    live: list[LiveInterval] = field(default_factory=list[LiveInterval])
+
+
+class _SegmentPlanner:
+    """Divides groups of allocations into segments: the coloring of an interval graph, in program order.
+
+    Which size is larger is not known here. Of the segments that are free, a value takes one for values of its size, so
+    that tensors of one shape waste no memory, or else the first.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.lifetimes = Lifetimes(ControlFlow(function))
+        self._definitions = definitions(function)
+        self._numbers: dict[Hashable, Hashable] = {}
+
+    def segments(self, block: Block, group: Sequence[Allocation]) -> list[_Segment]:
+        """The segments of a group; the first allocation is in the first one."""
+        found: list[_Segment] = []
+        for allocation in group:
+            live = self.lifetimes.of_memory(allocation.load.value, block.name)
+            size = self._value_number(allocation.size)
+            free = [segment for segment in found if not intervals_overlap(segment.live, live)]
+            segment = min(free, key=lambda segment: size not in segment.sizes, default=None)
+            if segment is None:
+                segment = _Segment()
+                found.append(segment)
+            segment.members.append(allocation)
+            segment.sizes.setdefault(size, allocation)
+            for interval in live:
+                add_interval(segment.live, interval)
+        return found
+
+    def _value_number(self, value: Value) -> Hashable:
+        """Equal for values that are computed in the same way, such as the sizes of tensors of one shape."""
+        definition = self._definitions.get(_name(value))
+        if definition is None or definition.opcode not in _ARITHMETIC:
+            return value
+        if value not in self._numbers:
+            key = definition.opcode, definition.type, *map(self._value_number, definition.operands)
+            self._numbers[value] = self._numbers.setdefault(key, len(self._numbers))
+        return self._numbers[value]
+
+
+def _merge_group(b: Builder, segments: Sequence[_Segment], uses: Mapping[str, Sequence[Use]]) -> None:
+    """Place the segments after one another, in the memory of the first allocation."""
+    first = segments[0].members[0]
+    _move_in_front(b.block, first.call, [a.size for segment in segments for a in segment.members if a is not first])
     b.index = b.block.instructions.index(first.call)
-    total, starts = first.size, list[Value]()
-    for allocation in others:
+    total: Value | None = None
+    starts: list[Value | None] = []
+    for segment in segments:
         starts.append(total)
-        total = b.add(total, _bounded(b, allocation.size), "bytes")
+        sizes = [a.size if a is first else _bounded(b, a.size) for a in segment.sizes.values()]
+        size = reduce(lambda one, other: b.select(b.icmp("ugt", one, other), one, other, "bytes"), sizes)
+        total = size if total is None else b.add(total, size, "bytes")
+    assert total is not None
     set_operand(first.call, first.call.operands.index(first.size), total)
-    for allocation, start in zip(others, starts, strict=True):
-        b.block.instructions.remove(allocation.call)
-        b.index = b.block.instructions.index(allocation.load)
-        del b.block.instructions[b.index]
-        name = str(allocation.load.result)
+    for segment, start in zip(segments, starts, strict=True):
+        for allocation in segment.members:
+            if allocation is not first:
+                _move_to(b, allocation, first.load.value, start, uses)
+
+
+def _move_to(
+    b: Builder, allocation: Allocation, memory: Value, start: Value | None, uses: Mapping[str, Sequence[Use]]
+) -> None:
+    """Give an allocation its place in the memory of another: from an offset on, or from the first byte."""
+    b.block.instructions.remove(allocation.call)
+    b.index = b.block.instructions.index(allocation.load)
+    del b.block.instructions[b.index]
+    name = str(allocation.load.result)
+    if start is not None:
         b.function.names.taken.discard(name)
-        b.gep(I8, first.load.value, start, name)
+        b.gep(I8, memory, start, name)
+        return
+    for use in uses.get(name, ()):
+        set_operand(use.instruction, use.index, memory)
 
 
 def _bounded(b: Builder, size: Value) -> Value:
@@ -194,6 +276,7 @@ class Heap:
     flow: ControlFlow
     block: str = ""
     _slots: dict[str, Local] = field(default_factory=dict[str, Local])
+    _stems: dict[str, str] = field(default_factory=dict[str, str])
     _frames: set[str] = field(default_factory=set[str])
     _allocations: list[Allocation] = field(default_factory=list[Allocation])
 
@@ -212,6 +295,7 @@ class Heap:
         require_allocator(self.b.module, "tensors of run-time size need", self.b.function.span)
         slot = self.b.alloca(self.b.pointer(I8), f"{stem}.slot", 8)
         self._slots[slot.name] = slot
+        self._stems[slot.name] = stem
         return slot
 
     def allocate_in(self, slot: Local, count: Value, element: Type) -> Value:
@@ -256,21 +340,26 @@ class Heap:
                 continue
             b.block, b.index = block, index
             for slot in self._slots.values():
-                metadata = FRAME_METADATA if slot.name in self._frames else ""
+                metadata = frame_metadata() if slot.name in self._frames else ""
                 emit_release(b, b.load(b.pointer(I8), slot, 8, "used"), metadata)
         self._remark()
 
     def _remark(self) -> None:
-        """Add a remark about memory that malloc allocates in spite of `--workspace`."""
-        workspace = self.helpers.context.options.workspace
-        if workspace != "malloc" and self._slots.keys() - self._frames:
-            message = f"malloc, not --workspace={workspace}, allocates values of run-time size that change in a loop"
-            self.helpers.context.remarks.add("missed", "to-2d", message, self.b.function.span)
+        """Name the values whose memory comes from malloc in spite of `--workspace`."""
+        options, remarks = self.helpers.context.options, self.helpers.context.remarks
+        if options.workspace == "malloc":
+            return
+        covered = self._frames if options.workspace == "arena" else set[str]()
+        names = dict.fromkeys(f"%{stem}" for name, stem in self._stems.items() if name not in covered)
+        if names:
+            why = "changes in a loop" if options.workspace == "arena" else "is known at run time only"
+            message = f"malloc, not --workspace={options.workspace}, allocates what has a size that {why}: "
+            remarks.add("missed", "to-2d", message + ", ".join(names), self.b.function.span)
 
 
 def _allocate(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     """`*slot = malloc(size); if (!*slot) trap();`."""
-    memory = emit_allocation(b, parameters["size"], "memory", FRAME_METADATA)
+    memory = emit_allocation(b, parameters["size"], "memory", frame_metadata())
     b.store(memory, parameters["slot"], 8)
     trap_if_null(b, [memory])
 

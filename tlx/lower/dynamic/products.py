@@ -37,8 +37,8 @@ from tlx.ir.types import FLOAT, I8, I32, I64, ArrayType, FloatType, IntType, Typ
 from tlx.ir.values import Local, Value
 from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, i64_parameters
-from tlx.lower.dynamic.views import DynamicDim, copy_row, is_one
-from tlx.lower.memory.allocation import CACHE_LINE, FRAME_METADATA, emit_allocation, emit_release, trap_if_null
+from tlx.lower.dynamic.views import DynamicView, copy_row, is_one
+from tlx.lower.memory.allocation import CACHE_LINE, emit_allocation, emit_release, frame_metadata, trap_if_null
 
 BLOCK_DEPTHS: Final = (256, 32)
 PackUnit = Literal["p", "k"]
@@ -138,21 +138,6 @@ BLOCK_COLUMNS: Final = (64, 16)
 
 
 @dataclass(frozen=True)
-class DynamicMatrix:
-    """A matrix in memory."""
-
-    pointer: Value
-    element: Type
-    rows: DynamicDim
-    columns: DynamicDim
-
-    @property
-    def steps(self) -> list[Value]:
-        """Elements between rows and between columns."""
-        return [self.rows.step, self.columns.step]
-
-
-@dataclass(frozen=True)
 class _ProductKind:
     """The static properties of a product, which name its helper."""
 
@@ -183,12 +168,12 @@ def emit_matrix_product(
     helpers: HelperFunctions,
     b: Builder,
     kind: str,
-    c: DynamicMatrix,
-    lhs: DynamicMatrix,
-    rhs: DynamicMatrix,
-    acc: DynamicMatrix | None = None,
+    c: DynamicView,
+    lhs: DynamicView,
+    rhs: DynamicView,
+    acc: DynamicView | None = None,
 ) -> None:
-    """`C = A @ B`, or `C = Acc + A @ B`; the columns of C are adjacent.
+    """`C = A @ B`, or `C = Acc + A @ B`, of the last two dimensions; the columns of C are adjacent.
 
     Args:
         helpers: The module's helpers.
@@ -199,21 +184,25 @@ def emit_matrix_product(
         rhs: B.
         acc: The accumulator.
     """
-    a_unit: PackUnit = "p" if is_one(lhs.rows.step) and not is_one(lhs.columns.step) else "k"
-    b_unit: PackUnit = "k" if is_one(rhs.rows.step) and not is_one(rhs.columns.step) else "p"
+    a_unit: PackUnit = "p" if _is_column_major(lhs) else "k"
+    b_unit: PackUnit = "k" if _is_column_major(rhs) else "p"
     shape = _ProductKind(kind, lhs.element, rhs.element, c.element, a_unit, b_unit, acc is not None)
     parameters: list[tuple[str, Type]] = [("c", _shared(helpers, c.element)), ("c.row", I64)]
-    args: list[Value] = [b.retype(c.pointer, c.element), c.rows.step]
+    args: list[Value] = [b.retype(c.pointer, c.element), c.dims[-2].stride]
     for name, matrix in (("a", lhs), ("b", rhs), *((("acc", acc),) if acc is not None else ())):
         parameters += [(name, _shared(helpers, matrix.element)), *i64_parameters(f"{name}.row", f"{name}.column")]
-        args += [b.retype(matrix.pointer, matrix.element), *matrix.steps]
+        args += [b.retype(matrix.pointer, matrix.element), *(dim.stride for dim in matrix.dims[-2:])]
     parameters += i64_parameters("m", "n", "k")
-    args += [c.rows.extent, c.columns.extent, lhs.columns.extent]
+    args += [*c.extents[-2:], lhs.extents[-1]]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
         _ProductBuilder(inner, shape, p).run()
 
     helpers.call(b, shape.name, parameters, args, build)
+
+
+def _is_column_major(matrix: DynamicView) -> bool:
+    return [is_one(dim.stride) for dim in matrix.dims[-2:]] == [True, False]
 
 
 def _shared(helpers: HelperFunctions, element: Type) -> Type:
@@ -234,7 +223,9 @@ class _ProductBuilder:
         depth = round_up(b, p["k"], BLOCK_DEPTHS[-1])
         a_bytes = self._bytes(self.shape.a, round_up(b, p["m"], BLOCK_ROWS[-1]), depth)
         b_bytes = self._bytes(self.shape.b, round_up(b, p["n"], BLOCK_COLUMNS[-1]), depth)
-        memory = emit_allocation(b, b.add(a_bytes, b_bytes, "bytes"), "memory", FRAME_METADATA)
+        memory = emit_allocation(
+            b, b.add(a_bytes, b_bytes, "bytes"), "memory", frame_metadata("packed operands of run-time size")
+        )
         trap_if_null(b, [memory])
         a = self._packed("a", "m", BLOCK_ROWS, memory, self.shape.a_unit)
         rhs = self._packed("b", "n", BLOCK_COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
@@ -248,7 +239,7 @@ class _ProductBuilder:
                         a_panel = b.gep(self.shape.a, a, b.mul(m0, depth, "offset"), "a.panel")
                         edge = _ResultBlock(rows.size, columns.size, m0, n0, m_valid, n_valid)
                         self._block(block, a_panel, b_panel, edge)
-        emit_release(b, memory, FRAME_METADATA)
+        emit_release(b, memory, frame_metadata())
 
     def _bytes(self, element: Type, extent: Value, depth: Value) -> Value:
         """Bytes of a packed operand, with room to align it to a cache line."""

@@ -16,18 +16,17 @@ from tlx.lower.dynamic.decisions import MMA_INTRINSICS
 from tlx.lower.dynamic.elementwise import FunctionRows
 from tlx.lower.dynamic.extents import i64, product
 from tlx.lower.dynamic.helpers import NoAliasPointer, i64_parameters
-from tlx.lower.dynamic.products import DynamicMatrix, emit_matrix_product
+from tlx.lower.dynamic.products import emit_matrix_product
 from tlx.lower.dynamic.reductions import WindowLoops
 from tlx.lower.dynamic.views import (
     DenseHandle,
-    DynamicDim,
     DynamicView,
     Walk,
     copy_strided,
     each_index,
-    element_count,
     row_major_strides,
 )
+from tlx.lower.memory.views import Storage, StridedDim
 from tlx.lower.operations import UNARY_INTRINSICS
 
 if TYPE_CHECKING:
@@ -37,16 +36,16 @@ if TYPE_CHECKING:
 def lower_function(e: Expansion, op: DynamicOp) -> None:
     """The function of each data element, in the operand's shape and layout; padding is zero."""
     view = e.view(op.tensors[0])
-    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
+    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
     steps = row_major_strides(e.b, list(view.shape))
-    dims = list(view.dims)
+    dims = view.memory_dims
     if view.is_dense:
-        dims, steps = [DynamicDim(product(e.b, [d.extent for d in dims]), i64(1))], [i64(1)]
+        dims, steps = [StridedDim(product(e.b, view.data_shape), i64(1))], [i64(1)]
     rank = len(dims)
     outer = range(rank - 1)
     names = [*(f"e{k}" for k in range(rank)), *(f"t{k}" for k in outer), *(f"f{k}" for k in outer)]
     parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
-    args = [flat.pointer, view.pointer, *(d.extent for d in dims), *steps[:-1], *(d.step for d in dims[:-1])]
+    args = [flat.pointer, view.pointer, *(d.extent for d in dims), *steps[:-1], *(d.stride for d in dims[:-1])]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
         FunctionRows(inner, p, op.intrinsic.name, flat.element, rank).run()
@@ -69,14 +68,14 @@ def lower_reduction(e: Expansion, op: DynamicOp) -> None:
         for extent, window, stride in zip(view.extents, windows, strides, strict=True)
     ]
     flat = e.result(op, product(b, extents))
-    rank = view.rank
+    rank = len(view.layout)
     order = list(view.layout)  # loops in memory order: elements along the last dimension are adjacent
     steps = row_major_strides(b, extents)
     names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
     parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
     columns = (extents, windows, steps, strides)
     args = [flat.pointer, view.pointer, *(column[d] for column in columns for d in order)]
-    args += [dim.step for dim in view.dims]
+    args += view.strides
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
         WindowLoops(inner, p, op.intrinsic.name.removeprefix("reduce."), flat.element, rank).run()
@@ -97,17 +96,15 @@ def product_into(e: Expansion, op: DynamicOp, store: DynamicOp) -> None:
     _check_product(e, acc, lhs, rhs)
     extents = [lhs.extents[0], rhs.extents[1]]
     steps = e.target(store, extents, extents)
-    dims = [DynamicDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
-    target = DynamicMatrix(store.pointer, _element(op), *dims)
-    _emit_product(e, op, target, _matrix(lhs), _matrix(rhs), None if acc is None else _matrix(acc))
+    dims = [StridedDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
+    _emit_product(e, op, DynamicView.strided(Storage(store.pointer), _element(op), dims), lhs, rhs, acc)
 
 
 def _lower_product(e: Expansion, op: DynamicOp) -> None:
     """Matmul and the mma family: a loop over the batch around products of matrices."""
     acc, lhs, rhs = _operands(e, op)
     _check_product(e, acc, lhs, rhs)
-    batch = lhs.logical[:-2]
-    extents = [*(d.extent for d in batch), lhs.extents[-2], rhs.extents[-1]]
+    extents = [*lhs.extents[:-1], rhs.extents[-1]]
     _emit_batch(e, op, extents, lhs, rhs, acc)
 
 
@@ -143,28 +140,18 @@ def _emit_batch(
     e.checks.require_countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
-    steps = row_major_strides(e.b, extents)
-    walks = [
-        Walk(flat.pointer, _element(op), steps, "matrix"),
-        *(Walk(v.pointer, v.element, [d.step for d in v.logical], "matrix") for v in (lhs, rhs)),
-    ]
+    views = [DynamicView.dense(e.b, flat.pointer, _element(op), extents), lhs, rhs]
+    walks = [Walk(v.pointer, v.element, [dim.stride for dim in v.dims], "matrix") for v in views]
     with each_index(e.b, extents[:-2], walks, "batch") as pointers:
-        c_dims = [DynamicDim(x, s) for x, s in zip(extents[-2:], steps[-2:], strict=True)]
-        target = DynamicMatrix(pointers[0], _element(op), *c_dims)
-        a, b = _matrix(replace(lhs, pointer=pointers[1])), _matrix(replace(rhs, pointer=pointers[2]))
-        _emit_product(e, op, target, a, b, None if acc is None else _matrix(acc))
+        c, a, b = (replace(view, storage=Storage(at)) for view, at in zip(views, pointers, strict=True))
+        _emit_product(e, op, c, a, b, acc)
 
 
 def _emit_product(
-    e: Expansion, op: DynamicOp, c: DynamicMatrix, a: DynamicMatrix, b: DynamicMatrix, acc: DynamicMatrix | None
+    e: Expansion, op: DynamicOp, c: DynamicView, a: DynamicView, b: DynamicView, acc: DynamicView | None
 ) -> None:
     kind = op.intrinsic.name if op.intrinsic.name in MMA_INTRINSICS else "smma"
     emit_matrix_product(e.helpers, e.b, kind, c, a, b, acc)
-
-
-def _matrix(view: DynamicView) -> DynamicMatrix:
-    rows, columns = view.logical[-2:]
-    return DynamicMatrix(view.pointer, view.element, rows, columns)
 
 
 def _element(op: DynamicOp) -> Type:
@@ -182,21 +169,20 @@ def _lower_contract(e: Expansion, op: DynamicOp) -> None:
             _check_equal(e, views[0].extents[mine], views[1].extents[other])
     e.checks.emit()
     frees = [
-        [d for d in range(v.rank) if d not in a and d not in g] for v, a, g in zip(views, axes, batch, strict=True)
+        [d for d in sorted(v.layout) if d not in a and d not in g] for v, a, g in zip(views, axes, batch, strict=True)
     ]
     lhs = _as_matrices(e, op, views[0], (batch[0], frees[0], axes[0]))
     rhs = _as_matrices(e, op, views[1], (batch[1], axes[1], frees[1]))
-    extents = [*(d.extent for d in lhs.logical[:-2]), lhs.extents[-2], rhs.extents[-1]]
-    _emit_batch(e, op, extents, lhs, rhs)
+    _emit_batch(e, op, [*lhs.extents[:-1], rhs.extents[-1]], lhs, rhs)
 
 
 def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[list[int], ...]) -> DynamicView:
     """A view whose last two dimensions are groups of dimensions: the same memory, or a copy in that order."""
     batch, *pair = groups
-    dims = view.logical
+    dims = view.dims
     if all(len(group) <= 1 for group in pair):
-        chosen = [dims[d] for d in batch] + [dims[group[0]] if group else DynamicDim(i64(1), i64(1)) for group in pair]
-        return _row_major(view, chosen)
+        chosen = [dims[d] for d in batch] + [dims[group[0]] if group else StridedDim(i64(1), i64(1)) for group in pair]
+        return DynamicView.strided(view.storage, view.element, chosen)
     order = [dims[d] for group in groups for d in group]
     extents = [dim.extent for dim in order]
     e.checks.require_countable(extents)
@@ -205,13 +191,7 @@ def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[l
     pointer = e.heap.allocate(product(e.b, extents), view.element, stem)
     copy_strided(e.helpers, e.b, view.element, (pointer, row_major_strides(e.b, extents)), (view.pointer, order))
     sizes = [dims[d].extent for d in batch] + [product(e.b, [dims[d].extent for d in group]) for group in pair]
-    merged = [DynamicDim(x, s) for x, s in zip(sizes, row_major_strides(e.b, sizes), strict=True)]
-    return _row_major(replace(view, pointer=pointer), merged)
-
-
-def _row_major(view: DynamicView, dims: Sequence[DynamicDim]) -> DynamicView:
-    shape = tuple(dim.extent for dim in dims)
-    return DynamicView(view.pointer, view.element, tuple(dims), shape, tuple(range(len(dims))))
+    return DynamicView.dense(e.b, pointer, view.element, sizes)
 
 
 # Moving elements -----------------------------------------------------------------------------------------------------
@@ -222,12 +202,13 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
     assert op.like is not None
     view = e.view(op.tensors[0])
     if view.is_dense and str(op.instruction.result) in e.decisions.aliases:
-        e.flats[str(op.instruction.result)] = DenseHandle(view.pointer, element_count(e.b, view), view.element)
+        e.flats[str(op.instruction.result)] = DenseHandle(view.pointer, product(e.b, view.shape), view.element)
         return
     order = [view.layout.index(d) for d in op.like.layout]
-    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
+    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
     steps = row_major_strides(e.b, [view.shape[k] for k in order])
-    copy_strided(e.helpers, e.b, view.element, (flat.pointer, steps), (view.pointer, [view.dims[k] for k in order]))
+    dims = [view.memory_dims[k] for k in order]
+    copy_strided(e.helpers, e.b, view.element, (flat.pointer, steps), (view.pointer, dims))
 
 
 def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
@@ -239,27 +220,27 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
     extents = e.entries.of(op.dims[0])
     places = e.folder.ints(op.dims[1]) or ()
     steps: list[Value] = [i64(0)] * len(extents)
-    for dim, place in zip(view.logical, places, strict=True):
+    for dim, place in zip(view.dims, places, strict=True):
         steps[place] = _broadcast_step(e, dim, extents[place])
     for extent in extents:
         e.checks.compare("sge", extent, i64(1))
     e.checks.require_countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
-    source = [DynamicDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
+    source = [StridedDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
     copy_strided(e.helpers, e.b, view.element, (flat.pointer, row_major_strides(e.b, extents)), (view.pointer, source))
 
 
-def _broadcast_step(e: Expansion, dim: DynamicDim, extent: Value) -> Value:
+def _broadcast_step(e: Expansion, dim: StridedDim[Value], extent: Value) -> Value:
     """The stride of a dimension whose extent is the result's, or 1."""
     if isinstance(dim.extent, ConstInt) and dim.extent.value == 1:
         return i64(0)
     if e.entries.is_same(dim.extent, extent):
-        return dim.step
+        return dim.stride
     is_one = e.b.icmp("eq", dim.extent, 1, "stretches")
     is_same = e.b.icmp("eq", dim.extent, extent, "is.same")
     e.checks.require(e.b.binary("or", is_one, is_same, "valid"))
-    return e.b.select(is_one, i64(0), dim.step, "step")
+    return e.b.select(is_one, i64(0), dim.stride, "step")
 
 
 def _fill(e: Expansion, op: DynamicOp) -> None:
@@ -268,15 +249,15 @@ def _fill(e: Expansion, op: DynamicOp) -> None:
     element = _element(op)
     cell = e.b.retype(e.b.alloca(element, "scalar", 16), element)
     e.b.store(op.scalars[0], cell, bytes_of(element))
-    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
-    source = [DynamicDim(dim.extent, i64(0)) for dim in view.dims]
+    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
+    source = [StridedDim(dim.extent, i64(0)) for dim in view.memory_dims]
     copy_strided(e.helpers, e.b, element, (flat.pointer, row_major_strides(e.b, list(view.shape))), (cell, source))
 
 
 def _lower_permute(e: Expansion, op: DynamicOp) -> None:
     """reshape.permute: the dimensions in another order; the new shape has as many elements."""
     view = e.view(op.tensors[0])
-    order = [view.logical[d] for d in e.folder.ints(op.dims[0]) or ()]
+    order = [view.dims[d] for d in e.folder.ints(op.dims[0]) or ()]
     extents = [dim.extent for dim in order]
     new = e.entries.of(op.dims[1])
     for extent in new:
@@ -307,7 +288,7 @@ def _lower_concat(e: Expansion, op: DynamicOp) -> None:
     start: Value = i64(0)
     for view in views:
         to = e.b.gep(view.element, flat.pointer, e.b.mul(start, steps[axis], "offset"), "part")
-        copy_strided(e.helpers, e.b, view.element, (to, steps), (view.pointer, view.logical))
+        copy_strided(e.helpers, e.b, view.element, (to, steps), (view.pointer, view.dims))
         start = e.b.add(start, view.extents[axis], "extent")
 
 

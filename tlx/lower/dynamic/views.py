@@ -10,8 +10,9 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import IntType, Type, bytes_of
 from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.dynamic.extents import i64, product
+from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
+from tlx.lower.memory.views import Storage, StridedDim, StridedView
 
 
 @dataclass(frozen=True)
@@ -30,52 +31,31 @@ class DenseHandle:
 
 
 @dataclass(frozen=True)
-class DynamicDim:
-    """A dimension: its extent without padding, and its stride in elements."""
-
-    extent: Value
-    step: Value
-
-
-@dataclass(frozen=True)
-class DynamicView:
-    """A tensor in memory.
+class DynamicView(StridedView[Value]):
+    """A tensor of run-time extents in memory.
 
     Attributes:
-        pointer: Its first element.
-        element: Type of its elements.
-        dims: Its *memory* dimensions, outermost first.
-        shape: Positions of each memory dimension, padding included.
-        layout: Logical dimension at each memory position.
         is_dense: Whether it is known to be contiguous, without padding.
     """
 
-    pointer: Value
-    element: Type
-    dims: tuple[DynamicDim, ...]
-    shape: tuple[Value, ...]
-    layout: tuple[int, ...]
     is_dense: bool = False
 
     @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self.dims)
-
-    @property
-    def logical(self) -> list[DynamicDim]:
-        """Its logical dimensions."""
-        return [self.dims[self.layout.index(d)] for d in range(self.rank)]
+    def pointer(self) -> Value:
+        """The first element."""
+        return self.storage.pointer
 
     @property
     def extents(self) -> list[Value]:
         """Extents of the logical dimensions."""
-        return [dim.extent for dim in self.logical]
+        return [dim.extent for dim in self.dims]
 
-    @property
-    def is_padded(self) -> bool:
-        """Whether it may have padding."""
-        return any(dim.extent != size for dim, size in zip(self.dims, self.shape, strict=True))
+    @classmethod
+    def dense(cls, b: Builder, pointer: Value, element: Type, extents: Sequence[Value]) -> DynamicView:
+        """A row-major tensor without padding."""
+        shape = tuple(extents)
+        steps = tuple(row_major_strides(b, shape))
+        return cls(Storage(pointer), element, shape, shape, steps, tuple(range(len(shape))), is_dense=True)
 
 
 def row_major_strides(b: Builder, sizes: Sequence[Value]) -> list[Value]:
@@ -84,11 +64,6 @@ def row_major_strides(b: Builder, sizes: Sequence[Value]) -> list[Value]:
     for size in reversed(sizes[1:]):
         steps.append(b.mul(steps[-1], size, "step"))
     return steps[::-1]
-
-
-def element_count(b: Builder, view: DynamicView) -> Value:
-    """Elements of the flattened tensor, padding included."""
-    return product(b, view.shape)
 
 
 def is_one(value: Value) -> bool:
@@ -127,7 +102,7 @@ def copy_strided(
     b: Builder,
     element: Type,
     to: tuple[Value, Sequence[Value]],
-    source: tuple[Value, Sequence[DynamicDim]],
+    source: tuple[Value, Sequence[StridedDim[Value]]],
 ) -> None:
     """Copy an array.
 
@@ -142,7 +117,7 @@ def copy_strided(
     rank = len(source[1])
     names = [f"{letter}{k}" for letter in "etf" for k in range(rank)]
     parameters = [("to", NoAliasPointer(bits)), ("from", NoAliasPointer(bits)), *i64_parameters(*names)]
-    args = [to[0], source[0], *(d.extent for d in source[1]), *to[1], *(d.step for d in source[1])]
+    args = [to[0], source[0], *(d.extent for d in source[1]), *to[1], *(d.stride for d in source[1])]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
         _build_copy(inner, p, rank, bits)

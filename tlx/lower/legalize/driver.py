@@ -21,9 +21,9 @@ from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
-from tlx.lower.legalize.matrix import MatrixLegalizer
+from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.vector import VectorLegalizer
-from tlx.lower.nests import LegalizedKernel, inline_kernels
+from tlx.lower.outlining import LegalizedKernel, inline_kernels
 from tlx.target.target import Target
 
 _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")

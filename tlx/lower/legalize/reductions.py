@@ -35,7 +35,7 @@ from tlx.ir.tensors.model import FunctionTensors, TensorOp
 from tlx.ir.transform.rewrite import Use, definitions, uses
 from tlx.ir.types import I32, FloatType, Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value, const_int
-from tlx.lower.legalize.elementwise import even_and_odd
+from tlx.lower.legalize.bfloat_pairs import even_and_odd
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import emit_combine

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder.instructions import Builder
@@ -493,3 +494,21 @@ def gatherer(b: Builder, target: Target) -> Gather | None:
         return permutes.two(b, registers[0], registers[1], order, "gathered")
 
     return gather
+
+
+def emit_interleaved(b: Builder, makes: Sequence[Callable[[], Value]]) -> list[Value]:
+    """Call each function and interleave their instructions, if they are equally many and in one block.
+
+        a0 = f(x0)  b0 = g(a0)  ...  a1 = f(x1)  b1 = g(a1)   ->   a0 = f(x0)  a1 = f(x1)  b0 = g(a0)  b1 = g(a1)
+
+    The dependency chains of different registers are independent. Out-of-order execution covers some hundred
+    instructions, fewer when two threads share a core: long chains one after the other would leave ports idle.
+    """
+    block, marks, made = b.block, [b.index], list[Value]()
+    for make in makes:
+        made.append(make())
+        marks.append(b.index)
+    pieces = [block.instructions[start:end] for start, end in pairwise(marks)]
+    if b.block is block and len({len(piece) for piece in pieces}) == 1:
+        block.instructions[marks[0] : marks[-1]] = chain.from_iterable(zip(*pieces, strict=True))
+    return made

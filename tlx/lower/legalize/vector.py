@@ -23,15 +23,9 @@ from tlx.ir.transform.rewrite import rename_incoming
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.context import LoweringContext
-from tlx.lower.legalize.elementwise import (
-    emit_elementwise,
-    emit_interleaved,
-    emit_unary,
-    library_call,
-    row_quotients,
-    short_factors,
-    short_products,
-)
+from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
+from tlx.lower.legalize.i16_products import i16_factors, i16_products
+from tlx.lower.legalize.math.division import row_quotients
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftOperand,
@@ -53,7 +47,15 @@ from tlx.lower.legalize.reductions import (
     lane_products,
     reduced_columns,
 )
-from tlx.lower.legalize.registers import Registers, block_columns, columns_repeated, shuffled, split_rows, with_lanes
+from tlx.lower.legalize.registers import (
+    Registers,
+    block_columns,
+    columns_repeated,
+    emit_interleaved,
+    shuffled,
+    split_rows,
+    with_lanes,
+)
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
@@ -63,13 +65,13 @@ class VectorLegalizer(TileValues):
     """Legalises one kernel to vector registers; `MatrixLegalizer` overrides what runs on a matrix unit.
 
     Attributes:
-        short: Vectors of i32 extended from at most 16 bits; see `short_factors`.
+        short: Vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
         super().__init__(module, function, context)
-        self.short = short_factors(function, self.tensors)
+        self.short = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
         computed = set(self.shapes) - self.products.absorbed
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
@@ -177,7 +179,7 @@ class VectorLegalizer(TileValues):
         return RegistersRight(with_lanes(self.b, tile, lanes))
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
-        """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""
+        """The packed load that defines a token, and its VNNI factor, if the token is a packed tile."""
         op = self.tensors.maker(tensor)
         if op is None or op.intrinsic.name != "reshape.permute":
             return None
@@ -269,7 +271,7 @@ class VectorLegalizer(TileValues):
         ]
         sample = next(t for t in tiles if isinstance(t, list))
         made = self._quotients(operation, element, values, tiles)
-        made = made or short_products(self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.short)
+        made = made or i16_products(self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.short)
         made = made or [
             emit_elementwise(
                 self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles]

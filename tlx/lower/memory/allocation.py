@@ -1,13 +1,14 @@
 """Allocation: the only code of the lowering that emits calls of malloc and free.
 
-Two kinds of memory carry metadata until the planner has decided where they come from:
+Memory carries metadata until the planner has decided where it comes from:
 
-    %x = call ptr @malloc(i64 4096), !tlx.buffer !{}      a buffer of known size: freed at every way out of the function
+    %x = alloca [15 x float], !tlx.buffer !{}             a buffer of known size, on the stack
+    %x = call ptr @malloc(i64 4096), !tlx.buffer !{}      or on the heap: freed at every way out of the function
     %x = call ptr @malloc(i64 %n), !tlx.frame !{}         a frame: freed, by marked calls, before the function returns,
     call void @free(ptr %x), !tlx.frame !{}               and not allocated anew before
 
-Buffers of one function share one block of memory. Frames are what cannot be planned, since their size is known only at
-run time or since each thread of a team has its own. Both may come from the arena of a thread.
+Buffers of one function share one block of memory. Frames have no place in it, since their size is known only at run
+time or since each thread of a team has its own. Both may come from the arena of a thread.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from tlx.ir.types import I8, I64, VOID, FunctionType
 from tlx.ir.values import Global, Keyword, Value
 
 CACHE_LINE: Final = 64
-"""Bytes of a cache line, to which buffers are aligned; malloc aligns to 16."""
-FRAME_METADATA: Final = ", !tlx.frame !{}"
-"""On calls of malloc and free whose memory is a frame."""
+"""Bytes to which buffers are aligned: a cache line, or half of one where lines are longer; malloc aligns to 16."""
+ACQUIRE: Final = "tlx.workspace.acquire"
+"""`ptr acquire(i64 size)`: a frame of the thread's arena; null if there is no memory."""
+RELEASE: Final = "tlx.workspace.release"
+"""`void release(ptr frame)`: frees the frame and all that were acquired later."""
+ALLOCATORS: Final = frozenset({"malloc", "free", ACQUIRE, RELEASE})
+"""The functions that lowered code gets memory from and gives it back to; they touch no register but those of calls."""
 _BUFFER: Final = re.compile(r', !tlx\.buffer !\{(?:!"([^"]*)")?\}')
+_FRAME: Final = re.compile(r', !tlx\.frame !\{(?:!"([^"]*)")?\}')
 
 
 def buffer_metadata(scope: str = "") -> str:
-    """The metadata of a call of malloc that gives a buffer.
+    """The metadata of a call of malloc, or an alloca, that gives a buffer.
 
     Args:
         scope: Name of the block that overwrites all of the buffer first whenever the block runs; empty if unknown.
@@ -47,14 +53,32 @@ def buffer_scope(call: Instruction) -> str:
     return str(mark[1]) if mark and mark[1] else ""
 
 
+def frame_metadata(content: str = "") -> str:
+    """The metadata of a call of malloc or free whose memory is a frame.
+
+    Args:
+        content: What a remark says of a frame that `--workspace=argument` does not cover; empty if another remark does.
+    """
+    named = f'!"{content}"' if content else ""
+    return f", !tlx.frame !{{{named}}}"
+
+
+def frame_content(call: Instruction) -> str:
+    """The content in the metadata of a frame."""
+    mark = _FRAME.search(call.text)
+    return str(mark[1]) if mark and mark[1] else ""
+
+
 def is_buffer(instruction: Instruction) -> bool:
     """Whether an instruction allocates a buffer that is still to be planned."""
-    return instruction.callee == "malloc" and _BUFFER.search(instruction.text) is not None
+    return (instruction.callee == "malloc" or instruction.opcode == "alloca") and _BUFFER.search(
+        instruction.text
+    ) is not None
 
 
 def is_frame(instruction: Instruction) -> bool:
     """Whether an instruction allocates or frees a frame."""
-    return instruction.callee in ("malloc", "free") and FRAME_METADATA in instruction.text
+    return instruction.callee in ("malloc", "free") and _FRAME.search(instruction.text) is not None
 
 
 def require_allocator(module: Module, what: str, span: Span | None) -> None:
@@ -128,10 +152,10 @@ def exit_index(block: Block) -> int | None:
 
 def remove_mark(call: Instruction) -> None:
     """Remove the metadata of a call whose memory is decided."""
-    for mark in (_BUFFER, re.compile(re.escape(FRAME_METADATA))):
+    for mark in (_BUFFER, _FRAME):
         call.text, call.trailer = mark.sub("", call.text), mark.sub("", call.trailer)
 
 
-def call_instead(call: Instruction, name: str) -> None:
-    """Have a call of malloc or free call another function of that type."""
-    set_operand(call, 0, Global(call.operands[0].type, name))
+def use_arena(call: Instruction) -> None:
+    """Have a call of malloc or free use the arena of the thread instead."""
+    set_operand(call, 0, Global(call.operands[0].type, ACQUIRE if call.callee == "malloc" else RELEASE))

@@ -1,6 +1,6 @@
 """Private buffers: on the stack if they are small, else on the heap from entry to exit of the function.
 
-%matmul.buf = alloca [15 x float], align 64
+%matmul.buf = alloca [15 x float], align 64, !tlx.buffer !{}
 
 %matmul.heap = call noalias i8* @malloc(i64 2560064), !tlx.buffer !{}      and before every ret and resume:
 %matmul.buf = %matmul.heap, moved on to a cache line                       call void @free(i8* %matmul.heap)
@@ -119,15 +119,13 @@ class PrivateBuffers:
         return any(b.on_heap for b in self.made)
 
     def emit(self) -> None:
-        """Write allocations behind the leading allocas of the entry block, and frees in front of every exit."""
+        """Write allocations after the leading allocas of the entry block, and frees before every exit."""
         entry = self.function.entry
         index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
         builder = TensorBuilder(self.module, self.function, entry, index)
         for buffer in self.made:
             if not buffer.on_heap:
-                _insert_definition(
-                    builder, buffer, f"alloca {ArrayType(buffer.count, buffer.element)}, align {CACHE_LINE}"
-                )
+                _emit_alloca(builder, buffer, self.scopes[buffer.pointer.name])
         heap = [b for b in self.made if b.on_heap]
         if heap:
             self._emit_heap(builder, heap)
@@ -143,11 +141,11 @@ class PrivateBuffers:
                     emit_release(at_exit, pointer)
 
 
-def _insert_definition(builder: TensorBuilder, buffer: PrivateBuffer, body: str) -> None:
+def _emit_alloca(builder: TensorBuilder, buffer: PrivateBuffer, scope: str) -> None:
     """Insert the alloca of a buffer under its reserved name."""
-    array = ArrayType(buffer.count, buffer.element)
-    name = buffer.pointer.name
-    instruction = Instruction("alloca", buffer.pointer.type, [], f"%{name} = {body}", result=name, source_type=array)
+    array, name, mark = ArrayType(buffer.count, buffer.element), buffer.pointer.name, buffer_metadata(scope)
+    text = f"%{name} = alloca {array}, align {CACHE_LINE}{mark}"
+    instruction = Instruction("alloca", buffer.pointer.type, [], text, trailer=mark, result=name, source_type=array)
     builder.block.instructions.insert(builder.index, instruction)
     builder.index += 1
 

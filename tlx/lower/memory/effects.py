@@ -1,6 +1,6 @@
 """Memory effects of instructions: what they write, through which pointers, at which constant offsets.
 
-What an instruction writes: ranges behind pointers, or memory anywhere.
+What an instruction writes: ranges of memory at pointers, or any memory.
 
 Constant byte offsets of getelementptr.
 

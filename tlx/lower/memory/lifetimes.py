@@ -10,13 +10,19 @@ from functools import cached_property
 from typing import Final
 
 from tlx.ir.analysis.control_flow import ControlFlow
-from tlx.lower.memory.aliases import Position
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.transform.rewrite import Use, uses
+from tlx.ir.values import Local
+from tlx.lower.memory.aliases import Position, instruction_positions
 
 LiveInterval = tuple[int, int]
 """First and last point of a block at which a buffer holds a value: instruction `i` reads at 2i and writes at 2i + 1."""
 
 _IN: Final = -2
 _OUT: Final = sys.maxsize
+_DERIVES: Final = BINARY_OPCODES | CAST_OPCODES | {"getelementptr", "phi", "select", "freeze"}
+_NO_ACCESS: Final = frozenset({"icmp", "#dbg"})
+_OURS: Final = ("tlx.", "llvm.")
 
 
 def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Position]) -> dict[str, list[LiveInterval]]:
@@ -26,7 +32,7 @@ def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Positi
         flow: Control flow of the function.
         block: Where it is defined.
         point: The point of the definition.
-        reads: Blocks and indices of the instructions that read it; one behind the last is the end of the block.
+        reads: Blocks and indices of the instructions that read it; the index after the last is the end of the block.
     """
     last = point
     live_in: dict[str, int] = {}
@@ -91,6 +97,31 @@ class Lifetimes:
         """The live range of a temporary that may be accessed anywhere."""
         return [(_IN, _OUT)]
 
+    def of_memory(self, address: Local, scope: str = "") -> list[LiveInterval]:
+        """From the first access of some memory to the last one; everywhere if its address escapes.
+
+        Args:
+            address: Where the memory begins.
+            scope: The block that overwrites all of it first whenever the block runs; empty if unknown.
+        """
+        accesses: list[Position] = []
+        pending = [address.name]
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop()
+            for use in self.uses.get(name, ()) if name not in seen else ():
+                instruction = use.instruction
+                if instruction.opcode in _NO_ACCESS or instruction.callee == "free":
+                    continue
+                if instruction.opcode in _DERIVES:
+                    pending.append(str(instruction.result))
+                elif _may_capture(instruction, use.index):
+                    return self.always
+                else:
+                    accesses.append(self.positions[id(instruction)])
+            seen.add(name)
+        return self.of(accesses, scope)
+
     def of(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
         """The points at which a temporary holds a value that may be read.
 
@@ -122,6 +153,16 @@ class Lifetimes:
         return self._cyclic[block, scope]
 
     @cached_property
+    def uses(self) -> dict[str, list[Use]]:
+        """The uses of each local."""
+        return uses(self.flow.function)
+
+    @cached_property
+    def positions(self) -> dict[int, Position]:
+        """Where each instruction stands, by its id."""
+        return instruction_positions(self.flow.function)
+
+    @cached_property
     def _starts(self) -> dict[str, int]:
         """The first point of each block in reverse post order."""
         starts: dict[str, int] = {}
@@ -141,3 +182,10 @@ class Lifetimes:
                 for low, high in intervals:
                     add_interval(found, (start + max(low, 0), start + min(high, last)))
         return found
+
+
+def _may_capture(instruction: Instruction, index: int) -> bool:
+    """Whether the address in an operand escapes through an instruction."""
+    if instruction.opcode == "store":
+        return index == 0
+    return instruction.opcode != "load" and not str(instruction.callee).startswith(_OURS)

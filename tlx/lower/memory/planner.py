@@ -19,6 +19,11 @@ for several products. The scratch memory of a kernel becomes a temporary of its 
 live during the call only. Until the planner runs, each temporary has a block of its own, so that alias analysis tells
 them apart.
 
+Buffers on the stack are placed in the same way in one alloca, if that saves a page:
+
+      %a.buf = alloca [4096 x float], align 64, !tlx.buffer !{}    %stack = alloca [16384 x i8], align 64
+      %b.buf = alloca [4000 x float], align 64, !tlx.buffer !{}    (and %stack stands for %a.buf and %b.buf)
+
 Offsets are assigned greedily, the largest temporary first, each at the lowest address that is free in all of its live
 range (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "greedy by size"). Those of
 one size are placed in the order in which their live ranges begin, which is optimal where all have one size.
@@ -31,42 +36,40 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.analysis.loops import FunctionLoops, has_independent_loops
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.functions import Function
-from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import set_operand, uses
-from tlx.ir.types import I8, I64, VOID, FunctionType
+from tlx.ir.transform.rewrite import set_operand
+from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, bytes_of
 from tlx.ir.values import ConstInt, Global, Local, Value, const_int
-from tlx.lower.context import INDEPENDENT_METADATA, LoweringContext, is_kernel, is_nest
-from tlx.lower.memory.aliases import Position, instruction_positions
+from tlx.lower.context import LoweringContext, is_kernel, is_nest
 from tlx.lower.memory.allocation import (
     CACHE_LINE,
     buffer_metadata,
     buffer_scope,
-    call_instead,
     emit_allocation,
+    frame_content,
     is_buffer,
     is_frame,
     remove_mark,
+    use_arena,
 )
 from tlx.lower.memory.lifetimes import Lifetimes, LiveInterval, intervals_overlap
 from tlx.lower.memory.workspace import (
-    ACQUIRE,
-    RELEASE,
     add_arena,
     add_workspace_parameter,
     may_take_workspace,
     note_workspace_size,
 )
 
-_DERIVES: Final = BINARY_OPCODES | CAST_OPCODES | {"getelementptr", "phi", "select", "freeze"}
-_NO_ACCESS: Final = frozenset({"icmp", "#dbg"})
-_OURS: Final = ("tlx.", "llvm.")
+_LEAST_SAVED: Final = 4 << 10
+"""Bytes of stack, a page, that sharing must save: LLVM keeps small buffers in registers if each has an alloca."""
 
 
 def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> None:
@@ -77,32 +80,29 @@ def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> N
         context: Its options say who allocates; its remarks tell which memory malloc gives all the same.
         threads: Whether the iterations of loops that are marked as independent may run at the same time.
     """
-    workspace = context.options.workspace
     buffers = {function.name: _buffers(function) for function in module.functions}
-    if any(buffers.values()):
-        _share_blocks(module, buffers, threads=threads, is_callers=workspace == "argument")
+    if any(found.on_heap or found.on_stack for found in buffers.values()):
+        _share_blocks(module, buffers, threads=threads, is_callers=context.options.workspace == "argument")
     _allocate_what_is_left(module, context)
 
 
-def _share_blocks(
-    module: Module, buffers: dict[str, list[_InstructionPlace]], *, threads: bool, is_callers: bool
-) -> None:
+def _share_blocks(module: Module, buffers: Mapping[str, _Buffers], *, threads: bool, is_callers: bool) -> None:
     """Replace the buffers of each function by parts of one block, which may be its caller's."""
     used = _users(module)
     takers = {f.name for f in module.functions if is_callers and _takes_workspace(module, f, used)}
     scratch: dict[str, list[_Temporary]] = {}
     for kernel in module.functions:
-        if not is_kernel(module, kernel) or len(buffers[kernel.name]) != 1:
+        if not is_kernel(module, kernel) or len(buffers[kernel.name].on_heap) != 1:
             continue
         callers = used.get(kernel.name, [])
         if callers and all(_can_provide(module, call, kernel, buffers, takers, threads=threads) for call in callers):
-            (own,) = buffers.pop(kernel.name)
+            own = buffers[kernel.name].on_heap.pop()
             _take_workspace_parameter(module, kernel, own)
             for place in callers:
                 scratch.setdefault(place.function.name, []).append(_Temporary(place, _size(own.instruction)))
     for function in module.functions:
-        found, works = buffers.get(function.name, []), scratch.get(function.name, [])
-        if found or works:
+        found, works = buffers[function.name], scratch.get(function.name, [])
+        if found.on_heap or works or len(found.on_stack) > 1:
             _FunctionPlan(module, function, found, works, is_callers=function.name in takers).run()
 
 
@@ -116,7 +116,7 @@ def _can_provide(
     module: Module,
     call: _InstructionPlace,
     kernel: Function,
-    buffers: Mapping[str, Sequence[_InstructionPlace]],
+    buffers: Mapping[str, _Buffers],
     takers: Container[str],
     *,
     threads: bool,
@@ -124,7 +124,7 @@ def _can_provide(
     """Whether a caller has a block of memory that the scratch memory of a kernel can be part of."""
     if call.instruction.callee != kernel.name or _is_concurrent(module, call, threads):
         return False
-    return bool(buffers.get(call.function.name)) or call.function.name in takers
+    return bool(buffers[call.function.name].on_heap) or call.function.name in takers
 
 
 def _allocate_what_is_left(module: Module, context: LoweringContext) -> None:
@@ -132,34 +132,35 @@ def _allocate_what_is_left(module: Module, context: LoweringContext) -> None:
     workspace = context.options.workspace
     uses_arena = False
     for function in module.functions:
-        calls = [i for i in function.instructions() if i.callee in ("malloc", "free")]
-        buffers = [i for i in calls if is_buffer(i)]
+        calls = [i for i in function.instructions() if i.callee in ("malloc", "free") or i.opcode == "alloca"]
+        marked = [i for i in calls if is_buffer(i)]
+        buffers = [i for i in marked if i.is_call]
         frames = [i for i in calls if is_frame(i)]
         names = {str(buffer.result) for buffer in buffers}
         releases = [i for i in calls if i.callee == "free" and _is_in(i.args[0], names)]
-        for call in (*buffers, *frames):
+        contents = {content for call in frames if (content := frame_content(call))}
+        for call in (*marked, *frames):
             remove_mark(call)
         if workspace == "arena":
             for call in (*buffers, *frames, *releases):
-                call_instead(call, ACQUIRE if call.callee == "malloc" else RELEASE)
+                use_arena(call)
             uses_arena = uses_arena or bool(buffers or frames)
-        elif workspace == "argument" and (buffers or frames):
-            _remark_malloc(module, function, context, has_buffers=bool(buffers))
+        elif workspace == "argument" and is_kernel(module, function) and (buffers or frames):
+            _remark_malloc(context, "the panels that threads and versions of a kernel pack")
+        elif workspace == "argument" and buffers:
+            reason = "it is local to this module, variadic, or used in it"
+            message = f"@{function.name} calls malloc and takes no workspace: {reason}"
+            context.remarks.add("missed", "to-tiles", message, function.span)
+        elif workspace == "argument":
+            for content in contents:
+                _remark_malloc(context, content)
     if uses_arena:
         add_arena(module)
 
 
-def _remark_malloc(module: Module, function: Function, context: LoweringContext, *, has_buffers: bool) -> None:
-    """Say which memory malloc allocates in spite of `--workspace=argument`."""
-    span = None if function.name.startswith("tlx.") else function.span
-    if is_kernel(module, function):
-        message = "malloc, not --workspace=argument, allocates the panels that threads and versions of a kernel pack"
-    elif not has_buffers:
-        message = "malloc, not --workspace=argument, allocates values of run-time size"
-    else:
-        reason = "it is local to this module, variadic, or used in it"
-        message = f"@{function.name} calls malloc and takes no workspace: {reason}"
-    context.remarks.add("missed", "to-tiles", message, span)
+def _remark_malloc(context: LoweringContext, content: str) -> None:
+    """Say what malloc allocates in spite of `--workspace=argument`."""
+    context.remarks.add("missed", "to-tiles", f"malloc, not --workspace=argument, allocates {content}", None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -171,12 +172,20 @@ class _InstructionPlace:
     instruction: Instruction
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Buffers:
+    """The allocations of a function's buffers: calls of malloc, and allocas."""
+
+    on_heap: list[_InstructionPlace]
+    on_stack: list[_InstructionPlace]
+
+
 @dataclass(eq=False, slots=True)
 class _Temporary:
     """Memory to place.
 
     Attributes:
-        place: The call of malloc that allocates it, or of the kernel whose scratch memory it is.
+        place: Its allocation, or the call of the kernel whose scratch memory it is.
         size: Bytes.
         lifetime: Where it is live.
         offset: Bytes from the start of the function's block.
@@ -211,58 +220,40 @@ class _FunctionPlan:
     """Places the temporaries of one function.
 
     Attributes:
-        buffers: The calls of malloc.
+        buffers: The allocations of its buffers.
         scratch: The scratch memory of kernels, each with the kernel's call.
         is_callers: Whether the function's caller passes the block.
     """
 
     module: Module
     function: Function
-    buffers: Sequence[_InstructionPlace]
+    buffers: _Buffers
     scratch: Sequence[_Temporary]
     is_callers: bool
-    _positions: dict[int, Position] = field(init=False)
 
     def __post_init__(self) -> None:
         self.lifetimes = Lifetimes(ControlFlow(self.function))
-        self.uses = uses(self.function)
-        self._positions = instruction_positions(self.function)
 
     def run(self) -> None:
         """Assign offsets and rewrite the function."""
-        temporaries = [_Temporary(p, _size(p.instruction), self._lifetime(p.instruction)) for p in self.buffers]
+        on_heap, on_stack = self._temporaries(self.buffers.on_heap), self._temporaries(self.buffers.on_stack)
         for temporary in self.scratch:
-            call = self._positions[id(temporary.place.instruction)]
+            call = self.lifetimes.positions[id(temporary.place.instruction)]
             temporary.lifetime = self.lifetimes.of([call], call[0])
+        self._share_stack(on_stack)
+        if on_heap or self.scratch:
+            self._share_heap(on_heap)
+
+    def _temporaries(self, allocations: Iterable[_InstructionPlace]) -> list[_Temporary]:
+        return [
+            _Temporary(place, _size(call), self.lifetimes.of_memory(call.value, buffer_scope(call)))
+            for place in allocations
+            for call in (place.instruction,)
+        ]
+
+    def _share_heap(self, temporaries: Sequence[_Temporary]) -> None:
+        """Have one block of memory hold the temporaries on the heap, and the scratch memory of kernels."""
         size = assign_offsets([*temporaries, *self.scratch])
-        self._allocate(temporaries, size)
-
-    # Lifetimes -------------------------------------------------------------------------------------------------
-
-    def _lifetime(self, allocation: Instruction) -> Sequence[LiveInterval]:
-        """From the first access of a buffer to the last one; everywhere if its address escapes."""
-        accesses: list[Position] = []
-        pending = [str(allocation.result)]
-        seen: set[str] = set()
-        while pending:
-            name = pending.pop()
-            for use in self.uses.get(name, ()) if name not in seen else ():
-                instruction = use.instruction
-                if instruction.opcode in _NO_ACCESS or instruction.callee == "free":
-                    continue
-                if instruction.opcode in _DERIVES:
-                    pending.append(str(instruction.result))
-                elif _may_keep(instruction, use.index):
-                    return self.lifetimes.always
-                else:
-                    accesses.append(self._positions[id(instruction)])
-            seen.add(name)
-        return self.lifetimes.of(accesses, buffer_scope(allocation))
-
-    # Rewriting -------------------------------------------------------------------------------------------------
-
-    def _allocate(self, temporaries: Sequence[_Temporary], size: int) -> None:
-        """Have one block of memory hold all temporaries."""
         base: Value
         if self.is_callers:
             base = add_workspace_parameter(self.module, self.function)
@@ -270,35 +261,44 @@ class _FunctionPlan:
         elif len(temporaries) + len(self.scratch) == 1:
             return
         else:
-            base = self._call_malloc(size)
-        _check_once(self.function, self._names, base)
-        _free_once(self.function, self._names, None if self.is_callers else base)
+            block, first = temporaries[0].place.block, temporaries[0].place.instruction
+            b = Builder(self.module, self.function, block, block.instructions.index(first))
+            base = emit_allocation(b, const_int(I64, size), "workspace", buffer_metadata())
+        names = {str(temporary.place.instruction.result) for temporary in temporaries}
+        _check_once(self.function, names, base)
+        _free_once(self.function, names, None if self.is_callers else base)
         for temporary in temporaries:
-            self._place(temporary, base)
+            allocation, block = temporary.place.instruction, temporary.place.block
+            b = Builder(self.module, self.function, block, block.instructions.index(allocation))
+            del block.instructions[b.index]
+            self._place(b, temporary, base)
         for temporary in self.scratch:
             _pass_workspace(self.module, temporary.place, base, temporary.offset)
 
-    def _call_malloc(self, size: int) -> Value:
-        """The block of memory, where the first temporary is allocated."""
-        block, first = self.buffers[0].block, self.buffers[0].instruction
-        b = Builder(self.module, self.function, block, block.instructions.index(first))
-        return emit_allocation(b, const_int(I64, size), "workspace", buffer_metadata())
+    def _share_stack(self, temporaries: Sequence[_Temporary]) -> None:
+        """Have one alloca hold the temporaries on the stack, if that saves enough."""
+        if assign_offsets(temporaries) + _LEAST_SAVED > sum(temporary.size for temporary in temporaries):
+            return
+        entry = self.function.entry
+        gone = {id(temporary.place.instruction) for temporary in temporaries}
+        entry.instructions[:] = [i for i in entry.instructions if id(i) not in gone]
+        start = next(index for index, i in enumerate(entry.instructions) if i.opcode != "alloca")
+        b = Builder(self.module, self.function, entry, start)
+        size = max(temporary.end for temporary in temporaries)
+        base = b.retype(b.alloca(ArrayType(size, I8), "stack", CACHE_LINE), I8)
+        for temporary in temporaries:
+            self._place(b, temporary, base)
 
-    @property
-    def _names(self) -> frozenset[str]:
-        """Names of the results of the calls of malloc."""
-        return frozenset(str(place.instruction.result) for place in self.buffers)
-
-    def _place(self, temporary: _Temporary, base: Value) -> None:
-        """Replace a call of malloc by an address in the block of memory."""
-        allocation, block = temporary.place.instruction, temporary.place.block
+    def _place(self, b: Builder, temporary: _Temporary, base: Value) -> None:
+        """Have the name of a temporary, whose allocation is gone, stand for an address in the block of memory."""
+        allocation = temporary.place.instruction
         name = str(allocation.result)
-        b = Builder(self.module, self.function, block, block.instructions.index(allocation))
-        del block.instructions[b.index]
         self.function.names.taken.discard(name)
         address = b.gep(I8, base, temporary.offset, name)
-        for use in self.uses.get(name, ()) if address == base else ():
-            set_operand(use.instruction, use.index, base)
+        if isinstance(allocation.source_type, ArrayType):
+            address = b.retype(address, allocation.source_type)
+        for use in self.lifetimes.uses.get(name, ()) if address != allocation.value else ():
+            set_operand(use.instruction, use.index, address)
 
 
 def _check_once(function: Function, names: AbstractSet[str], base: Value) -> None:
@@ -338,13 +338,6 @@ def _free_once(function: Function, names: AbstractSet[str], base: Value | None) 
         block.instructions = [i for i in block.instructions if id(i) not in gone] if gone else block.instructions
 
 
-def _may_keep(instruction: Instruction, index: int) -> bool:
-    """Whether the address in an operand escapes through an instruction."""
-    if instruction.opcode == "store":
-        return index == 0
-    return instruction.opcode != "load" and not str(instruction.callee).startswith(_OURS)
-
-
 # Kernels -------------------------------------------------------------------------------------------------------------
 
 
@@ -352,20 +345,17 @@ def _is_concurrent(module: Module, call: _InstructionPlace, threads: bool) -> bo
     """Whether several threads may execute a call at the same time, within one call of the user's function."""
     if is_kernel(module, call.function) or is_nest(module, call.function):
         return True
-    if not threads or not any(INDEPENDENT_METADATA in block.terminator.text for block in call.function.blocks):
-        return False
-    flow = ControlFlow(call.function)
-    return any(
-        call.block.name in loop.blocks
-        and any(INDEPENDENT_METADATA in flow.blocks[name].terminator.text for name in loop.blocks)
-        for loop in natural_loops(flow)
-    )
+    is_shared = threads and has_independent_loops(call.function)
+    return is_shared and bool(FunctionLoops(call.function).around(call.block))
 
 
-def _buffers(function: Function) -> list[_InstructionPlace]:
-    return [
-        _InstructionPlace(function, block, i) for block in function.blocks for i in block.instructions if is_buffer(i)
-    ]
+def _buffers(function: Function) -> _Buffers:
+    found = _Buffers([], [])
+    for block in function.blocks:
+        for i in block.instructions:
+            if is_buffer(i):
+                (found.on_heap if i.is_call else found.on_stack).append(_InstructionPlace(function, block, i))
+    return found
 
 
 def _users(module: Module) -> dict[str, list[_InstructionPlace]]:
@@ -403,7 +393,10 @@ def _pass_workspace(module: Module, place: _InstructionPlace, base: Value, offse
     b.call(Global(module.pointer_to(type_), str(place.instruction.callee)), type_, args)
 
 
-def _size(call: Instruction) -> int:
-    (size,) = call.args
+def _size(allocation: Instruction) -> int:
+    """Bytes that an allocation reserves."""
+    if isinstance(allocation.source_type, ArrayType):
+        return allocation.source_type.count * bytes_of(allocation.source_type.element)
+    (size,) = allocation.args
     assert isinstance(size, ConstInt)
     return size.value

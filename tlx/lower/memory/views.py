@@ -14,10 +14,10 @@ A view seen with other dimensions: the same positions in the same order, without
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
@@ -59,23 +59,42 @@ def reshaped_strides(shape: Sequence[int], strides: Sequence[int], wanted: Seque
 
 def _equally_spaced(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
     """Extent and stride of the longest runs of equally spaced positions, the outermost first."""
-    runs: list[tuple[int, int]] = []
-    for extent, stride in zip(shape, strides, strict=True):
-        if extent == 1:
-            continue
-        outer = runs.pop()[0] if runs and runs[-1][1] == extent * stride else 1
-        runs.append((outer * extent, stride))
-    return runs
+
+    def collapsed(outer: tuple[int, int], inner: tuple[int, int]) -> tuple[int, int] | None:
+        return (outer[0] * inner[0], inner[1]) if outer[1] == inner[0] * inner[1] else None
+
+    return collapse_neighbours((dim for dim in zip(shape, strides, strict=True) if dim[0] > 1), collapsed)
+
+
+Dim = TypeVar("Dim")
+
+
+def collapse_neighbours(dims: Iterable[Dim], collapsed: Callable[[Dim, Dim], Dim | None]) -> list[Dim]:
+    """Dimensions, the outermost first, with neighbours collapsed where possible.
+
+    Args:
+        dims: The dimensions.
+        collapsed: The dimension that takes the place of an outer and an inner one; None if there is none.
+    """
+    found: list[Dim] = []
+    for dim in dims:
+        both = collapsed(found[-1], dim) if found else None
+        found[-1:] = [both] if both is not None else [*found[-1:], dim]
+    return found
 
 
 _PITCH_LIMIT: Final = 1 << 31
 
 
-class StridedDim(NamedTuple):
+Number = TypeVar("Number", bound=int | Value)
+"""A number that is known when the program is compiled, or an i64 that is computed when it runs."""
+
+
+class StridedDim(NamedTuple, Generic[Number]):
     """One logical dimension of a view: how many elements hold data, and how far apart neighbours are."""
 
-    extent: int
-    stride: int
+    extent: Number
+    stride: Number
 
 
 @dataclass(eq=False)
@@ -99,7 +118,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class TensorView:
+class StridedView(Generic[Number]):
     """A tensor in memory.
 
     Attributes:
@@ -109,16 +128,46 @@ class TensorView:
         data_shape: Positions of each memory dimension that hold data.
         strides: Elements between neighbours along each memory dimension.
         layout: Logical dimension at each memory position.
-        vnni_group: Rows of a matrix that are interleaved (VNNI): with g of them, element (k, n) of a dense K x N is at
-            `(k // g * N + n) * g + k % g`. Only the right operand of a product may have more than 1.
     """
 
     storage: Storage
     element: Type
-    shape: tuple[int, ...]
-    data_shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Number, ...]
+    data_shape: tuple[Number, ...]
+    strides: tuple[Number, ...]
     layout: tuple[int, ...]
+
+    @classmethod
+    def strided(cls, storage: Storage, element: Type, dims: Sequence[StridedDim[Number]]) -> Self:
+        """A view of dimensions without padding, the outermost first."""
+        extents, strides = tuple(dim.extent for dim in dims), tuple(dim.stride for dim in dims)
+        return cls(storage, element, extents, extents, strides, tuple(range(len(dims))))
+
+    @property
+    def dims(self) -> list[StridedDim[Number]]:
+        """Extent and stride of each logical dimension."""
+        return [self.memory_dims[self.layout.index(d)] for d in range(len(self.layout))]
+
+    @property
+    def memory_dims(self) -> list[StridedDim[Number]]:
+        """Extent and stride of each memory dimension, the outermost first."""
+        return list(map(StridedDim, self.data_shape, self.strides))
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether it may have padding."""
+        return self.data_shape != self.shape
+
+
+@dataclass(frozen=True)
+class TensorView(StridedView[int]):
+    """A tensor of constant extents in memory.
+
+    Attributes:
+        vnni_group: Rows of a matrix that are interleaved (VNNI): with g of them, element (k, n) of a dense K x N is at
+            `(k // g * N + n) * g + k % g`. Only the right operand of a product may have more than 1.
+    """
+
     vnni_group: int = 1
 
     @classmethod
@@ -128,20 +177,14 @@ class TensorView:
             place, storage_type(type_.element), type_.shape, type_.data_shape, type_.strides(pitches), type_.layout
         )
 
-    @classmethod
-    def strided(cls, storage: Storage, element: Type, dims: Sequence[StridedDim]) -> TensorView:
-        """A view of dimensions without padding, the outermost first."""
-        extents, strides = tuple(dim.extent for dim in dims), tuple(dim.stride for dim in dims)
-        return cls(storage, element, extents, extents, strides, tuple(range(len(dims))))
-
     @property
-    def dims(self) -> list[StridedDim]:
+    def dims(self) -> list[StridedDim[int]]:
         """Extent and stride of each logical dimension."""
         return list(_dims(self.data_shape, self.strides, self.layout))
 
     @property
     def reach(self) -> int:
-        """Bytes from the first element to behind the last one that holds data."""
+        """Bytes from the first element to the end of the last one that holds data."""
         return spanned_elements(_dims(self.data_shape, self.strides, self.layout)) * bytes_of(self.element)
 
     def is_pointwise(self, other: TensorView) -> bool:
@@ -195,7 +238,7 @@ class BatchedMatrix:
 
 
 @lru_cache(maxsize=4096)
-def _dims(data: tuple[int, ...], steps: tuple[int, ...], layout: tuple[int, ...]) -> tuple[StridedDim, ...]:
+def _dims(data: tuple[int, ...], steps: tuple[int, ...], layout: tuple[int, ...]) -> tuple[StridedDim[int], ...]:
     by_memory = dict(zip(layout, zip(data, steps, strict=True), strict=True))
     return tuple(StridedDim(*by_memory[d]) for d in range(len(layout)))
 
@@ -205,12 +248,12 @@ def storage_type(element: Type) -> Type:
     return I8 if element == I1 else element
 
 
-def spanned_elements(dims: Iterable[StridedDim]) -> int:
+def spanned_elements(dims: Iterable[StridedDim[int]]) -> int:
     """Elements from the first one to the last one, both included."""
     return 1 + sum((extent - 1) * stride for extent, stride in dims)
 
 
-def without_unit_dims(dims: Iterable[StridedDim]) -> list[StridedDim]:
+def without_unit_dims(dims: Iterable[StridedDim[int]]) -> list[StridedDim[int]]:
     """Dimensions with more than one element; the strides of the others mean nothing."""
     return [dim for dim in dims if dim.extent > 1]
 
@@ -232,7 +275,7 @@ def as_matrices(view: TensorView) -> BatchedMatrix | None:
     return BatchedMatrix(type_, pitch, tuple(dim.stride for dim in outer))
 
 
-def load_layout(rows: StridedDim, columns: StridedDim) -> tuple[bool, int] | None:
+def load_layout(rows: StridedDim[int], columns: StridedDim[int]) -> tuple[bool, int] | None:
     """Whether the 2-D load of a matrix is row-major (else column-major), and its pitch; None if there is none."""
     if columns.stride == 1 or columns.extent == 1:
         pitch = rows.stride if rows.extent > 1 else columns.extent

@@ -5,10 +5,10 @@ The arena of a thread (`--workspace=arena`):
     call ptr @malloc(i64 n)     ->  call ptr @tlx.workspace.acquire(i64 n)
     call void @free(ptr %x)     ->  call void @tlx.workspace.release(ptr %x)
 
-    arena of a thread:  | capacity | top | wanted | ... | frame | frame | free ...      frames begin 64 bytes behind it
+    arena of a thread:  | capacity | top | wanted | ... | frame | frame | free ...      frames begin 64 bytes after it
                                                                         ^ top
 
-    acquire: takes the frame behind the last one if it fits; else, if no frame is in use, replaces the arena by a larger
+    acquire: takes the frame after the last one if it fits; else, if no frame is in use, replaces the arena by a larger
              one; else calls malloc, and lets the arena grow the next time
     release: everything from the start of the frame on is free; memory outside of the arena goes back to malloc
 
@@ -35,6 +35,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.transform.rewrite import declare_function
 from tlx.ir.types import I8, I32, I64, VOID, FunctionType
 from tlx.ir.values import Local
+from tlx.lower.memory.allocation import ACQUIRE, RELEASE
 
 _LOCAL: Final = frozenset({"internal", "private", "available_externally"})
 _MERGED: Final = frozenset({"linkonce", "linkonce_odr", "weak", "weak_odr"})
@@ -55,7 +56,7 @@ def _is_named(module: Module, function: Function) -> bool:
 
 
 def add_workspace_parameter(module: Module, function: Function) -> Local:
-    """Add a pointer behind the parameters of a function."""
+    """Append a pointer to the parameters of a function."""
     name = function.names.fresh("workspace")
     argument = Argument(module.pointer_to(I8), "noalias", name)
     start = function.header.index("(", function.header.index(f"@{function.name}")) + 1
@@ -89,15 +90,10 @@ def workspace_size(module: Module, name: str) -> int:
 
 # The arena of a thread -----------------------------------------------------------------------------------------------
 
-ACQUIRE: Final = "tlx.workspace.acquire"
-"""`ptr acquire(i64 size)`: a frame of the thread's arena; null if there is no memory."""
-RELEASE: Final = "tlx.workspace.release"
-"""`void release(ptr frame)`: frees the frame and all that were acquired later."""
-
 _ARENA: Final = """
 @tlx.workspace.key = linkonce_odr hidden global i32 -1, align 4
 
-define linkonce_odr hidden PTR @tlx.workspace.acquire(i64 %size) nounwind {
+define linkonce_odr hidden PTR @ACQUIRE(i64 %size) nounwind {
 entry:
   %slot = alloca i32, align 4
   %known = load atomic i32, I32* @tlx.workspace.key acquire, align 4
@@ -188,7 +184,7 @@ alone:
   ret PTR %memory
 }
 
-define linkonce_odr hidden void @tlx.workspace.release(PTR %frame) nounwind {
+define linkonce_odr hidden void @RELEASE(PTR %frame) nounwind {
 entry:
   %key = load atomic i32, I32* @tlx.workspace.key acquire, align 4
   %unknown = icmp eq i32 %key, -1
@@ -240,6 +236,7 @@ def add_arena(module: Module) -> None:
     for name, type_ in called.items():
         declare_function(module, name, type_)
     text = _ARENA.replace("FREE*", str(module.pointer_to(free))).replace("PTR", str(byte))
+    text = text.replace("ACQUIRE", ACQUIRE).replace("RELEASE", RELEASE)
     for type_ in (I32, I64):
         text = text.replace(f"{str(type_).upper()}*", str(module.pointer_to(type_)))
     module.append(Raw(f"\n{text.rstrip()}"))

@@ -14,10 +14,10 @@ one before, which differ only in the addresses of their matrices. Loops whose it
 `!tlx.independent`.
 
 Tensors stay in the user's memory if it provably does not change (`tlx.lower.memory.aliases`); otherwise they are in
-private buffers (`tlx.lower.memory.buffers`). Each function passes through four steps: `facts` are read only,
-`decisions` are made from them, `placement` gives every vector its memory, and `rewrite` emits the result by one rule
-for each operation (`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage; they are not
-changed.
+private buffers (`tlx.lower.memory.buffers`). First, tensors of run-time extents become static ones
+(`tlx.lower.dynamic`). Then each function passes through four steps: `facts` are read only, `decisions` are made from
+them, `placement` gives every vector its memory, and `rewrite` emits the result by one rule for each operation
+(`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage; they are not changed.
 """
 
 from __future__ import annotations

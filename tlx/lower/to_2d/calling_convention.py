@@ -45,7 +45,9 @@ def pass_by_pointer(module: Module, context: LoweringContext) -> None:
     Raises:
         LoweringError: Such a function has another use than a plain call.
     """
-    functions = {f.name: f for f in module.functions if _is_large_signature(f)}
+    functions = {
+        f.name: f for f in module.functions if any(map(exceeds_abi, (f.signature.result, *f.signature.type.params)))
+    }
     if not functions:
         return
     for function in functions.values():
@@ -57,10 +59,6 @@ def pass_by_pointer(module: Module, context: LoweringContext) -> None:
         _rewrite_definition(module, function)
     for caller in module.functions:
         _rewrite_calls(module, caller, old, functions)
-
-
-def _is_large_signature(function: Function) -> bool:
-    return any(map(exceeds_abi, (function.signature.result, *function.signature.type.params)))
 
 
 def _check_uses(module: Module, function: Function) -> None:

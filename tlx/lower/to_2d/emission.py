@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bytes_of
 from tlx.llvm.openmp import Threads
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.memory.views import Storage
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
-from tlx.lower.to_2d.fusion.groups import FusionGroups, OperandViews
+from tlx.lower.to_2d.fusion.groups import OperandViews
 from tlx.target.target import Target
 
 BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
@@ -61,16 +61,3 @@ class RuleContext(EmitContext):
     """
 
     memory: OperandViews
-
-    @property
-    def groups(self) -> FusionGroups:
-        """The fusion groups."""
-        return self.memory.groups
-
-    def view(self, tensor: Tensor) -> TensorView:
-        """The memory of a tensor."""
-        return self.memory.view(tensor)
-
-    def operands(self, op: TensorOp) -> list[TensorView | None]:
-        """The memory of each operand; None for zeros and scalars, which need none."""
-        return self.memory.operands(op)

@@ -57,6 +57,8 @@ from tlx.lower.to_2d.analysis.shuffles import (
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, exceeds_register_elements, is_large_shuffle, splat_value
 
 _REDUCE: Final = "llvm.vector.reduce."
+_OPCODES: Final = frozenset({"shufflevector", "insertelement", "select", "bitcast"})
+_CALLEES: Final = ("llvm.vector.", "llvm.experimental.vector.")
 _ORDERED: Final = {"fadd": "add", "fmul": "mul"}
 _OTHER_KINDS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
 _OF_NUMBERS: Final = {"fmax": "max", "fmin": "min"}
@@ -75,6 +77,9 @@ _KINDS: Final = {
 
 def raise_vectors(module: Module, function: Function) -> None:
     """Rewrite the shuffles and reductions of large vectors in a function as tensor operations."""
+    callees = [(i.opcode, (i.callee or "").strip('"')) for i in function.instructions()]
+    if not any(opcode in _OPCODES or callee.startswith(_CALLEES) for opcode, callee in callees):
+        return
     replaced = _Replaced(function, definitions(function))
     function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):

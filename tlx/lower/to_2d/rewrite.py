@@ -56,7 +56,7 @@ class _Rewriter:
         placement: The memory of its tensors, and the decisions.
         context: The context of rules.
         b: The builder, behind the last instruction that has been rewritten.
-        late: Phis whose values are stored or loaded behind the last phi of the block.
+        late: Phis whose values are stored or loaded after the last phi of the block.
     """
 
     facts: Facts
@@ -237,7 +237,7 @@ class _Rewriter:
             self._sunk(sink)
             return
         target = store_view(op)
-        (source,) = self.context.operands(op)
+        (source,) = self.context.memory.operands(op)
         if source is None:
             fill_zero(self.b, target)
         else:
@@ -268,7 +268,7 @@ class _Rewriter:
             return
         source = snapshot.source
         tensor = self.facts.tensors.tokens.get(instruction.result or "")
-        target = self.context.view(tensor) if tensor is not None and tensor.kind == "load" else None
+        target = self.context.memory.view(tensor) if tensor is not None and tensor.kind == "load" else None
         if target is None:
             place = self.placement.loads[id(instruction)]
             target = TensorView(place, source.element, source.shape, source.data_shape, source.strides, source.layout)

@@ -9,9 +9,8 @@ from tlx.ir.types import bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -50,7 +49,7 @@ def _describe_reduction(problem: Reduction, target: Target) -> str:
 
 
 def _describe_rows(problem: RowFusion, target: Target) -> str:
-    """What a kernel of several problems on the same rows does, and what bounds it."""
+    """What a kernel of fused rows does, and what bounds it."""
     steps = "; ".join(_step(part.problem) for part in problem.parts)
     last = problem.parts[-1].problem
     count = fused_block_rows(problem, target)
@@ -60,7 +59,7 @@ def _describe_rows(problem: RowFusion, target: Target) -> str:
 
 
 def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
-    """`moves 192 MB, beyond the caches: bound by memory; non-temporal stores`, or what its instructions leave."""
+    """`moves 192 MB, beyond the caches: bound by memory; non-temporal stores`, or `bound by instructions`."""
     bound = roofline(problem, target)
     is_far = bound.level == "memory"
     where = "beyond the caches" if is_far else f"in the {bound.level} cache"
@@ -114,13 +113,13 @@ def remark_product(
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
     reasons: list[str] = []
     if recipe.tile.streamed_rows:
-        reasons.append(f"B read once, unpacked, {recipe.tile.streamed_rows} rows side by side")
+        reasons.append(f"B read once, unpacked, {recipe.tile.streamed_rows} rows at a time")
     elif recipe.mma.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
         reasons.append("too small for the matrix unit")
     if gemm.all_pairs:
         reasons.append("each half is the sum of two bfloat numbers")
     if recipe.packing.a and knobs.pack_a is None:
-        reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
+        reasons.append(f"A packed: {_why_pack_a(gemm, recipe, target)}")
     if recipe.packing.b and knobs.pack_b is None:
         reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
     if recipe.tile.dot_columns:
@@ -132,12 +131,12 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.prefetch.b_steps:
         reasons.append(f"B prefetched {recipe.prefetch.b_steps} steps ahead")
     if recipe.prefetch.locality:
-        of_round = (
-            "the next round's operands"
+        operands = (
+            "the next iteration's operands"
             if recipe.prefetch.distance == 1
-            else f"the operands {recipe.prefetch.distance} rounds ahead"
+            else f"the operands {recipe.prefetch.distance} iterations ahead"
         )
-        reasons.append(f"{of_round if gemm.batch else 'B of the next pass'} prefetched")
+        reasons.append(f"{operands if gemm.batch else 'B of the next pass'} prefetched")
     if recipe.prefetch.operands:
         reasons.append(f"{_named(recipe.prefetch.operands)} of the next tiles prefetched")
     if not gemm.c.is_row_major:
@@ -155,25 +154,25 @@ def _named(operands: str) -> str:
     return " and ".join(filter(None, (", ".join(most), last)))
 
 
-def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
-    """The first reason against reading A in place."""
+def _why_pack_a(gemm: Gemm, recipe: Recipe, target: Target) -> str:
+    """The first reason why A is not read in place."""
     if recipe.mma.operand_a != gemm.a.element:
         return f"{gemm.a.element} becomes {recipe.mma.operand_a}"
     if not gemm.a.is_row_major:
         return "it is column-major"
     if recipe.mma.correction != "none":
-        return "its bytes change sign" if recipe.mma.correction == "columns" else "its rows are summed up"
+        return "its bytes change sign" if recipe.mma.correction == "columns" else "its rows are summed"
     if gemm.k % recipe.tile.kstep:
-        return f"K {gemm.k} is filled up to a multiple of {recipe.tile.kstep}"
+        return f"K {gemm.k} is padded to a multiple of {recipe.tile.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
-        return f"M {gemm.m} is filled up to a multiple of {recipe.tile.mr}"
-    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE:
+        return f"M {gemm.m} is padded to a multiple of {recipe.tile.mr}"
+    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
 
 def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
-    """The first reason against reading B in place."""
+    """The first reason why B is not read in place."""
     if recipe.mma.operand_b != view.element:
         return f"{view.element} becomes {recipe.mma.operand_b}"
     if recipe.mma.width > view.interleave:
@@ -181,7 +180,7 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     if not view.is_row_major and view.interleave == 1:
         return "it is column-major"
     if recipe.mma.unit == "dot" and recipe.mma.correction != "none":
-        return "its columns are summed up" if recipe.mma.correction == "columns" else "its bytes change sign"
+        return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
     if pitch % target.caches.page == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"

@@ -6,7 +6,7 @@ Rewrite:
     define internal void @K(args) { ... }
     ->
     @tlx.cpu.level = internal global i32 0            0: not known yet
-    define internal void @tlx.cpu.find() { ... }      asks the processor, by the targets' `detect`, and sets the level
+    define internal void @tlx.cpu.find() { ... }      detects the processor by the targets' `detect`, and sets the level
     define internal void @K.avx2(args) "tlx-target"="avx2" { ... }
     define internal void @K.avx512(args) "tlx-target"="avx512" { ... }
     define internal void @K(args) {
@@ -14,8 +14,8 @@ Rewrite:
       switch level: [4, 5, 6: tail call @K.avx512(args)], else: tail call @K.avx2(args)
     }
 
-Threads that race find the same level, and write it by a relaxed atomic store. A version that would equal a weaker
-target's is not made.
+Threads that race detect the same level, and write it by a relaxed atomic store. A version that would equal that of a
+weaker target is not made.
 
 A loop around kernels with versions has versions itself, and is dispatched once:
 
@@ -42,7 +42,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.transform.rewrite import set_operand
 from tlx.ir.types import I32, LABEL, VOID, FunctionType
 from tlx.ir.values import Global, Local, Value, const_int
-from tlx.lower.nests import nest_attributes
+from tlx.lower.outlining import nest_attributes
 from tlx.lower.to_tiles.problem.problems import Gemm, Reduction
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.target import Target
@@ -54,24 +54,24 @@ _SWITCH: Final = re.compile(r"(?m)^ *switch i32 %level, label %version [^\]]*\]"
 _CASE: Final = re.compile(r"i32 (\d+), label (%version[.\d]*)")
 
 
-def kernel_key(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None) -> tuple[object, ...]:
+def kernel_key(target: Target, gemm: Gemm | None, method: Recipe | Reduction | None) -> tuple[object, ...]:
     """Everything that a kernel depends on: targets with equal keys share it.
 
     Args:
         target: The machine.
         gemm: The product, None for other kernels.
-        way: How it is computed: by a recipe, or as a reduction of rows.
+        method: How it is computed: by a recipe, or as a reduction of rows.
     """
-    recipe = way if isinstance(way, Recipe) else None
+    recipe = method if isinstance(method, Recipe) else None
     matrix = target.matrix if recipe is not None and recipe.mma.unit == "matrix" else None
     mma = recipe.mma if recipe is not None and recipe.mma.unit == "dot" else None
     dots = [d for d in target.usable_dots if mma is not None and d.lhs[0] == str(mma.operand_a)]
-    if isinstance(way, Reduction):
-        dots = [d for d in target.usable_dots if d.width == way.products]
+    if isinstance(method, Reduction):
+        dots = [d for d in target.usable_dots if d.width == method.products]
     names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
     unit = target.vector_bytes, target.registers, target.masked_bits, target.broadcasts
     used = names[:1] if recipe else names
-    return (*unit, target.fused, target.converts_half, target.rounds, matrix, used, gemm, way)
+    return (*unit, target.fused, target.converts_half, target.rounds, matrix, used, gemm, method)
 
 
 @dataclass(eq=False)
@@ -163,7 +163,7 @@ def _switch(b: Builder, level: Local, kernels: Sequence[Function], arguments: Se
 def levels(text: str) -> list[int]:
     """The lowest level of each set of kernels that a module's text dispatches to; empty without dispatch.
 
-    Level 0 stands for the weakest: it is what the program starts with.
+    Level 0 stands for the weakest: it is the value before detection.
     """
     switches = [dict(_CASE.findall(found)) for found in _SWITCH.findall(text)]
     known = sorted({int(level) for cases in switches for level in cases})

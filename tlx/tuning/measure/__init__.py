@@ -1,1 +1,1 @@
-"""Measuring machine code: workloads, checks of their results, clocks, calls without Python."""
+"""Measuring machine code: workloads, checks of their results, timing, calls without Python's overhead."""

@@ -1,4 +1,4 @@
-"""The machine that is measured: its processor, pinning to it, and the settings of numpy's BLAS."""
+"""The machine to measure on: its processor, pinning, and the settings of numpy's BLAS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
     """Have libraries use a number of threads, and OpenBLAS its best kernels for this machine.
 
-    OpenBLAS selects AVX2 kernels on AMD's AVX-512 machines by default, and the environment may preset something worse.
-    It reads these variables when it is loaded, which numpy's import may do.
+    OpenBLAS selects AVX2 kernels on AMD's AVX-512 machines by default, and the environment may set something worse.
+    It reads these variables when it is loaded, possibly on the import of numpy.
     """
     os.environ.pop("OPENBLAS_L2_SIZE", None)
     os.environ.pop("OPENBLAS_CORETYPE", None)
@@ -27,7 +27,7 @@ def pin(cpu: int | None, threads: int = 1) -> list[int]:
     """Pin the process to one processor, or to as many as there are threads; returns their numbers.
 
     Raises:
-        ValueError: There is no such processor, or there are too few.
+        ValueError: There is no such processor, or there are fewer than threads.
     """
     allowed = sorted(os.sched_getaffinity(0))
     if cpu is not None and cpu not in allowed:
@@ -51,5 +51,5 @@ def processor() -> str:
 
 
 def today() -> str:
-    """Date and time, UTC."""
+    """The current date and time in UTC."""
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")

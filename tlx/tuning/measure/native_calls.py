@@ -1,4 +1,4 @@
-"""Loops of machine code around calls, so that neither Python nor ctypes is in the figures.
+"""Machine-code loops around calls, so that measurements include neither Python nor ctypes.
 
 repeat = repeated([Step(address, ("ptr", x), ("i32", 5)), ...])
 repeat(1000)
@@ -26,11 +26,11 @@ LOOP_LABEL: Final = "again"
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A call.
+    """A call of a native function.
 
     Attributes:
-        address: Of the function.
-        arguments: (LLVM type, value) of each; pointers are addresses.
+        address: Address of the function.
+        arguments: Arguments as (LLVM type, value); pointers are addresses.
     """
 
     address: int
@@ -43,7 +43,7 @@ class NativeCall:
 
 
 def call_loop(steps: Sequence[NativeCall], keep: object = None) -> Repeat:
-    """A function that makes the calls one after the other, the given number of times."""
+    """A function that makes the calls in order, the given number of times."""
     body = "".join(step.text() for step in steps)
     return compile_loop(loop_function(body), keep)
 
@@ -65,21 +65,21 @@ def loop_function(body: str, last: str = LOOP_LABEL, first: str = "", attributes
     Args:
         body: Instructions that begin in the block `LOOP_LABEL`.
         last: Block that they end in.
-        first: Instructions before.
-        attributes: Of the function.
+        first: Instructions before the loop.
+        attributes: Attributes of the function.
     """
     around = counted_loop(LOOP_LABEL, "entry", "%n", body, last=last)
     return f"define void @repeat(i64 %n) {attributes} {{\nentry:\n{first}{around}  ret void\n}}\n"
 
 
 def counted_loop(name: str, before: str, limit: object, body: str, step: int = 1, last: str = "") -> str:
-    """A loop that counts `%NAME.i` from 0 up to a limit, in steps; it runs once at least.
+    """A loop that counts `%NAME.i` from 0 up to a limit, in steps; it runs at least once.
 
     Args:
-        name: Its first block; the block after the loop is `NAME.end`.
+        name: Name of its first block; the block after the loop is `NAME.end`.
         before: The block that it is entered from.
-        limit: A number or a value.
-        body: Instructions; their own phis come first.
+        limit: A number, or the name of a value.
+        body: Instructions, starting with further phis.
         step: The increment.
         last: The last block of the body, if it has several.
     """

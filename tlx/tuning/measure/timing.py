@@ -1,15 +1,15 @@
-"""Interleaved samples of contestants, so that noise affects all alike; and whether a core is undisturbed.
+"""Interleaved samples of contestants, so that noise affects all alike, and a probe for other programs on the core.
 
-Time is the thread's CPU time: other programs on the processor cost cache contents and clock frequency, not time.
+Time is the thread's CPU time: other programs on the processor affect caches and the clock frequency, but take none.
 
-Another program may run on the core's second hyperthread.
+Another program may run on the core's second hyperthread, however.
 
-That costs a loop of multiply-adds nothing, so the peak shows nothing; but it takes half of the front end, and with it a
-fifth to a third of the speed of code that also loads, stores and counts. What shows it is
+That does not slow down a loop of multiply-adds, so the peak does not show it; but it takes half of the front end, which
+slows code that also loads, stores and counts by a fifth to a third. It shows in the ratio of
 
-    the time of nops, which fill the front end   /   the time of a chain of multiplications, which is that of the clock
+    the time of nops, which saturate the front end   /   the time of a chain of multiplications, bound by latency
 
-It is about the same in all quiet moments, at any clock, and half as much again to twice that in shared ones.
+The ratio is about the same in all quiet moments, at any clock frequency, and 1.5 to 2 times as high in shared ones.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _FEWEST: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
 _VERY_LONG_NS: Final = 20_000_000_000
-_MORE: Final = 3  # times as many rounds at most, where too few are quiet
+_MORE: Final = 3  # maximum factor of additional rounds if too few are quiet
 _MORE_NS: Final = 4_000_000_000
 LENGTHY: Final = 0.05  # seconds
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something to time.
+    """Code to time.
 
     Attributes:
-        repeat: Does it the given number of times.
-        operations: Arithmetic operations of one time.
-        seconds_estimate: Seconds that one time takes, where that is known.
+        repeat: Runs it the given number of times.
+        operations: Arithmetic operations of one run.
+        seconds_estimate: Approximate seconds of one run, if known.
     """
 
     repeat: Callable[[int], object]
@@ -52,18 +52,18 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Rates:
-    """Speeds of one contestant in 10^9 operations a second, round by round."""
+    """Speeds of one contestant in 10^9 operations a second, one for each round."""
 
     rounds: tuple[float, ...]
 
     @property
     def best(self) -> float:
-        """The highest."""
+        """The highest speed."""
         return max(self.rounds)
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The median speed."""
         return statistics.median(self.rounds)
 
     @property
@@ -72,7 +72,7 @@ class Rates:
         return (self.best - min(self.rounds)) / self.median
 
     def share(self, whole: Rates) -> float:
-        """Median of the ratios to another contestant's speeds in the same rounds."""
+        """The median of the ratios to another contestant's speeds in the same rounds."""
         return statistics.median(own / other for own, other in zip(self.rounds, whole.rounds, strict=True))
 
 
@@ -81,9 +81,9 @@ class Timed:
     """Interleaved measurements of contestants.
 
     Attributes:
-        rates: By contestant, in the same rounds for all: the quiet ones, where there are enough.
+        rates: Rates by contestant, from the same rounds for all: the quiet ones if there are enough.
         rounds: Number of rounds.
-        quiet: How many of them were quiet; None where that was not checked.
+        quiet: Number of quiet rounds; None if that was not checked.
     """
 
     rates: dict[str, Rates]
@@ -96,15 +96,15 @@ def interleaved(
 ) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
-    There are fewer rounds where one run takes too long: three, or two of ten seconds each. The order changes in each
-    round, as the contestant after the peak loop is up to a fifth slower. Where a core is watched, before and after each
-    contestant, rounds are added until enough of them were quiet.
+    There are fewer rounds if a run takes too long: three, or two of ten seconds each. The order changes in each round,
+    as the contestant after the peak loop is up to a fifth slower. If a core is given, it is probed before and after
+    each contestant, and rounds are added until enough of them are quiet.
 
     Args:
-        contestants: By name.
+        contestants: The contestants by name.
         rounds: Requested number of rounds.
-        core: Detects quiet rounds; None accepts all.
-        steady: Contestants that are as fast as at best in a quiet round.
+        core: Probe that detects quiet rounds; None accepts all rounds.
+        steady: Contestants that reach their best speed in any quiet round.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
@@ -127,19 +127,19 @@ def interleaved(
 
 
 def _few(kept: Sequence[int], rounds: int) -> bool:
-    """Whether so many quiet rounds are too few."""
+    """Whether there are too few quiet rounds."""
     return len(kept) < min(FEWEST_QUIET_ROUNDS, rounds)
 
 
 def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
-    """Whether there is another round, after so many rounds and nanoseconds."""
+    """Whether to run another round, given the number of rounds done and the nanoseconds spent."""
     if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
         return False
     return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
 
 
 def fastest(contestants: Sequence[Contestant]) -> int:
-    """The index of the fastest of several contestants that compute the same."""
+    """The index of the fastest of several contestants that compute the same result."""
     if len(contestants) == 1:
         return 0
     if all(one.seconds_estimate > LENGTHY for one in contestants):
@@ -149,7 +149,7 @@ def fastest(contestants: Sequence[Contestant]) -> int:
 
 
 def seconds(repeat: Callable[[int], object], times: int = 2) -> float:
-    """Approximate seconds of one run: the shortest of some runs; a lengthy one is run only once."""
+    """Approximate seconds of one run: the shortest of a few, or of a single one if it is lengthy."""
     shortest = inf
     for _ in range(times):
         shortest = min(shortest, _elapsed(Contestant(repeat, 1), 1) / 1e9)
@@ -164,7 +164,7 @@ def rate(contestant: Contestant) -> float:
 
 
 def _calibrated(contestant: Contestant) -> int:
-    """How often to repeat for one sample."""
+    """Number of repetitions for one sample."""
     if contestant.seconds_estimate * 1e9 > SAMPLE_NS:
         return 1
     count = 1
@@ -175,7 +175,7 @@ def _calibrated(contestant: Contestant) -> int:
 
 
 def use_clock(threads: int) -> None:
-    """Measure wall-clock time from now on, for several threads, or this thread's CPU time."""
+    """Measure wall-clock time from now on if there are several threads, else this thread's CPU time."""
     global _clock  # noqa: PLW0603 (one choice for a process)
     _clock = time.perf_counter_ns if threads > 1 else time.thread_time_ns
 
@@ -187,19 +187,19 @@ def _elapsed(contestant: Contestant, count: int) -> int:
 
 
 FEWEST_QUIET_ROUNDS: Final = 3
-"""Rounds needed for a median."""
+"""Number of rounds needed for a median."""
 QUIET_RATIO: Final = 1.08
 """Multiple of the lowest ratio up to which a core counts as undisturbed."""
-_RATIO_TURNS: Final = 11  # of 5 microseconds
-_NOPS: Final = ("nop", 240, 200)  # a number that fills a few cycles of any width, and how often: 8000 cycles
+_RATIO_SAMPLES: Final = 11  # 5 microseconds each
+_NOPS: Final = ("nop", 240, 200)  # nops per iteration, divisible by any issue width, and iterations: 8000 cycles
 _CHAIN: Final = ("imul %rax, %rax", 64, 40)
 
 
 class PinnedCore:
-    """The core that the thread is pinned to.
+    """The core that the thread is pinned to, probed for other programs.
 
     Attributes:
-        best: The lowest ratio so far.
+        best: The lowest ratio measured so far.
     """
 
     def __init__(self) -> None:
@@ -208,9 +208,9 @@ class PinnedCore:
         self.ratio()  # the first calls take longer
 
     def ratio(self) -> float:
-        """Time of the nops over that of the chain, now: the median of a few."""
+        """Measure the time of the nops over that of the chain: the median of a few samples."""
         ratios = [
-            _wall_elapsed(self._nops, _NOPS[2]) / _wall_elapsed(self._chain, _CHAIN[2]) for _ in range(_RATIO_TURNS)
+            _wall_elapsed(self._nops, _NOPS[2]) / _wall_elapsed(self._chain, _CHAIN[2]) for _ in range(_RATIO_SAMPLES)
         ]
         ratio = statistics.median(ratios)
         self.best = min(self.best, ratio)
@@ -221,9 +221,9 @@ def quiet_rounds(ratios: Sequence[float], best: float, steady: Sequence[Sequence
     """The rounds without disturbance from other programs.
 
     Args:
-        ratios: The highest ratio of each round.
-        best: The lowest ratio at any time.
-        steady: Speeds, round by round, that drop while another program uses the unit: those of tile products.
+        ratios: The highest ratio in each round.
+        best: The lowest ratio ever measured.
+        steady: Speeds in each round of contestants that slow down while another program uses the same unit (AMX).
     """
     return [
         index
@@ -233,7 +233,7 @@ def quiet_rounds(ratios: Sequence[float], best: float, steady: Sequence[Sequence
 
 
 def front_end_loop() -> Repeat:
-    """The loop of nops, which fills the front end of a core."""
+    """A loop of nops, which saturates the front end of a core."""
     return _instruction_loop(*_NOPS[:2])
 
 

@@ -1,14 +1,14 @@
 """Checks of the output of a workload.
 
-Expected    every element against numpy's, in float64
-Probed      of a large product, in time that does not grow with K: some rows element by element, and all of them by what
-            they do to random vectors (Freivalds' algorithm)
+ElementwiseCheck    compares every element with numpy's, in float64
+FreivaldsCheck      checks a large product in time independent of K: a few rows elementwise, and all rows by their
+                    products with random vectors (Freivalds' algorithm)
 
     c = a @ b   ->   c @ x == a @ (b @ x)        MxN NxP == MxK KxN NxP
 
-The vectors are of random signs, so that one wrong element changes its row of `c @ x` by itself, for sure. Integers are
-exact. Rounding errors of floats add up like random walks: an element's is 2^-24 sqrt(K) of the sum of its terms'
-magnitudes (Higham and Mary, 2019), a row's sqrt(N) of these; eight times that is let pass.
+The vectors have random signs, so that a single wrong element always changes its row of `c @ x`. Integers are exact.
+Rounding errors of floats add up like random walks: an element's is 2^-24 sqrt(K) times the sum of its terms'
+magnitudes (Higham and Mary, 2019), a row's sqrt(N) times that; the tolerance is eight times as large.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ROUNDING: Final = 5  # deviations of a rounding, in halves of the last place: 8
 
 @dataclass(frozen=True)
 class ElementwiseCheck:
-    """All of an output.
+    """Compares all elements of an output.
 
     Attributes:
-        values: In float64 or int64.
-        magnitude: Sums of absolute values, which rounding errors are relative to; None for exact results.
-        terms: Roundings that a result goes through at most.
+        values: The expected elements, in float64 or int64.
+        magnitude: Sums of the terms' absolute values, to which rounding errors are relative; None for exact results.
+        terms: Maximum number of roundings of a result.
     """
 
     values: Array
@@ -45,7 +45,7 @@ class ElementwiseCheck:
     terms: int = 1
 
     def mistakes(self, element: Element, got: Array) -> str:
-        """The first wrong element, and how many there are."""
+        """Describe the first wrong element and the number of them; empty if there are none."""
         wrong: list[int] = [
             start + index for start in range(0, got.size, _CHUNK) for index in self._wrong(element, got, start)
         ]
@@ -58,7 +58,7 @@ class ElementwiseCheck:
         )
 
     def _wrong(self, element: Element, got: Array, start: int) -> Any:
-        """The wrong elements of a chunk, which keeps memory small."""
+        """The wrong elements of a chunk; checking by chunks saves memory."""
         part = slice(start, start + _CHUNK)
         values, expected = element.widen(got.reshape(-1)[part]), self.values.reshape(-1)[part]
         if self.magnitude is None:
@@ -70,15 +70,15 @@ class ElementwiseCheck:
 
 @dataclass(frozen=True)
 class FreivaldsCheck:
-    """The images of random vectors under a product, and some of its rows.
+    """Checks a product by its products with random vectors and by a few of its rows.
 
     Attributes:
-        sample: Numbers of the rows that are known.
-        rows: What is in them.
-        vectors: NxP, of 1 and -1.
-        products: MxP.
-        magnitude: Sums of absolute values of the terms of each row, M; None for exact results.
-        terms: K.
+        sample: Indices of the known rows.
+        rows: The known rows.
+        vectors: The random vectors, NxP, of 1 and -1.
+        products: Expected products with them, MxP.
+        magnitude: Sum of the terms' absolute values for each of the M rows; None for exact results.
+        terms: Number of terms of an element, K.
     """
 
     sample: Array
@@ -89,13 +89,13 @@ class FreivaldsCheck:
     terms: int
 
     def mistakes(self, element: Element, got: Array) -> str:
-        """Whether some row or some vector shows one."""
+        """Describe the first wrong row; empty if there is none."""
         if text := self.rows.mistakes(element, got[self.sample]):
-            return f"of rows {', '.join(map(str, self.sample))}: {text}"
+            return f"in rows {', '.join(map(str, self.sample))}: {text}"
         found = [start + index for start in range(0, len(got), _BLOCK) for index in self._wrong(element, got, start)]
         if not found:
             return ""
-        return f"row {found[0]} is wrong, as random vectors show; {len(found)} of {len(got)} rows are"
+        return f"row {found[0]} is wrong, by products with random vectors; {len(found)} of {len(got)} rows are"
 
     def _wrong(self, element: Element, got: Array, start: int) -> Any:
         part = slice(start, start + _BLOCK)
@@ -109,7 +109,7 @@ class FreivaldsCheck:
 
 
 def freivalds_check(a: Array, b: Array, lhs: Element, rhs: Element, *, exact: bool) -> FreivaldsCheck:
-    """The check of `a @ b`, given the arrays in memory order; `exact`: the sums are integers."""
+    """The check for `a @ b`, given the arrays in memory order; `exact`: the sums are integers."""
     rows, columns, k = len(a), b.shape[1], a.shape[1]
     generator = np.random.default_rng(rows)
     sample = np.unique([0, rows - 1, *generator.integers(0, rows, _ROWS)])
@@ -128,12 +128,12 @@ def freivalds_check(a: Array, b: Array, lhs: Element, rhs: Element, *, exact: bo
 
 
 def _row_blocks(matrix: Array, element: Element) -> Iterator[tuple[slice, Array]]:
-    """Rows in float64, some at a time, so that a large matrix is never converted as a whole."""
+    """Blocks of rows in float64, so that a large matrix is never converted as a whole."""
     for start in range(0, len(matrix), _BLOCK):
         part = slice(start, start + _BLOCK)
         yield part, element.widen(matrix[part]).astype(np.float64)
 
 
 def _rounding_unit(element: Element) -> float:
-    """The rounding of sums: those of narrow types are in float."""
+    """The unit roundoff of sums; those of narrow types are in float."""
     return 2.0**-24 if element.precision != 53 else 2.0**-53

@@ -1,6 +1,6 @@
-"""A workload: a function in LLVM IR on tensors in memory, its result in numpy, and how much work it is.
+"""A workload: a function in LLVM IR on tensors in memory, its expected result in numpy, and its amount of work.
 
-bfloat is kept as its bits in arrays of uint16, so that nothing but numpy is needed.
+bfloat is stored as its bits in arrays of uint16, so that only numpy is needed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Element:
     """An element type.
 
     Attributes:
-        name: In the table, such as `u8`.
-        llvm: LLVM's name, which knows no sign.
-        dtype: Of arrays that hold it.
-        precision: Bits of a float's significand, the hidden one included; 0 for integers.
+        name: Name in the table, such as `u8`.
+        llvm: Name in LLVM, which does not tell signedness.
+        dtype: Type of numpy arrays that hold it.
+        precision: Bits of a float's significand, including the hidden one; 0 for integers.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Element:
         return array.astype(np.float64)
 
     def narrow(self, values: Array) -> Array:
-        """Values as this type holds them: floats rounded to nearest even, integers wrapped."""
+        """Values converted to this type: floats rounded to nearest even, integers wrapped."""
         if self.llvm != "bfloat":
             return values.astype(self.dtype)
         bits = values.astype(np.float32).view(np.uint32)
@@ -90,8 +90,8 @@ class GemmProblem:
 
     Attributes:
         lhs, rhs, accumulator, out: Element types.
-        columns: Operands that lie in memory column by column, of "a", "b", "c".
-        vnni: Whether b lies in memory as [K/v][N][v], v elements being four bytes (two for wider sums of 8 bits).
+        columns: The column-major operands, of "a", "b", "c".
+        vnni: Whether b is stored as [K/v][N][v], where v elements are four bytes (two for wide sums of 8-bit elements).
     """
 
     m: int
@@ -136,7 +136,7 @@ class LayerProblem:
 
 @dataclass(frozen=True)
 class BatchProblem:
-    """`count` products of one shape, one after the other in memory; all on the same c where `reduced`."""
+    """`count` products of one shape, consecutive in memory; all added to the same c if `reduced`."""
 
     count: int
     gemm: GemmProblem
@@ -145,10 +145,10 @@ class BatchProblem:
 
 @dataclass(frozen=True)
 class ConvolutionProblem:
-    """Images of `channels` x `rows` x `columns` (padded before) and filters: all steps alike, no holes.
+    """A convolution of a padded `channels` x `rows` x `columns` image: the same stride in both dimensions, no dilation.
 
     Attributes:
-        groups: Groups of channels that are convolved by themselves.
+        groups: Number of groups of channels.
     """
 
     images: int
@@ -176,7 +176,7 @@ class ConvolutionProblem:
 
 @dataclass(frozen=True)
 class PointwiseProblem:
-    """`y = function(x...)`, element by element; softmax and the sums are of rows of `columns` elements."""
+    """`y = function(x...)`, elementwise; softmax and the reductions are of rows of `columns` elements."""
 
     function: str
     count: int
@@ -186,7 +186,7 @@ class PointwiseProblem:
 
 @dataclass(frozen=True)
 class FusedProblem:
-    """`count` times two products in a row: `d += alpha (a b^T) c`."""
+    """`count` times two consecutive products: `d += alpha (a b^T) c`."""
 
     count: int
 
@@ -200,10 +200,10 @@ class WorkloadBuffer:
     """Memory that a workload's function takes a pointer to.
 
     Attributes:
-        name: Of the parameter.
+        name: Name of the parameter.
         element: Element type.
-        shape: In memory order.
-        output: Whether it is what the function computes; then it starts as zeros, else it is random.
+        shape: Shape in memory order.
+        output: Whether it is the result, which is initialised with zeros; inputs are random.
     """
 
     name: str
@@ -213,11 +213,11 @@ class WorkloadBuffer:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole."""
+        """Size in bytes."""
         return prod(self.shape) * self.element.bytes
 
     def fill(self, seed: int) -> Array:
-        """An array for it that begins at a multiple of 64 bytes."""
+        """An initialised array, aligned to 64 bytes."""
         memory = np.zeros(self.bytes + 128, np.uint8)
         start = -memory.ctypes.data % 64
         array = memory[start : start + self.bytes].view(self.element.dtype).reshape(self.shape)
@@ -228,11 +228,11 @@ class WorkloadBuffer:
 
 @dataclass(frozen=True)
 class MemoryTraffic:
-    """Memory that goes through a processor: what bounds work on every element.
+    """Memory that is read and written; it bounds elementwise workloads.
 
     Attributes:
-        reads: Arrays of `bytes` that are read.
-        writes: Arrays of `bytes` that are written.
+        reads: Number of arrays of `bytes` that are read.
+        writes: Number of arrays of `bytes` that are written.
     """
 
     bytes: int
@@ -245,19 +245,19 @@ class Workload:
     """One cell of the table.
 
     Attributes:
-        row: The work's name, `gemm`.
-        types: Element types, `bf16->f32`.
-        size: `1024`, or `16x1024x1024`.
+        row: Name of the row, such as `gemm`.
+        types: Element types, such as `bf16->f32`.
+        size: Size, such as `1024` or `16x1024x1024`.
         buffers: The function's pointers, in order.
-        text: Gives the module; its function is `@work`.
-        expected: Computes the output from the buffers' arrays; None where it is not known.
-        operations: Additions and multiplications; bytes where memory bounds it.
-        traffic: Bytes that go to or come from memory at least.
-        peak: What bounds it: the multiplication of these element types, (lhs, rhs, accumulator), or memory.
-        problem: What peers need to know.
-        variant: How it differs from others of that size, `vnni B`; empty for the plain one.
+        text: Returns the text of the module; its function is `@work`.
+        expected: Computes the output from the buffers' arrays; None if it is not known.
+        operations: Additions and multiplications, or bytes if memory bounds it.
+        traffic: Minimum number of bytes read and written.
+        peak: What bounds it: multiplication of element types (lhs, rhs, accumulator), or memory.
+        problem: Description of the work for peers.
+        variant: How it differs from others of its size, such as `vnni B`; empty for the plain one.
         function: The function's name.
-        order: What the function takes: names of buffers, and numbers with their LLVM types; the buffers if empty.
+        order: The parameters: names of buffers, and numbers with their LLVM types; all buffers if empty.
     """
 
     row: str
@@ -276,33 +276,33 @@ class Workload:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What it is found by in the table."""
+        """The key that identifies it in the table."""
         return self.row, self.types, self.size, self.variant
 
     @property
     def name(self) -> str:
-        """`gemm bf16->f32 1024 vnni B`."""
+        """Its name, such as `gemm bf16->f32 1024 vnni B`."""
         return " ".join(part for part in self.key if part)
 
     @cached_property
     def output(self) -> WorkloadBuffer:
-        """The buffer that is computed."""
+        """The buffer of the result."""
         return next(buffer for buffer in self.buffers if buffer.output)
 
     @property
     def unit(self) -> str:
-        """What rates are in."""
+        """The unit of rates."""
         if isinstance(self.peak, MemoryTraffic):
             return "GB/s"
         return "GFLOP/s" if self.peak[2].is_float else "GOP/s"
 
     def arguments(self, arrays: dict[str, Array]) -> tuple[tuple[str, int | float], ...]:
-        """What the function takes, as (LLVM type, value)."""
+        """The function's arguments as (LLVM type, value)."""
         order = self.order or tuple(buffer.name for buffer in self.buffers)
         return tuple(("ptr", arrays[one].ctypes.data) if isinstance(one, str) else one for one in order)
 
     def arrays(self) -> dict[str, Array]:
-        """Random operands and room for the output, by the buffers' names."""
+        """Arrays for the operands (random) and the output, by buffer name."""
         return {buffer.name: buffer.fill(seed) for seed, buffer in enumerate(self.buffers)}
 
     def check(self, got: Array, truth: ResultCheck, who: str) -> None:
@@ -332,14 +332,14 @@ def element_type(element: Element) -> Type:
 
 
 def dense_tensor_type(element: Element, shape: Sequence[int], layout: Sequence[int] | None = None) -> TensorType:
-    """The type of a dense tensor; `shape` is in memory order, the layout row-major where none is given."""
+    """The type of a dense tensor; `shape` is in memory order, the layout is row-major by default."""
     if layout is None:
         return TensorType.dense(element_type(element), tuple(shape))
     return TensorType(element_type(element), tuple(shape), tuple(layout), (0,) * len(shape))
 
 
 class WorkloadBuilder(TensorBuilder):
-    """A function `@work` that takes a pointer for each buffer."""
+    """Builds the function `@work`, which takes a pointer to each buffer."""
 
     def __init__(self, buffers: Sequence[WorkloadBuffer]) -> None:
         module = parse("")
@@ -359,14 +359,14 @@ class WorkloadBuilder(TensorBuilder):
         )
 
     def store_buffer(self, name: str, token: Value) -> str:
-        """Write a tensor to a buffer and end; gives the module's text."""
+        """Emit a store of a tensor and the return; returns the module's text."""
         self.tensor_store(self.buffer(name), token)
         self.ret()
         return str(self.module)
 
 
 def unpack_vnni(gemm: GemmProblem, b: Array) -> Array:
-    """The K x N matrix of an array that is [K/v][N][v] in memory, or K x N already."""
+    """The K x N matrix of an array that is stored as [K/v][N][v], or as K x N already."""
     return b.transpose(0, 2, 1).reshape(gemm.k, gemm.n) if gemm.vnni else b
 
 
@@ -374,5 +374,5 @@ class ResultCheck(Protocol):
     """A check of an output."""
 
     def mistakes(self, element: Element, got: Array) -> str:
-        """The errors of an output; empty where it is right."""
+        """Describe the errors of an output; empty if it is right."""
         ...

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from tlx.frontends.tensor_language.emit.blas.dynamic import emit_dynamic
 from tlx.frontends.tensor_language.emit.blas.loops import emit_loops, emit_scan
@@ -29,7 +28,7 @@ from tlx.frontends.tensor_language.emit.blas.tensors import (
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref
 from tlx.frontends.tensor_language.emit.masks import all_of, if_else
-from tlx.frontends.tensor_language.operations.blas import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.operations.blas import Axpby, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, const_int
 
@@ -66,7 +65,7 @@ def _unit(memref: Memref) -> Memref:
     return replace(memref, stride=(const_int(I64, 1), *memref.stride[1:]))
 
 
-def blas(e: Emitter, i: Blas) -> None:
+def blas(e: Emitter, i: Axpby | Gemm | Gemv | Ger | Hadamard | Sum) -> None:
     """`output := alpha * sum of products + beta * output`."""
     epilogue, terms = epilogue_of(e, i), terms_of(e, i)
     if fits_tensors(epilogue, terms):
@@ -78,6 +77,3 @@ def blas(e: Emitter, i: Blas) -> None:
 def cumsum(e: Emitter, i: Cumsum) -> None:
     """`cumsum[.atomic] %alpha, %A, mode, %beta, %B`."""
     emit_scan(e, epilogue_of(e, i), e.memref(i.a), i)
-
-
-RULES: Final = {Axpby: blas, Cumsum: cumsum, Gemm: blas, Gemv: blas, Ger: blas, Hadamard: blas, Sum: blas}

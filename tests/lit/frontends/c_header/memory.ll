@@ -42,7 +42,7 @@ define void @parameters(ptr byval(<16 x float>) align 64 %a, ptr byval(<16 x flo
   ret void
 }
 
-; A result in memory, and a tensor behind a plain pointer, as AArch64 has them.
+; A result in memory, and a tensor after a plain pointer, as AArch64 has them.
 ; CHECK-LABEL: define void @indirect(
 define void @indirect(ptr sret(<16 x float>) align 16 %result, <16 x float> %v) {
 ; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %v,

@@ -1,7 +1,7 @@
 ; A token does not merge with a number.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: merged_number_invalid.ll:10:34: error: %m is a tensor's token on one way and 0 on another: a token is no number
+; CHECK: merged_number_invalid.ll:10:34: error: %m is a tensor's token on one path and 0 on another: a token is not a number
 ; CHECK-NEXT: %m = select i1 %c, i32 %t, i32 0
 ; CHECK-NEXT: {{^ {33}\^$}}
 

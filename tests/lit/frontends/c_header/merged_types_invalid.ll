@@ -1,7 +1,7 @@
 ; Tokens that come from several places say the same.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: merged_types_invalid.ll:23:3: error: %m is a token of 2x2 float on one way and of 4 float on another
+; CHECK: merged_types_invalid.ll:23:3: error: %m is a token of 2x2 float on one path and of 4 float on another
 ; CHECK-NEXT: %m = phi i32 [ %t, %0 ], [ %u, %then ]
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 ; CHECK-NEXT: merged_types_invalid.ll:15:3: note: made here

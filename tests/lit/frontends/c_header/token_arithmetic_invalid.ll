@@ -1,7 +1,7 @@
-; A token is no number to calculate with.
+; A token is not a number to calculate with.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: token_arithmetic_invalid.ll:13:16: error: a tensor's token is no number: it cannot be an operand of add
+; CHECK: token_arithmetic_invalid.ll:13:16: error: a tensor's token is not a number: it cannot be an operand of add
 ; CHECK-NEXT: %r = add i32 %t, 1
 ; CHECK-NEXT: {{^ {15}\^~$}}
 ; CHECK-NEXT: token_arithmetic_invalid.ll:12:3: note: made here

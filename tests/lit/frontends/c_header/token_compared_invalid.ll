@@ -1,7 +1,7 @@
-; A token is no number to compare.
+; A token is not a number to compare.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: token_compared_invalid.ll:13:20: error: a tensor's token is no number: it cannot be an operand of icmp eq
+; CHECK: token_compared_invalid.ll:13:20: error: a tensor's token is not a number: it cannot be an operand of icmp eq
 ; CHECK-NEXT: %c = icmp eq i32 %t, 0
 ; CHECK-NEXT: {{^ {19}\^~$}}
 ; CHECK-NEXT: token_compared_invalid.ll:12:3: note: made here

@@ -1,7 +1,7 @@
 ; Vectors with tokens in them are no numbers either.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: token_packed_invalid.ll:11:22: error: a tensor's token is an element of %p: a token is no number, keep it in an int variable
+; CHECK: token_packed_invalid.ll:11:22: error: a tensor's token is an element of %p: a token is not a number, keep it in an int variable
 ; CHECK-NEXT: %q = add <2 x i32> %p, %p
 ; CHECK-NEXT: {{^ {21}\^~$}}
 

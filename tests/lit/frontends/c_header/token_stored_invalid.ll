@@ -1,7 +1,7 @@
 ; A token is not stored to memory.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: token_stored_invalid.ll:13:13: error: a tensor's token is stored to memory that is no plain local variable: keep it in an int variable
+; CHECK: token_stored_invalid.ll:13:13: error: a tensor's token is stored to memory that is not a plain local variable: keep it in an int variable
 ; CHECK-NEXT: store i32 %t, ptr %p
 ; CHECK-NEXT: {{^ {12}\^~$}}
 ; CHECK-NEXT: token_stored_invalid.ll:12:3: note: made here

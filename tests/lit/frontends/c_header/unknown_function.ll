@@ -10,14 +10,14 @@
 ; RUN: tlx raise %t/alone.ll 2>/dev/null | cmp - %t/alone.ll
 ;
 ; CHECK-NOT: warning
-; CHECK: beside.ll:4:3: warning: tensor_frobnicate is no tensor operation and not defined here: it is left to the linker{{$}}
+; CHECK: beside.ll:4:3: warning: tensor_frobnicate is neither a tensor operation nor defined here: it is left to the linker{{$}}
 ; CHECK-NEXT: call void @tensor_frobnicate(i32 4)
 ; CHECK-NEXT: {{\^~*}}
 ; CHECK-NOT: warning
 ; RAISED: %r = call <4 x float> @llvm.tensor.matmul.v4f32(token %t, token %t)
 ; ALONE-NOT: warning
-; ALONE: alone.ll:2:3: warning: tensor_matmuk3 is no tensor operation and not defined here: it is left to the linker; did you mean tensor_matmul?
-; ALONE: alone.ll:3:3: warning: tensor_exp10 is no tensor operation and not defined here: it is left to the linker; did you mean tensor_exp?
+; ALONE: alone.ll:2:3: warning: tensor_matmuk3 is neither a tensor operation nor defined here: it is left to the linker; did you mean tensor_matmul?
+; ALONE: alone.ll:3:3: warning: tensor_exp10 is neither a tensor operation nor defined here: it is left to the linker; did you mean tensor_exp?
 ; ALONE-NOT: warning
 
 ;--- beside.ll

@@ -1,4 +1,4 @@
-; Sums that start with a tile in memory are loaded from it, 64-byte rows at the pitch of C.
+; Accumulators that start with a tile of C are loaded from memory, as rows of 64 bytes at the pitch of C.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 

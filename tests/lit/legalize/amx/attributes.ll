@@ -1,4 +1,4 @@
-; A kernel carries the features of tiles beside those of AVX-512.
+; A kernel has the features of AMX in addition to those of AVX-512.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; Constructors that the module has are kept, in front of the one that asks for tiles.
+; Existing constructors of the module are kept, before the one that requests permission for AMX.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 

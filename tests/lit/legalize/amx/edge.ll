@@ -1,4 +1,4 @@
-; A tile with padding passes through scratch memory: only what is data goes to C, with masks.
+; A padded tile passes through scratch memory: only its data is stored to C, with masks.
 ;
 ;     32x32 with 12 rows and 27 columns of data
 ;

@@ -1,4 +1,4 @@
-; 28 columns are two tiles, of which the first goes to memory as it is; 12 columns of the other one, by way of scratch memory.
+; 28 columns are two tiles: the first is stored directly, 12 columns of the second one through scratch memory.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --check=1 -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll --target=amx --emulate-matrix --check=1 -o %t.o.ll
 

@@ -1,4 +1,4 @@
-; With --emulate-matrix, phis are words and every tile passes through them, which LLVM's scalarisation of AMX wants, and
+; With --emulate-matrix, phis are words and every tile passes through them, as LLVM's scalarisation of AMX requires, and
 ; the kernel is neither optimised nor inlined.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --emulate-matrix | FileCheck %s --implicit-check-not=llvm.tensor.

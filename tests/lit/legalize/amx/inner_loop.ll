@@ -1,4 +1,4 @@
-; In the assembly, the inner loop is as many tile loads as tile products, four of each for a step of K: no tile is copied.
+; In the assembly, the inner loop has as many tile loads as tile products, four of each per step of K: no tile is copied.
 ; A kernel configures the tiles once. clang unrolls the loop by two.
 ;
 ; REQUIRES: clang-19, host-x86_64, llvm-filecheck

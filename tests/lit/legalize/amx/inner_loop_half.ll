@@ -1,5 +1,5 @@
-; With AMX-FP16 the inner loop of a product of halves is that of bfloats: as many tile loads as tile products, no copies,
-; whether the right operand is packed or comes in groups of two rows. What LLVM 14 makes of the text is the same.
+; With AMX-FP16, the inner loop of a product of halves is like that of bfloat: as many tile loads as tile products, no copies,
+; whether the right operand is packed or already interleaved in pairs of rows. LLVM 14 compiles the text to the same code.
 ;
 ; REQUIRES: clang-19, opt-14, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=amx+amx-fp16

@@ -1,4 +1,4 @@
-; A module with tile code asks Linux for the tiles before `main`: arch_prctl(ARCH_REQ_XCOMP_PERM, 18), system call 158.
+; A module with tile code requests permission from Linux before `main`: arch_prctl(ARCH_REQ_XCOMP_PERM, 18), system call 158.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.

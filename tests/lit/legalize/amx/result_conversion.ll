@@ -1,4 +1,4 @@
-; Sums that are converted behind the loop pass through scratch memory.
+; Sums that are converted after the loop pass through scratch memory.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,5 +1,5 @@
-; Sums of tile products are not subnormal: an instruction that takes subnormal floats for zeros rounds 32 of them to bfloat.
-; What a bias is added to may be subnormal, and is rounded by its bits; so are sums where the instruction is missing.
+; Sums of tile products are never subnormal, so an instruction that flushes subnormal floats rounds 32 of them to bfloat.
+; Sums with a bias may be subnormal, and are rounded by integer arithmetic, as are all sums without the instruction.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=amx --no-request-permission
 ; RUN: FileCheck %s --input-file=%t.ll --implicit-check-not=llvm.tensor. --implicit-check-not=tlx.flushed

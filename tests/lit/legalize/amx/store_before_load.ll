@@ -1,4 +1,4 @@
-; Sums that wait for being stored are there before a load reads them: a row of a scratch tile, behind the only product.
+; Sums whose store is delayed are stored before a load reads them: a row of a scratch tile, after the only product.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 

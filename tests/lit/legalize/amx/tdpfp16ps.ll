@@ -1,5 +1,5 @@
-; Halves are multiplied by tile products where the features have AMX-FP16, and only there. LLVM's scalarisation does not
-; know these: a function takes their place.
+; Halves are multiplied by tile products only with AMX-FP16. LLVM's scalarisation does not
+; support these: a function replaces them.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --mattr=+amx-fp16 | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --mcpu=graniterapids | FileCheck %s

@@ -1,4 +1,4 @@
-; A 32x32 tile of sums is a 2x2 grid of tile registers, each of which starts with a `tilezero` of its own; a constant tells
+; A 32x32 register tile is a 2x2 grid of tile registers, each of which starts with its own `tilezero`; a constant has
 ; their shapes, 16 rows of 64 bytes. A step of K loads each tile of A (32x32) and B (16x32x2) right before
 ; its first use and multiplies four times.
 ;

@@ -1,4 +1,4 @@
-; bfloat is converted to float while it is packed; the inner loop is multiply-adds of floats.
+; bfloat is converted to float while it is packed; the inner loop has multiply-adds of floats.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --tile=2x8 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; F16C converts half: a plain cast, of as many elements as a register of float holds.
+; F16C converts half: a plain cast of as many elements as a register of float holds.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not=llvm.tensor.
 

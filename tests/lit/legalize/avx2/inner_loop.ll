@@ -1,6 +1,6 @@
-; In the assembly, a step of K keeps its accumulators in the 16 registers of AVX2, with one left for what is streamed.
+; In the assembly, a step of K keeps its accumulators in the 16 registers of AVX2, leaving one for the streamed operand.
 ;
-; llvm-mca has it within 3 % of what the ports of FMA allow, on Intel and on AMD.
+; By llvm-mca, it is within 3 % of the bound by the FMA ports, on Intel and on AMD.
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx2
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s

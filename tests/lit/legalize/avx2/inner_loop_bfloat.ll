@@ -1,6 +1,6 @@
-; AVX-NE-CONVERT widens bfloat as it loads: even elements of all columns and rows, then odd ones, are multiplied and added.
-; Without it, bfloat is converted while packing. Nothing is spilled. llvm-mca's bound counts the conversions as well; what
-; LLVM 19 knows of them is a guess: a shuffle and an addition each.
+; AVX-NE-CONVERT widens bfloat in loads: even elements of all columns and rows, then odd ones, are multiplied and added.
+; Without it, bfloat is converted while packing. Nothing is spilled. llvm-mca's bound includes the conversions; LLVM 19's
+; model of them is a guess: a shuffle and an addition each.
 ;
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx2 --mcpu=sierraforest

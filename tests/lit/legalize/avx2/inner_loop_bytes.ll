@@ -1,6 +1,6 @@
-; Bytes: with AVX-VNNI-INT8 a dot product of any signs; with AVX-VNNI of u8 by s8, one operand shifted; else pairs of i16.
-; Nothing is spilled. llvm-mca has dot products within 3 % of what the ports allow; VPMADDWD needs VPADDD beside it, on
-; three ports where products have two: 4/3.
+; Bytes: with AVX-VNNI-INT8 a dot product of any signs; with AVX-VNNI of u8 by s8, one operand offset; else pairs of i16.
+; Nothing is spilled. By llvm-mca, dot products are within 3 % of the bound by the ports; VPMADDWD also needs VPADDD, on
+; three ports, two of which multiply: 4/3.
 ;
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx2 --mcpu=sierraforest

@@ -1,4 +1,4 @@
-; Padded rows of 32- and 64-bit elements are loaded and stored with masks; a whole half of a register needs none.
+; Padded rows of 32- and 64-bit elements are loaded and stored with masks; a whole half of a register needs no mask.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not=llvm.tensor.
 

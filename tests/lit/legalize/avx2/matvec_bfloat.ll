@@ -1,4 +1,4 @@
-; A matrix of bfloat times a vector, without dot products: a register is shifted and masked, and both halves multiplied.
+; A bfloat matrix times a vector, without dot products: a register is shifted and masked, and both halves are multiplied.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx2

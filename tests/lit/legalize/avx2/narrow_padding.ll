@@ -1,4 +1,4 @@
-; There are no masked loads of 16-bit elements: a shorter vector is loaded and filled up with zeros.
+; There are no masked loads of 16-bit elements: a shorter vector is loaded and extended with zeros.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; A rest of twelve elements has no non-temporal store: 24 bytes are no alignment.
+; A remainder of twelve elements is not stored non-temporally: 24 bytes are not aligned.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not="align 24"
 

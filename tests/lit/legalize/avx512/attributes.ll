@@ -1,4 +1,4 @@
-; A kernel carries its features; the width keeps LLVM from splitting 512-bit registers on machines that prefer 256.
+; A kernel has its features; the width attributes keep LLVM from splitting 512-bit registers on machines that prefer 256.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,5 +1,5 @@
-; A convolution of bytes, each channel by itself: factors that were bytes are multiplied as pairs of i16, of which the
-; upper half of the filter's is cleared outside the loop over rows.
+; A depthwise convolution of bytes: they are multiplied as pairs of i16, of which the
+; upper half of the filter's is cleared outside of the loop over rows.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

@@ -1,4 +1,4 @@
-; e^x of floats: twelve instructions a register, one of which takes the power of a 32nd from a table in two registers, for
+; exp of floats: twelve instructions per register, one of which looks up a power of 2^(1/32) in a table in two registers, for
 ; four registers at a time.
 ;
 ; REQUIRES: clang-19, host-x86_64

@@ -1,9 +1,9 @@
-; In the assembly, a step of K is a broadcast for each row, a load for each register across, and a multiply-add for each
-; of the accumulators, which stay in registers; the kernel calls malloc and free only.
+; In the assembly, a step of K has a broadcast for each row, a load for each register across, and a multiply-add for each
+; accumulator; accumulators stay in registers. The kernel only calls malloc and free.
 ; 
 ;     MR broadcasts, NV loads, MR * NV multiply-adds, nothing on the stack
 ;
-; llvm-mca has the loops within 3 % of what the ports allow.
+; By llvm-mca, the loops are within 3 % of the bound by the ports.
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s

@@ -1,6 +1,6 @@
 ; A step of two positions of K: a broadcast of a pair for each row, a load of pairs for each register across.
 ;
-; llvm-mca has the loops within 3 % of what the ports allow.
+; By llvm-mca, the loops are within 3 % of the bound by the ports.
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s

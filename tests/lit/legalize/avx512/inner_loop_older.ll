@@ -1,5 +1,5 @@
 ; AVX-512 without VNNI and BF16: bytes as pairs of i16, bfloat converted while packing. Nothing is spilled. VPMADDWD needs
-; VPADDD beside it, so the ports allow twice the cycles of the products.
+; VPADDD as well, so the bound by the ports is twice the cycles of the products.
 ;
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512 --mcpu=skylake-avx512

@@ -1,4 +1,4 @@
-; Interleaved rows of the right operand are what vdpbf16ps reads: no copy, nothing packed, one load a register of pairs.
+; A right operand with interleaved rows is what vdpbf16ps reads: no copy, no packing, one load per register of pairs.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512 --remarks 2> %t.remarks

@@ -1,5 +1,5 @@
-; Logarithms of floats: fifteen instructions a register, four of which take numbers apart and two of which are elements of
-; tables, for four registers at a time. Zeros, infinity and negative numbers need none of their own.
+; Logarithms of floats: fifteen instructions per register, four of which decompose numbers and two of which look up
+; tables, for four registers at a time. Zeros, infinities and negative numbers need no extra instructions.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

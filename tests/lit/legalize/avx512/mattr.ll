@@ -1,4 +1,4 @@
-; Without AVX512-BF16, bfloat is converted to float while it is packed, and the kernel does not claim the feature.
+; Without AVX512-BF16, bfloat is converted to float while it is packed, and the kernel does not have the feature.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --mattr=-avx512bf16 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,5 +1,5 @@
-; A matrix times a vector: one instruction for each line of the matrix, beside loads. Signed bytes change sign, one more.
-; Floats are multiplied and added at once. The next rows are asked for where the first cache holds them, too.
+; A matrix times a vector: one instruction for each line of the matrix, besides loads. Signed bytes need one more for the sign.
+; Floats are multiplied and added in one instruction. The next rows are prefetched even if they fit L1.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512 --remarks 2>&1 | FileCheck %s --check-prefix=REMARK

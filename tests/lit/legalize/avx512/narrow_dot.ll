@@ -1,4 +1,4 @@
-; A dot product on a register that is not whole is widened with undefined lanes and cut again.
+; A dot product on less than a whole register is widened with undefined lanes, and the result is narrowed.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; 16x16x16 floats: rows of B at three positions of K stay in registers, and a row of A meets all of them before the next.
+; 16x16x16 floats: rows of B at three positions of K stay in registers while one row of A after the other is multiplied.
 ;
 ; REQUIRES: clang-19
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

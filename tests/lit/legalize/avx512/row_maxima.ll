@@ -1,7 +1,7 @@
-; Maxima of rows. Of bfloat: registers of 32, negative numbers turned to be in the integers' order, by a mask that leaves
-; the maximum's port alone. Of float: two registers are tested for NaN at once, and their masks are joined by the tests.
-; Sums of bfloat: elements with even and odd numbers apart, so that none changes its place.
-; Of short rows eight are folded together: each step leaves half as many registers.
+; Row maxima. Of bfloat: in registers of 32, with negative numbers mapped to the integers' order by a masked operation that
+; avoids the maximum's port. Of float: two registers are tested for NaN at once, and their masks are combined by the tests.
+; Row sums of bfloat: even and odd elements are separate, so that none is permuted.
+; Eight short rows are reduced together: each step halves the number of registers.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

@@ -1,4 +1,4 @@
-; Unsigned by unsigned bytes: B xor 128 is signed, and 128 times the row sums of A, as 64 twice, are added to the sums.
+; Unsigned by unsigned bytes: B xor 128 is signed, and 128 times the row sums of A, as twice 64, is added to the sums.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=1x16 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,6 +1,6 @@
-; A row times a matrix of bytes: four rows of B are interleaved within lanes, which deals neighbouring columns out to
-; four registers; their order is restored once, where the sums are complete. Signed bytes of B become unsigned, and 128
-; times the sum of A is taken off. A register of B costs its load, an xor, two shuffles and one dot product.
+; A row times a matrix of bytes: four rows of B are interleaved within 128-bit lanes, which spreads adjacent columns over
+; four registers; their order is restored once, when the sums are complete. Signed bytes of B become unsigned, and 128
+; times the sum of A is subtracted. A register of B costs its load, an xor, two shuffles and one dot product.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
@@ -8,7 +8,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --remarks=%t.remarks
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
 
-; REMARKS: B read once, unpacked, 16 rows side by side
+; REMARKS: B read once, unpacked, 16 rows at a time
 
 ; TILES: %[[ROWS:.*]] = xor <1024 x i8> %b.rows, <
 ; TILES-NEXT: %[[LAID:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<1024 x i8> %[[ROWS]], <5 x i32> <i32 4, i32 4, i32 4, i32 4, i32 4>

@@ -1,5 +1,5 @@
-; tanh of floats: a polynomial whose coefficients are picked from tables by the interval that the argument is in: 17
-; arithmetic instructions a register. No division, no exponential.
+; tanh of floats: a polynomial whose coefficients are looked up in tables by the interval of the argument: 17
+; arithmetic instructions per register, no division, no exponential.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

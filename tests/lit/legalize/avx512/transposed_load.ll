@@ -1,5 +1,5 @@
-; Columns of B become a panel 16 bytes of each at a time: 48 insertions from memory and 32 shuffles for 16 by 16, and
-; nothing in between has to leave the registers.
+; A column-major B is packed 16 bytes of each column at a time: 48 insertions from memory and 32 shuffles for 16 by 16, and
+; nothing is spilled in between.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512

@@ -1,4 +1,4 @@
-; Rows of B that are not packed are interleaved in registers for a dot product.
+; Rows of an unpacked B are interleaved in registers for a dot product.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 

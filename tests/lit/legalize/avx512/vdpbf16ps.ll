@@ -1,4 +1,4 @@
-; Pairs of bfloat are i32, as LLVM 14 spells the operands and later ones upgrade them.
+; Pairs of bfloat are i32, the operand type in LLVM 14, which later versions upgrade.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 

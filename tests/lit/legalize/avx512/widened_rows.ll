@@ -1,5 +1,5 @@
-; A sum that is written out has each row of B converted some steps before it is multiplied: multiply-adds that wait for it
-; would fill a machine's scheduler, and hide the next conversion from it.
+; In an unrolled sum, each row of B is converted some steps before it is multiplied: multiply-adds that wait for it
+; would fill the scheduler of the processor and delay the next conversion.
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o - | FileCheck %s

@@ -1,5 +1,5 @@
-; Signed by signed bytes: A xor 128 is unsigned, and 128 times the column sums of B, made by the same dot product, are
-; subtracted where the sums start.
+; Signed by signed bytes: A xor 128 is unsigned, and 128 times the column sums of B, computed by the same dot product, is
+; subtracted from the initial sums.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=1x16 | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,5 +1,5 @@
-; Features that are asked for besides: what CPUID tells of is looked up, what only says how fast something is needs not be,
-; and of others a program cannot find out.
+; Additional features: those that CPUID reports are checked at run time, tuning features need no check,
+; and others, which a program cannot detect, are errors.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2,avx512 --mattr=+prefer-256-bit,+avx512vbmi2 | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic,avx2 --mattr=+ssse3,+sse4.1 | FileCheck %s --check-prefix=OLD
@@ -10,7 +10,7 @@
 ; The sixth bit of ECX for AVX-512 VBMI2 only.
 ; CHECK: and i32 %{{.*}}, 64
 ;
-; Bits 9 and 19 of ECX, beside those of FMA (12) and F16C (29).
+; Bits 9 and 19 of ECX, besides those of FMA (12) and F16C (29).
 ; OLD: define internal void @tlx.cpu.find()
 ; OLD: and i32 %{{.*}}, 537399808
 ;

@@ -1,4 +1,4 @@
-; A loop around kernels comes in versions itself: it is chosen once, and the kernels are inlined. No dispatcher of a kernel is left.
+; A loop around kernels has versions itself: one is selected once, with its kernels inlined. No kernel keeps a dispatcher.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2,avx512 | FileCheck %s --implicit-check-not=@tlx.matmul
 ;

@@ -1,4 +1,4 @@
-; Kernels for several machines and what chooses one. Those for machines that differ in what a kernel does not use are one.
+; Kernels for several machines and their dispatcher. Versions that differ only in unused features are merged.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx,avx2,avx512 --remarks=%t | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512,amx,avx2 | FileCheck %s

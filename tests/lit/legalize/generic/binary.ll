@@ -1,4 +1,4 @@
-; Arithmetic on a tile is arithmetic on each register; flags are kept, constants are cut into registers.
+; Arithmetic on a tile is arithmetic on each register; flags are kept, constants are split into registers.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; A column stretched over the tile is a splat for each row.
+; A column broadcast over the tile is a splat for each row.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

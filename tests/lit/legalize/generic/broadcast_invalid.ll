@@ -1,4 +1,4 @@
-; Only a row or a column is stretched, in place.
+; Only a row or a column can be broadcast, without permuting dimensions.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

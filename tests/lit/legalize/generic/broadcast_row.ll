@@ -1,4 +1,4 @@
-; A row stretched over the tile is the same registers for each row.
+; A row broadcast over the tile is the same registers for each row.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; A float is rounded to bfloat to the nearest, ties to even, on its bits; NaN stays NaN.
+; A float is rounded to bfloat by integer arithmetic, to nearest even; NaN stays NaN.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

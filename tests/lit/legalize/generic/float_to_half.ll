@@ -1,4 +1,4 @@
-; A float is rounded to half by integer arithmetic, and by an addition where the result is denormal.
+; A float is rounded to half by integer arithmetic, and by an addition if the result is subnormal.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

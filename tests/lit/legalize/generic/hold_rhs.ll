@@ -1,4 +1,4 @@
-; With more rows than registers across, B is loaded first and held.
+; With more rows than registers across, B is loaded first and kept in registers.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; With the vectors of the host, the generic target's inner loop is that of the target for it.
+; With vectors as wide as the host's, the generic target's inner loop is that of the host's own target.
 ;
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=generic --mcpu=skylake-avx512
@@ -12,8 +12,8 @@
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=haswell --bound=1.05
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=YMM --implicit-check-not="stack {{[1-9]}}"
-; With 16 registers four instructions a cycle are just enough: 24 of them for 12 multiply-adds that take 6 cycles. A loop
-; that compares its counter, which the last block's do, has 25, of which processors fuse two; llvm-mca fuses none.
+; With 16 registers, four instructions a cycle are just enough: 24 of them for 12 multiply-adds that take 6 cycles. A loop
+; with an explicit comparison, as in the last block, has 25, two of which processors fuse; llvm-mca fuses none.
 ;
 ; ZMM: vbroadcastss zmm [[#MR:]]
 ; ZMM-NEXT: vmovups zmm [[#NV:]]

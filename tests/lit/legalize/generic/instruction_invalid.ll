@@ -1,4 +1,4 @@
-; An instruction on a tile that the legaliser does not know.
+; An instruction on a tile that the legaliser does not support.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

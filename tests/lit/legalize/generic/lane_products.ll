@@ -1,5 +1,5 @@
-; Sums of neighbours of a row of products: dealt out to as many registers as there are neighbours, then added. Where the
-; target has the instruction, it multiplies, adds up and adds to the sum so far; nothing else is left of it.
+; Sums of adjacent products in a row: separated into as many registers as there are neighbours, then added. If the
+; target has an instruction for it, that multiplies, adds, and accumulates; no other instruction is left.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --check-prefix=WORDS --implicit-check-not=llvm.tensor.

@@ -1,4 +1,4 @@
-; Windows lie side by side in rows.
+; Windows must be adjacent within rows.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 

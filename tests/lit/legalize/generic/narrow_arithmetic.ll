@@ -1,4 +1,4 @@
-; Arithmetic on half and bfloat is done in float and rounded: exact for one operation. Constants are kept as their bits.
+; Arithmetic on half and bfloat is done in float and rounded, which is exact for one operation. Constants are stored as bits.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; The last register of a row is as narrow as what is left of it; narrow integers are widened by their sign as they are
+; The last register of a row is only as wide as the remainder; narrow integers are sign-extended when they are
 ; used.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.

@@ -1,4 +1,4 @@
-; From operands to result, no value of a bfloat type is left, neither scalar nor vector; addresses may count in bfloat.
+; No value of a bfloat type is left, neither scalar nor vector; only getelementptr may mention bfloat.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

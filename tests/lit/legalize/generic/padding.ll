@@ -1,4 +1,4 @@
-; Padding is neither read nor written, and zero in registers: the part that is there is loaded as a shorter vector.
+; Padding is neither read nor written, and zero in registers: the data is loaded as a shorter vector.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; The right operand of a product is packed with the group last.
+; The right operand of a product must be packed with the group as its last dimension.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

@@ -1,4 +1,4 @@
-; A permutation is only the right operand of a product.
+; A permutation is allowed only for the right operand of a product.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

@@ -1,5 +1,5 @@
-; A flattened tile becomes registers of 128 bits, row by row, and a phi of a tile one phi a register. The smaller set of
-; operands is loaded first and held: two rows of A, while the registers of B are streamed. `llvm.fmuladd` leaves it to
+; A flattened tile becomes registers of 128 bits, row by row, and a phi of a tile becomes a phi per register. The smaller set of
+; operands is loaded first and kept: two rows of A, while the registers of B are streamed. `llvm.fmuladd` leaves it to
 ; the backend whether multiply and add are one instruction.
 ;
 ;     2x8 floats = 4 registers

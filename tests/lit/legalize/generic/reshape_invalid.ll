@@ -1,4 +1,4 @@
-; A tile of 2x6 cannot be read as 3x4 without cutting registers.
+; A tile of 2x6 cannot be viewed as 3x4 without splitting registers.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

@@ -1,5 +1,5 @@
-; With the features of a host, a product of float is the target's for it, instruction by instruction: its edges are masked,
-; and its last columns summed along K, too.
+; With the features of a host, a product of float is the same as on the host's own target, instruction by instruction,
+; including masks at the edges and last columns that are summed along K.
 ;
 ; REQUIRES: llvm-19, host-x86_64
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=avx512

@@ -1,4 +1,4 @@
-; Each operand of a product is widened by its own sign.
+; Each operand of a product is extended by its own signedness.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

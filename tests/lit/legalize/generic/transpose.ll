@@ -1,4 +1,4 @@
-; Four rows interleaved twice are the four columns.
+; Four rows, interleaved twice, are the four columns.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,4 +1,4 @@
-; A transpose to the memory order that a tile has is nothing.
+; A transpose to the memory order that a tile already has is a no-op.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,5 +1,5 @@
-; How wide vectors are on the generic target: as --mcpu, --mattr, --vector-bits, the triple or the function's features say.
-; Kernels keep to plain vectors.
+; The width of vectors on the generic target follows from --mcpu, --mattr, --vector-bits, the triple or the function's features.
+; Kernels use plain vectors only.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=skylake-avx512 | FileCheck %s --check-prefixes=CHECK,WIDE,FEATURES --implicit-check-not=llvm.x86
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mattr=+avx512f | FileCheck %s --check-prefixes=CHECK,WIDE,ATTR

@@ -1,4 +1,4 @@
-; A packed tile is read with a shuffle for each row where there is no dot product.
+; Without a dot product instruction, a packed tile is read with a shuffle for each row.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

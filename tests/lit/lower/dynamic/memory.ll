@@ -1,11 +1,11 @@
-; A result that is used twice has memory in a slot, which is freed on every way out; one defined in a loop replaces the
-; one before; it begins at a line of the caches.
+; A result that is used twice is in memory from a slot, which is freed at every exit; one defined in a loop replaces the
+; previous one; it is aligned to a cache line.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --workspace=arena --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARENA
 ; RUN: grep -v '^;' %s | tlx-lower - --workspace=argument --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 
-; A value that no loop replaces comes from the arena of the thread; remarks name those that malloc gives.
-; ARENA:       remark: malloc, not --workspace=arena, allocates values of run-time size that change in a loop [to-2d]
+; A value that no loop replaces comes from the thread's arena; remarks name those that come from malloc.
+; ARENA:       remark: malloc, not --workspace=arena, allocates what has a size that changes in a loop: %s [to-2d]
 ; ARENA-LABEL: define void @sums(
 ; ARENA:         call void @free(
 ; ARENA-LABEL: define void @may_be_the_same(
@@ -14,7 +14,8 @@
 ; ARENA:         call noalias ptr @malloc(
 ; ARENA-LABEL: define internal void @tlx.dynamic.allocate(
 ; ARENA:         call noalias ptr @tlx.workspace.acquire(
-; ARGUMENT:    remark: malloc, not --workspace=argument, allocates values of run-time size [to-tiles]
+; ARGUMENT:    remark: malloc, not --workspace=argument, allocates what has a size that is known at run time only: %s [to-2d]
+; ARGUMENT:    remark: malloc, not --workspace=argument, allocates what has a size that is known at run time only: %v [to-2d]
 
 ; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 ; CHECK-NEXT:  entry:
@@ -64,7 +65,7 @@ end:
 
 declare i1 @again()
 
-; What is only stored is written there; memory that may be the same is copied before.
+; A value that is only stored is written to its destination; memory that may alias it is copied first.
 ; CHECK-LABEL: define void @stored(
 ; CHECK-NOT:     alloca
 ; CHECK:         call void @tlx.dynamic.map.stored.s(ptr %c, ptr %a, i64 %{{.*}})

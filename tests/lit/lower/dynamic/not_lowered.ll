@@ -1,4 +1,4 @@
-; What is not lowered at run-time sizes is an error that points at it.
+; Operations that are not lowered at run-time sizes are errors that point at them.
 ; RUN: not tlx-lower %s --target=generic -o - 2>&1 | FileCheck %s
 ; CHECK: not_lowered.ll:7:3: error: {{.*}}llvm.tensor.reshape.block of extents known only at run time is not lowered yet
 

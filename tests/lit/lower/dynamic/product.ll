@@ -1,4 +1,4 @@
-; A product of run-time size: checks, and a helper that packs both operands and writes where the result is stored.
+; A product of run-time size: checks, and a helper that packs both operands and writes directly to the destination.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @gemm(
@@ -27,7 +27,7 @@ define void @gemm(ptr %a, ptr %b, ptr %c, i32 %m, i32 %n, i32 %k) {
 ; CHECK-NEXT:    call void @llvm.trap()
 ; CHECK-NEXT:    unreachable
 
-; The blocks of B are column-major, as B is.
+; Blocks of B are column-major, like B.
 ; CHECK-LABEL: define internal void @tlx.dynamic.smma.f32.f32.f32.rc(
 ; CHECK:         %memory = call noalias ptr @malloc(
 ; CHECK:         %a.blocks = getelementptr inbounds i8, ptr %memory, i64 %{{.*}}

@@ -1,4 +1,4 @@
-; A loop around products is a function of its own after the second stage, in which the products are inlined by the third.
+; A loop around products is outlined into a function by the second stage, into which the third inlines the products.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o %t.ll
 ; RUN: FileCheck %s --check-prefix=TILES < %t.ll
 ; RUN: tlx-lower %t.ll --target=avx512 -o - | FileCheck %s
@@ -35,7 +35,7 @@ define void @batch(ptr %a, ptr %b, ptr noalias %c) {
   ret void
 }
 
-; A short sum is written out, so the loop over the batch is the only one.
+; A short sum is fully unrolled, so the loop over the batch is the only one.
 ; CHECK:       define internal void @tlx.nest.short(
 ; CHECK:       batch.loop:
 ; CHECK-NOT:   k.loop

@@ -1,4 +1,4 @@
-; The configuration of the matrix unit, the clearing of registers and calls are outside of a batch's loop.
+; The configuration of the matrix unit, vzeroupper and calls are outside of a batch's loop.
 ; REQUIRES: llvm-19
 ; RUN: tlx-lower %s --target=amx -o - | llc-19 -O3 -o - | FileCheck %s
 

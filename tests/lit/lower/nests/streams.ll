@@ -1,5 +1,5 @@
-; Products in a loop over more memory than caches hold: what the next round reads is prefetched between the multiply-adds,
-; and what goes past the last cache is stored past them all where C is aligned; a fence follows the loop, each thread's.
+; Products in a loop over more memory than the caches hold: the next iteration's operands are prefetched between multiply-adds,
+; and results larger than the last cache are stored non-temporally if C is aligned; a fence follows the loop, in each thread.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --remarks=%t.remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
@@ -7,11 +7,11 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2,avx512 | FileCheck %s --check-prefix=VERSIONS
 ; RUN: grep -v '^;' %s | tlx-lower - --emit=asm --target=avx512 -o - | FileCheck %s --check-prefix=ASM
 
-; REMARKS: remark: matmul 32x32x32 float:{{.*}}; the next round's operands prefetched; C written by non-temporal stores
-; REMARKS: remark: matmul 16x16x16 float:{{.*}}; the operands 2 rounds ahead prefetched [to-tiles]
+; REMARKS: remark: matmul 32x32x32 float:{{.*}}; the next iteration's operands prefetched; C written by non-temporal stores
+; REMARKS: remark: matmul 16x16x16 float:{{.*}}; the operands 2 iterations ahead prefetched [to-tiles]
 ; REMARKS: remark: matmul 16x16x16 float:{{.*}} % of peak [to-tiles]
 
-; 30 MB each: two rounds' operands fit the first cache.
+; 30 MB each: the operands of two iterations fit L1.
 ; CHECK-LABEL: define internal void @tlx.nest.large(
 ; CHECK:         %[[BEHIND:.*]] = ptrtoint ptr %out.ptr to i64
 ; CHECK:         %[[GAP:.*]] = and i64 %[[BEHIND]], 63
@@ -30,7 +30,7 @@
 ; CHECK-NEXT:    fence seq_cst
 ; CHECK-NEXT:    ret void
 
-; A line of A and a line of B in each of 16 steps, those of the round after the next, 2 KB behind this one's: a round is
+; A line of A and a line of B in each of 16 steps, for the iteration after the next, 2 KB further on: an iteration is
 ; shorter than the memory latency. No non-temporal stores.
 ; CHECK-LABEL: define internal void @tlx.nest.middle(
 ; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 2048
@@ -43,7 +43,7 @@
 ; CHECK-NOT:     nontemporal
 ; CHECK-NOT:     fence
 
-; What the caches hold is not prefetched.
+; Operands that fit the caches are not prefetched.
 ; CHECK-LABEL: define internal void @tlx.nest.small(
 ; CHECK-NOT:     prefetch
 
@@ -60,7 +60,7 @@
 ; VERSIONS:      batch.end:
 ; VERSIONS-NEXT:   fence seq_cst
 
-; Nothing is spilled, and nothing called.
+; Nothing is spilled, and there are no calls.
 ; ASM-LABEL: tlx.nest.middle:
 ; ASM-NOT:   call
 ; ASM-NOT:   rsp{{.*}}zmm

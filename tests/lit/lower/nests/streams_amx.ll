@@ -1,12 +1,12 @@
-; A matrix unit's products in a loop over more memory than caches hold: the next round's operands are prefetched behind
-; the tile products, and sums pass through scratch memory, from which vectors write them by non-temporal stores where C is
+; A matrix unit's products in a loop over more memory than the caches hold: the next iteration's operands are prefetched after
+; the tile products, and sums pass through scratch memory, from which vectors write them by non-temporal stores if C is
 ; aligned.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --remarks=%t.remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --emit=asm -o - | FileCheck %s --check-prefix=ASM
 
-; REMARKS: remark: matmul 32x32x32 bfloat -> float:{{.*}}; the next round's operands prefetched; C written by non-temporal stores
+; REMARKS: remark: matmul 32x32x32 bfloat -> float:{{.*}}; the next iteration's operands prefetched; C written by non-temporal stores
 
 ; CHECK-LABEL: define internal void @tlx.nest.large(
 ; CHECK-COUNT-4: call void @llvm.x86.tdpbf16ps(i8

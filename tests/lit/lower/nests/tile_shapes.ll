@@ -1,5 +1,5 @@
-; Kernels whose tiles differ in shape do not become one function: there are no registers for all of them. Where a function
-; calls one that uses tiles, LLVM assigns them, and configures the unit again behind the call.
+; Kernels with different tile shapes are not merged into one function: the registers would not suffice. If a function
+; calls one that uses tiles, LLVM assigns tile registers and configures the unit again after the call.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --tile=32x32 -o - | FileCheck %s
 
 ; CHECK: define internal void @tlx.matmul.32x32x32.i8.i8.i32.ss(

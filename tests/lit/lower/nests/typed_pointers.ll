@@ -1,4 +1,4 @@
-; Nests in files with typed pointers: what is captured keeps its type.
+; Outlined loops in files with typed pointers: captured values keep their types.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2 -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @batch(

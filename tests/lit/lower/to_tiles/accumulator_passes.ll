@@ -1,4 +1,4 @@
-; With several passes over K, only the first starts with the accumulator.
+; With several passes over K, only the first one reads the accumulator.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,5 +1,5 @@
-; A dot product reads neighbours along K as one word: a column-major A is transposed into a panel, a register's lanes
-; of columns at a time, and the rest with zeros behind it.
+; A dot product reads neighbours along K as one word: a column-major A is transposed into a panel, a register of
+; columns at a time, with zeros after the remainder.
 ;
 ;     K = 21 = 16 + 5, panel of 22
 ;

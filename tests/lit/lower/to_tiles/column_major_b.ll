@@ -1,4 +1,4 @@
-; A column-major B is packed by transposing tiles of as many rows of K as a register has lanes, and the rest.
+; A column-major B is packed by transposing tiles with as many rows of K as a register has lanes, and a remainder.
 ;
 ;     K = 6 = 4 + 2
 ;

@@ -1,4 +1,4 @@
-; A column-major B is packed in VNNI order straight from its columns: neighbours along K are neighbours in memory.
+; A column-major B is packed in VNNI order directly from its columns: neighbours along K are neighbours in memory.
 ;
 ;     K = 34 = 16 + 16 + 2
 ;

@@ -1,4 +1,4 @@
-; The last panel of columns is as narrow as whole registers allow; what is left over is padding of the tiles of B and C,
+; The last panel of columns is as narrow as whole registers allow; the remaining columns are padding in the tiles of B and C,
 ; which is neither read nor written.
 ;
 ;     N = 100 = 7 registers of 16 with 12 columns of padding

@@ -1,4 +1,4 @@
-; A packed panel holds zeros where B has padding: the tile product is a full one, and only the store of C is padded.
+; A packed panel has zeros where B has padding: the tile product is a full one, and only the store of C is padded.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,4 +1,4 @@
-; Weights that are a constant are packed at compile time: the program has their panels and no code that packs.
+; Constant weights are packed at compile time: the program contains their panels and no packing code.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --remarks -o %t.ll 2> %t.txt
 ; RUN: FileCheck %s --input-file=%t.txt --check-prefix=SAID
 ; RUN: FileCheck %s --input-file=%t.ll --check-prefix=PLAIN

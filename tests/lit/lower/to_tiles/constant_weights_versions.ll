@@ -1,4 +1,4 @@
-; A constant B in a form for each version of a target: one global, of which each kernel reads its own part. Beyond
+; A constant B in the format of each version of a target: one global, of which each kernel reads its own part. Beyond
 ; --weight-bytes the program packs.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2,avx512,amx --remarks --stop-after=to-tiles -o %t.ll 2> %t.txt
 ; RUN: FileCheck %s --input-file=%t.txt --check-prefix=SAID

@@ -1,5 +1,5 @@
-; A that each of several products would pack is copied once as they read it: in front of a loop of products, or of the
-; first one of a block that does not change it between them.
+; An A that several products would each pack is copied once, in the layout that they read: before a loop of products, or before
+; the first product in a block that does not change it in between.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --stop-after=to-tiles --knobs=pack_b=true -o - | FileCheck %s --check-prefix=ASKED
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --remarks -o %t.ll 2>&1 | FileCheck %s --check-prefix=REMARK
@@ -22,7 +22,7 @@
 ; CHECK:         call void @tlx.transpose.32x32.bf16(ptr %panels.buf, ptr %x)
 ; CHECK-NEXT:    call void @tlx.nest.batch(ptr %w, ptr %p.buf, ptr %panels.buf)
 
-; Who says how products are computed gets them as they are.
+; Knobs turn this off.
 ; ASKED-NOT: tlx.transpose.64x64
 
 ; REMARK: remark: A of 64x64 bfloat column-major copied row by row, once for 2 products

@@ -1,4 +1,4 @@
-; A copy goes row by row in tiles of four registers, and the rest of each row.
+; A copy processes rows in tiles of four registers, and the remainder of each row.
 ;
 ;     5x37 floats, rows of 40: 2 x 16 and 5
 ;

@@ -1,4 +1,4 @@
-; Mixed signs are a dot product as they are, in either order: no correction, and A is read in place.
+; Mixed signs are a dot product as they are, in either order: no correction is needed, and A is read in place.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,4 +1,4 @@
-; What stands above a product is computed on its register tiles, row by row, in the one pass over K; a remark says so.
+; The epilogue of a product is computed on its register tiles, row by row, in the single pass over K; a remark says so.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t --target=avx512 --stop-after=to-tiles --remarks 2>&1 | FileCheck %s --check-prefix=REMARK

@@ -1,4 +1,4 @@
-; Above 2048 positions, K is cut into equal passes; the first one starts from zero, the others go on with C.
+; Above 2048 positions, K is split into equal passes; the first one starts from zero, the others continue with C.
 ;
 ;     K = 6144 = 3 * 2048
 ;

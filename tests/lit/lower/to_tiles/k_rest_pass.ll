@@ -1,4 +1,4 @@
-; The last of the passes over K is shorter where they do not divide it.
+; The last pass over K is shorter if their size does not divide it.
 ;
 ;     K = 4099 = 2 * 1367 + 1365
 ;

@@ -1,4 +1,4 @@
-; K stays whole where C cannot hold the sums between passes: its type is not the accumulator's.
+; K is not split if C cannot hold the sums between passes, as its type is not the accumulator's.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x8 --stop-after=to-tiles | FileCheck %s
 

@@ -1,4 +1,4 @@
-; Tile, cache blocks and packing come from the options, or from a file by patterns; the first pattern that matches decides.
+; Tile, cache blocks and packing come from the options, or from a file by patterns; the first matching pattern applies.
 ;
 ; RUN: split-file %s %t
 ; RUN: tlx-lower %t/a.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=MODEL
@@ -20,9 +20,9 @@
 ; OPTION: remark: matmul 24x96x60 float: {{.*}}, register tile 4x32, nothing packed, {{.*}}; tile=4x32 from --tile [to-tiles]
 ; BOTH: , register tile 4x32, packed B, blocks M 24, N 96, K 20; {{.*}}; tile=4x32,kc=20,pack_b=true from --tile and --knobs [to-tiles]
 ; FILE: , register tile 4x32, {{.*}}; tile=4x32 from {{.*}}k.toml, line 6 [to-tiles]
-; FILE: k.toml:1:2: remark: no product takes the knobs of 'matmul * bfloat'; there are matmul 24x96x60 float [to-tiles]
-; FILE: k.toml:3:2: remark: no product takes the knobs of 'avx2: matmul * float'
-; FILE: k.toml:8:2: remark: no product takes the knobs of 'matmul *'
+; FILE: k.toml:1:2: remark: no product matches 'matmul * bfloat'; there are matmul 24x96x60 float [to-tiles]
+; FILE: k.toml:3:2: remark: no product matches 'avx2: matmul * float'
+; FILE: k.toml:8:2: remark: no product matches 'matmul *'
 
 ;--- a.ll
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

@@ -1,4 +1,4 @@
-; Knobs that do not fit are errors: at the entry of a file, with the product as a second place; what fits is said.
+; Knobs that do not fit are errors at the entry of a file, with a note at the product; the message says what would fit.
 ;
 ; RUN: split-file %s %t
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --tile=12x48 2>&1 | FileCheck %s --check-prefix=REGISTERS --match-full-lines
@@ -32,9 +32,9 @@
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/truth.toml 2>&1 | FileCheck %s --check-prefix=TRUTH
 ; TRUTH: {{.*}}truth.toml:2:1: error: kc is a number, not 'true'
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/twice.json 2>&1 | FileCheck %s --check-prefix=TWICE
-; TWICE: {{.*}}twice.json:2:2: error: 'matmul *' stands here twice
+; TWICE: {{.*}}twice.json:2:2: error: duplicate key 'matmul *'
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/words.toml 2>&1 | FileCheck %s --check-prefix=WORDS
-; WORDS: {{.*}}words.toml:1:2: error: no product is spelled with 'f32'; write f32 as 'float'
+; WORDS: {{.*}}words.toml:1:2: error: no product contains the word 'f32'; write f32 as 'float'
 ; RUN: not tlx-lower %t/a.ll --knobs= 2>&1 | FileCheck %s --check-prefix=EMPTY
 ; EMPTY: tlx-lower: error: --knobs= is empty; write NAME=VALUE,... or the name of a file
 ; REQUIRES: split-file

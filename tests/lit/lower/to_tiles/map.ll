@@ -1,4 +1,4 @@
-; An expression on dense matrices is one long row, in tiles of a few registers; a scalar is repeated outside of the loop.
+; An expression on dense matrices is one long row, in tiles of a few registers; a scalar is broadcast outside of the loop.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
@@ -19,7 +19,7 @@
 ; CHECK: call <48 x float> @llvm.tensor.relu.v48f32(
 ; CHECK: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 0>)
 ; CHECK: icmp slt i64 %{{.*}}, 20
-; The rest: 1000 = 20 * 48 + 40, three registers with 8 positions of padding.
+; The remainder: 1000 = 20 * 48 + 40, three registers with 8 lanes of padding.
 ; CHECK: j.end:
 ; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 8>
 

@@ -1,5 +1,5 @@
-; Windows over images: tiles of several rows load each row of the input once. Where the images of all rounds of the loop do
-; not fit the second cache, single rows are faster: memory is read and written in its order.
+; Windows over images: tiles of several rows load each row of the input once. If the images of all iterations of the loop do
+; not fit L2, single rows are faster: memory is read and written sequentially.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx512 --stop-after=to-tiles -o - | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.map.56x56.f32(

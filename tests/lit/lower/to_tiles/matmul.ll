@@ -1,6 +1,6 @@
 ; A product becomes a call of a kernel on the pointers of C, A and B, and the kernel a loop over K around one tile
-; product, for two positions of K at a time: its sums are a phi of a flattened vector, whose type a typeinfo in the body
-; says.
+; product, for two positions of K at a time: its sums are a phi of a flattened vector, to which a typeinfo in the body
+; gives a tensor type.
 ;
 ;     C = A @ B          8x16 16x32 -> 8x32, one register tile of 8x32 floats
 ;

@@ -1,5 +1,5 @@
-; At edges, tiles stay whole. A and B are packed with zeros along K; the last rows and columns are tiles that end at the edge
-; and overlap those before them, as few as hold them: what two tiles compute is the same.
+; At edges, tiles remain whole. A and B are packed with zeros along K; the last tiles of rows and columns end at the edge
+; and overlap the previous ones, which compute the same elements.
 ;
 ;     M = 33, N = 40, K = 70: 32 rows and 16 from row 17 on, 32 columns and 16 from column 24 on, 64 + 6 positions
 ;

@@ -1,4 +1,4 @@
-; A right operand whose rows lie pages apart is packed across all panels of a block, step of K by step of K.
+; A right operand whose rows are pages apart is packed across all panels of a block, one step of K at a time.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --knobs=mc=40 --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 

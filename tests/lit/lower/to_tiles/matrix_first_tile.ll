@@ -1,4 +1,4 @@
-; Sums wait to be stored until the next ones start. The first tile stands before the loop, so nothing is stored in its place:
+; Sums are stored when the next tile starts. The first tile is peeled off the loop, as there is nothing to store yet:
 ; 64x64x64 bytes are 4 register tiles, 16 tile products of 16 cycles and 16 tile stores of 16.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll --target=amx -O 2 --emit=asm -o - | FileCheck %s --check-prefix=ASM

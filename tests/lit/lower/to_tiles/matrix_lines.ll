@@ -1,5 +1,5 @@
 ; Bytes of a row-major right operand are packed for all tiles of a panel at a time: four rows of 64 columns, each line of
-; which is read once. With 64 rows of a tile 1 KB apart, the first cache would have lost the line by the next tile.
+; which is read once. With the 64 rows of a tile 1 KB apart, L1 would have evicted the line before the next tile.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --tile=16x64 --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll --target=amx --tile=16x64 --emit=asm -o - | FileCheck %s --check-prefix=ASM
 ; RUN: tlx-lower %t.ll --target=amx --tile=16x64 -O 2 --emit=asm -o - | FileCheck %s --check-prefix=ASM
@@ -17,7 +17,7 @@
 ; CHECK-NOT:   reshape.block
 ; CHECK:         ret void
 
-; Two shuffles a line: the halves are joined, then the bytes dealt; all else are loads. LLVM's optimiser leaves it so.
+; Two shuffles per line: the halves are joined, then the bytes permuted; all else is loads. LLVM's optimiser keeps this.
 ; ASM-LABEL:   tlx.matmul.32x128x1024.i8.i8.i32.ss:
 ; ASM-NOT:     vpunpck
 ; ASM-COUNT-8: vpermb

@@ -1,4 +1,4 @@
-; Products that are too small for the matrix unit to pay are left to vectors, unless a tile of the unit is asked for.
+; Products that are too small for the matrix unit to pay are computed by vectors, unless a knob selects a tile of the unit.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --remarks=%t | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARK --input-file=%t

@@ -1,5 +1,5 @@
-; Where one row tile uses B, a step of it is packed right before it is multiplied, always to the same 4 KB (A, whose rows end amid a step, takes 16): nothing is
-; written to a panel that passes through the second cache. The last step of K = 1000 has 40 positions, and zeros.
+; If one row tile uses B, each step of it is packed right before it is multiplied, always to the same 4 KB (A, whose rows end within a step, takes 16): nothing is
+; written to a panel that would pass through L2. The last step of K = 1000 has 40 positions, padded with zeros.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll --target=amx --stop-after=to-tiles --tile=16x64 -o - | FileCheck %s --check-prefix=TILE
 ; RUN: tlx-lower %t.ll --target=amx -O 2 --emit=asm -o - | FileCheck %s --check-prefix=ASM

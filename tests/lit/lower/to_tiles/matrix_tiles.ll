@@ -1,6 +1,6 @@
-; A matrix unit gets one tile shape everywhere: 2x2 sums of 16x16, tiles of 16 rows of 64 bytes. A is read in place where it
-; is whole tiles; a panel of B is packed tile behind tile, right before the first rows are multiplied. Sums are stored in
-; front of the next product: the last ones behind the loops.
+; A matrix unit has the same tile shape everywhere: 2x2 sums of 16x16, tiles of 16 rows of 64 bytes. A is read in place if it
+; consists of whole tiles; a panel of B is packed tile by tile, right before its first products. Sums are stored
+; before the next product, the last ones after the loops.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s
 

@@ -1,5 +1,5 @@
-; A matrix times a vector is sums along K: registers hold positions of K, not columns of the result. What is multiplied
-; is a tile of rows of the matrix and a row, extended; as many neighbours are added up as the target's dot product does, or two multiply-adds of bfloat.
+; A matrix times a vector is summed along K: registers hold positions of K, not columns of the result. A tile of rows of the
+; matrix is multiplied by the extended vector; as many neighbours are added as the target's dot product does, or two by multiply-adds of bfloat.
 ;
 ; REQUIRES: split-file
 ; RUN: split-file %s %t
@@ -26,7 +26,7 @@
 ; PAIRS-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
 ; PAIRS: call <32 x float> @llvm.tensor.reduce.add.v32f32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 2>)
 ;
-; Signed bytes as unsigned ones; what zeros come to is taken off.
+; Signed bytes as unsigned ones; the product with the offset is subtracted.
 ;
 ; SIGN-LABEL: define internal void @tlx.reduce.add.rows.64x256.i32(
 ; SIGN: mul <64 x i32>
@@ -42,7 +42,7 @@
 ; WIDER-COUNT-2: sext <{{.*}} x i16> %{{.*}} to <{{.*}} x i32>
 ; WIDER: reduce.add.{{.*}}<2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 2>)
 ;
-; What is computed of the sums is computed of some at a time, once they are folded together; what lies in C may be read.
+; The epilogue is computed for several sums at a time, after their horizontal reduction; it may read C.
 ;
 ; LAYER: reduce.add 64x256 float of fpext, fpext, fmul; 2 extra operands, dot products of 2, then fadd, fadd, relu, fptrunc; 2 extra operands, in one pass
 ; LAYER-LABEL: define internal void @tlx.reduce.add.rows.64x256.bf16(ptr noalias %to, ptr %x0, ptr %x1, ptr %x2, ptr %x3)

@@ -30,7 +30,7 @@ define void @taps(ptr noalias %p, ptr noalias %q) {
   ret void
 }
 
-; A single last column: rows that are not there are not read.
+; A single last column: rows beyond the matrix are not read.
 ; CHECK-LABEL: define internal void @tlx.transpose.17x3.i8(
 ; CHECK:         %x = call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 16, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 4>)
 ; CHECK:         %x.1 = call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 4, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 1, i32 0>,

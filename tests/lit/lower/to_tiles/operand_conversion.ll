@@ -1,4 +1,4 @@
-; Where no instruction multiplies bfloat, both operands are converted to float while they are packed.
+; Without an instruction that multiplies bfloat, both operands are converted to float while they are packed.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
 

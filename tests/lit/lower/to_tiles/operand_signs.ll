@@ -1,4 +1,4 @@
-; Narrow integers are widened by their own sign.
+; Narrow integers are extended by their own signedness.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x4 --stop-after=to-tiles | FileCheck %s
 

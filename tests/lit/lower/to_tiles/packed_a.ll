@@ -1,5 +1,5 @@
-; A is converted as one run of a row tile where its rows have nothing between them: 13 rows of 19 are 15 registers and
-; one that ends at the end, which begins inside the one before it. No element is converted alone. Where all of B's
+; A row tile of A with contiguous rows is converted as a whole: 13 rows of 19 are 15 registers and
+; one that overlaps the previous one, so that it ends with the last element. No element is converted alone. If all of B's
 ; columns are one panel, a row tile is packed right before its only product.
 ;
 ; REQUIRES: clang-19
@@ -20,7 +20,7 @@
 ; CHECK: fpext <128 x half>
 ; CHECK: call <352 x float> @llvm.tensor.smma
 
-; A short sum is written out: its elements of A are broadcast by the multiply-adds, without an index.
+; A short sum is fully unrolled: its elements of A are broadcast by the multiply-adds, without an index.
 ; ASM-LABEL: tlx.matmul.16x16x16.f16.f16.f32:
 ; ASM: vfmadd231ps {{[0-9]*}}(%rsp){1to16}, %zmm{{[0-9]+}}, %zmm
 ; ASM-NOT: vperm

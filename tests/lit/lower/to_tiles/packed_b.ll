@@ -1,5 +1,5 @@
-; A large B is copied into panels [panel][k][48], as many as half of the second cache holds: here it is asked for, as only
-; many rows pay for it. The panels come from the heap, 64-byte aligned; without memory the program stops.
+; A large B is copied into panels [panel][k][48], as many as fit half of L2: here by a knob, as it pays only
+; with many rows. The panels come from the heap, 64-byte aligned; the program traps if memory is exhausted.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --knobs=pack_b=true --stop-after=to-tiles | FileCheck %s
 

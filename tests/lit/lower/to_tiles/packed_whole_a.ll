@@ -1,5 +1,5 @@
 ; Several blocks of columns read all of a column-major A: it is packed once, 4 columns of all row tiles at a time, so
-; that what is left of a cache line goes to the next row tile before the line is gone.
+; that the rest of a cache line is used for the next row tile before the line is evicted.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,5 +1,5 @@
-; The temporaries of a function are one block of malloc's memory: those of stage 1, those that stage 2 adds, and what its
-; kernels work in. Those that are not needed at the same time overlap.
+; The temporaries of a function share one block of memory from malloc: those of stage 1, those that stage 2 adds, and the
+; scratch memory of its kernels. Those that are not live at the same time overlap.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s --check-prefix=APART
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --implicit-check-not=tlx.buffer
 
@@ -28,7 +28,7 @@ define void @chain(ptr noalias %c, ptr %a, ptr %b) {
   ret void
 }
 
-; In a round of a loop, the products of the round alternate between two temporaries, as they do outside of loops.
+; In a loop iteration, its products alternate between two temporaries, as they do outside of loops.
 ; CHECK-LABEL: define void @rounds(
 ; CHECK:         %workspace = call noalias ptr @malloc(i64 80128)
 ; CHECK-NOT:     @malloc
@@ -59,8 +59,8 @@ end:
   ret void
 }
 
-; The panels of weights, which several products share, lie in it, too. They are not needed any more when the last product
-; runs, which works in their place.
+; The panels of weights that several products share are in the block, too. They are dead when the last product
+; runs, which reuses their memory.
 ; CHECK-LABEL: define void @layers(
 ; CHECK-NEXT:    %workspace = call noalias ptr @malloc(i64 139392)
 ; CHECK:         %panels.buf = getelementptr inbounds i8, ptr %workspace, i64 %

@@ -1,5 +1,5 @@
-; A reduction of rows: sums in a tile of several rows or registers, folded to one number for each row; positions of an
-; edge that hold no data become the identity.
+; A reduction of rows: sums in a tile of several rows or registers, reduced to one number for each row; lanes at an
+; edge without data are set to the identity.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --stop-after=to-tiles | FileCheck %s
 
@@ -10,7 +10,7 @@
 ; CHECK-NEXT: %[[NEXT]] = fadd <32 x float> %[[ACC]], %[[X]]
 ; CHECK: icmp slt i64 %{{.*}}, 3
 ; CHECK: j.end:
-; The rest: 100 = 3 * 32 + 4.
+; The remainder: 100 = 3 * 32 + 4.
 ; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 28>
 ; CHECK: %[[REST:.*]] = select <32 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, {{.*}}>, <32 x float> %{{.*}}, <32 x float> <float 0x8000000000000000,
 ; CHECK-NEXT: %[[ALL:.*]] = fadd <32 x float> %[[NEXT]], %[[REST]]

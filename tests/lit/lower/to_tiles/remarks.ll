@@ -1,4 +1,4 @@
-; What was decided for each product: instruction, register tile, what is packed, cache blocks. Equal products are told
+; The decisions for each product: instruction, register tile, packing, cache blocks. Equal products are reported
 ; once.
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s --implicit-check-not=remark:

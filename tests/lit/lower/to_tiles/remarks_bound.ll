@@ -1,4 +1,4 @@
-; What bounds maps and reductions: how much they move, which cache holds it, and what their instructions leave of it.
+; The bound of maps and reductions: how much they move, which cache holds it, and which share of its bandwidth they use.
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s
 ; CHECK: remark: map 1x16777216 float: fadd; 2 extra operands in one pass; moves 192 MB, beyond the caches: bound by memory; non-temporal stores [to-tiles]

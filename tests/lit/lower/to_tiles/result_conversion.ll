@@ -1,4 +1,4 @@
-; Sums are converted to C's type behind the loop over K: floats to bfloat, i32 to i16.
+; Sums are converted to C's type after the loop over K: floats to bfloat, i32 to i16.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x8 --stop-after=to-tiles | FileCheck %s
 

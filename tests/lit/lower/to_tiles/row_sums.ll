@@ -1,4 +1,4 @@
-; Unsigned by unsigned bytes with a dot product of unsigned by signed ones; 128 is 64 twice, as it is no signed byte.
+; Unsigned by unsigned bytes with a dot product of unsigned by signed ones; 128 is added as twice 64, as it is not a signed byte.
 ;
 ;     A @ B = A @ (B xor 128 as s8) + 128 * row sums of A
 ;

@@ -1,4 +1,4 @@
-; Products of one kind share a kernel, whatever function they stand in; another leading dimension is another kernel.
+; Equal products share a kernel, in whatever functions they are; another leading dimension needs another kernel.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,4 +1,4 @@
-; A convolution's weights are packed once, in front of the loop over its rows.
+; A convolution's weights are packed once, before the loop over its rows.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx -o - | FileCheck %s --check-prefix=PLAIN --implicit-check-not=tlx.independent
 

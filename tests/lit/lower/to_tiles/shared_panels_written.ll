@@ -1,5 +1,5 @@
-; What stage 1 leaves may be lowered again: its loops are marked, and now have a buffer in them, into which each round writes
-; its own B. That is packed in each round, not once in front of the loop.
+; The output of stage 1 may be lowered again: its loops are marked, and now contain a buffer, to which each iteration writes
+; its own B. It is packed in each iteration, not once before the loop.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-2d -o %t.2d.ll
 ; RUN: tlx-lower %t.2d.ll --target=amx --check=1 -o %t.o.ll
 ; RUN: tlx-lower %t.2d.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s

@@ -1,5 +1,5 @@
-; Windows for a matrix unit, in pairs of rows: a register is a line or two, merged in place, and one permutation. A kernel
-; of stage 2 is one register's; the loops around them become one function.
+; Windows for a matrix unit, in pairs of rows: a register is one or two lines, blended, and one permutation. A kernel
+; of stage 2 computes one register; the loops around it become one function.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --check=1 -o %t.o.ll
 ; RUN: tlx-lower %t.ll --target=amx --stop-after=to-2d -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s --check-prefix=TILES

@@ -1,4 +1,4 @@
-; Panels of at most 32 KB lie on the stack.
+; Panels of at most 32 KB are on the stack.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=8x32 --stop-after=to-tiles | FileCheck %s
 

@@ -1,5 +1,5 @@
-; The products of a sum are added up in registers: two loops, and nothing of the sum in memory between them. What is no
-; multiple of the product's number is read from a table.
+; The products of a sum are added in registers: two loops, without storing sums in between. Offsets that are not
+; linear in the product's index are read from a table.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx512 --stop-after=to-tiles -o - | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.16x16x3x8.f32.f32.f32(

@@ -1,5 +1,5 @@
-; The products of a sum on a matrix unit, several tiles of the result behind each other: what waits to be stored goes to
-; C, or through its epilogue, while the first product of the next tile is multiplied; the other products follow, in one loop of all steps.
+; The products of a sum on a matrix unit, with several consecutive tiles of the result: sums are stored to
+; C, or pass through the epilogue, during the first product of the next tile; the other products follow, in one loop over all steps.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 

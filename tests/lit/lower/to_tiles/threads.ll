@@ -1,5 +1,5 @@
-; --threads=openmp: a kernel works on a part of its tiles; the threads of a team take a rectangle each, job by job, and
-; then help the others. Small products, and any inside a parallel region, run on one thread.
+; --threads=openmp: a kernel computes some of its tiles; each thread of a team has a rectangle, split into jobs, and
+; steals jobs of other threads when it is done. Small products, and those inside a parallel region, run on one thread.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp | FileCheck %s --check-prefix=LOWERED
@@ -9,10 +9,10 @@
 
 ; ALONE-NOT: GOMP_parallel
 
-; The large product, a call as ever:
+; The large product is called as without threads:
 ; CHECK-LABEL: define void @large(
 ; CHECK: call void @[[LARGE:tlx.matmul.256x256x256.f32.f32.f32]](ptr %c, ptr %a, ptr %b)
-; The small one has no threads:
+; The small one is not threaded:
 ; CHECK-LABEL: define void @small(
 ; CHECK: call void @[[SMALL:tlx.matmul.8x32x16.f32.f32.f32]](ptr %c, ptr %a, ptr %b)
 
@@ -26,7 +26,7 @@
 ; CHECK: %team = select i1 %[[FREE]], i32 %{{.*}}, i32 1
 ; CHECK: br i1 %{{.*}}, label %several, label %one
 ; CHECK: several:
-; Counters of what is taken lie in a cache line each:
+; Each work-stealing counter has its own cache line:
 ; CHECK: counter.loop:
 ; CHECK: %[[PLACE:.*]] = mul i64 %counter, 8
 ; CHECK-NEXT: %[[COUNTER:.*]] = getelementptr inbounds i64, ptr %taken, i64 %[[PLACE]]
@@ -52,7 +52,7 @@
 ; LOWERED: define internal void @tlx.matmul.256x256x256.f32.f32.f32({{[^"]*}} {
 ; LOWERED: define internal void @tlx.matmul.256x256x256.f32.f32.f32.thread({{[^"]*}} {
 
-; Even where all work is worth a thread, a single tile is not cut:
+; Even if all work is worth a thread, a single tile is not split:
 ; ALL: call void @GOMP_parallel(ptr @tlx.matmul.256x256x256.f32.f32.f32.thread
 ; ALL-NOT: GOMP_parallel(ptr @tlx.matmul.8x32x16
 

@@ -1,5 +1,5 @@
-; --threads=openmp: a loop of few iterations is shared together with the one in it; a loop that stage 1 marked within one of
-; the program's own is a function that a team runs; loops around kernels in versions are shared in each version.
+; --threads=openmp: a loop of few iterations is collapsed with its inner loop; a loop that stage 1 marked within one of
+; the program's loops is a function that a team runs; loops around kernels with versions are shared in each version.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp --thread-cycles=50 --check=1 | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx2,avx512 --threads=openmp --thread-cycles=50 | FileCheck %s --check-prefix=VERSIONS

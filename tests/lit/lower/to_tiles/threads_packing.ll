@@ -1,5 +1,5 @@
-; Many threads pack B once: a team packs, and then multiplies by panels that all threads read. A few threads, and one, pack
-; what they read themselves, into memory that they keep from one job to the next. So does every thread on a matrix unit.
+; Many threads pack B once: the team packs, and then multiplies by panels that all threads read. A few threads, and one, pack
+; what they read themselves, into memory that they keep between jobs. So does every thread on a matrix unit.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=amx --stop-after=to-tiles --threads=openmp | FileCheck %s --check-prefix=AMX
@@ -39,7 +39,7 @@
 
 ; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
 ; AMX-NOT: malloc
-; The tiles of a job follow each other in one loop, in which each stores the sums of the one before it:
+; The tiles of a job are one loop, in which each stores the sums of the previous one:
 ; AMX: fresh.end:
 ; AMX-NEXT: icmp slt i64 %row, %row.end
 ; AMX: rows:
@@ -61,7 +61,7 @@
 ; AMX: call void @free(ptr %[[PANELS]])
 ; AMX-NOT: bf16.f32.packer
 
-; A thread's jobs are called with what it holds: the number of the first panel.
+; A thread's jobs receive its state: the number of the first packed panel.
 ; AMX: define internal void @tlx.nest.[[B]].thread(
 ; AMX: %[[HELD:.*]] = load i64, ptr %held
 ; AMX-NEXT: %[[SAME:.*]] = icmp eq i64 %[[HELD]], %[[FIRST:.*]]

@@ -1,5 +1,5 @@
-; --threads=openmp: slabs are smaller than the caches, but all of them together are not, so they are written past them as
-; on one thread: each thread's stores end with a fence. A copy that fits is written as usual.
+; --threads=openmp: each part is smaller than the caches, but their sum is not, so results are stored non-temporally as
+; on one thread; a fence follows each thread's stores. A copy that fits the caches is stored normally.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 | FileCheck %s --check-prefix=ALONE

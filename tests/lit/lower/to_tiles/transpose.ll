@@ -1,4 +1,4 @@
-; A copy to the other memory order transposes square tiles as wide as a register, and what is left at the edges.
+; A copy to the other memory order transposes square tiles as wide as a register, and the remainders at the edges.
 ;
 ;     10x7 -> 7x10, rows of 12: tiles of 4x4, 2x4, 4x3 and 2x3
 ;

@@ -1,4 +1,4 @@
-; B is read unpacked where it is row-major, of the accumulator's type and small: no scratch memory, no copy.
+; B is read unpacked if it is row-major, of the accumulator's type and small: no scratch memory, no copy.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

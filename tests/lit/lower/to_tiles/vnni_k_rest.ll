@@ -1,5 +1,5 @@
-; Where K is no multiple of the dot product's width, both operands are packed with zeros behind the last position, so
-; that nothing behind a row of A is read.
+; If K is not a multiple of the dot product's width, both operands are packed with zeros after the last position, so
+; that nothing beyond a row of A is read.
 ;
 ;     K = 5: A [8][6], B [3][32][2]
 ;

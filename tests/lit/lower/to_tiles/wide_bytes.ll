@@ -1,5 +1,5 @@
-; An i64 result of bytes is added up in i32 where K is too small to overflow it (33025 positions of 255 * 255), and
-; widened behind the loop; an mma adds to an i64 accumulator.
+; An i64 result of bytes is accumulated in i32 if K is too small to overflow it (33025 positions of 255 * 255), and
+; widened after the loop; an mma adds to an i64 accumulator.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 

@@ -1,7 +1,7 @@
-; A product of a few rows of halves reads B where it lies, converted by the load; A, of which elements are broadcast, is
-; converted once. LLVM keeps what was packed in memory, where a multiply-add broadcasts from: as values in registers it
-; would take a permutation each, and spill. More rows would read B more often: it is packed. So it is where its last columns
-; fill a part of a register, unless one row tile is all of A.
+; A product with few rows of halves reads B in place, converted by the load; A, whose elements are broadcast, is
+; converted once. LLVM keeps the packed A in memory, from which multiply-adds broadcast: as values in registers it
+; would take a permutation each, and spill. More rows would read B more often: then it is packed. It is also packed if its
+; last columns fill part of a register, unless one row tile is all of A.
 ;
 ; REQUIRES: clang-19
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s

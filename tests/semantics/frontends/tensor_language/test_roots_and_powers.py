@@ -99,5 +99,5 @@ def test_results_are_near_the_exact_ones(op: str, type_: str, use: str, target: 
 
 
 def test_the_first_version_has_none_of_them() -> None:
-    with pytest.raises(tl.ProgramError, match="'sqrt' is no instruction of version 1: version 2 has it"):
+    with pytest.raises(tl.ProgramError, match="'sqrt' is not an instruction of version 1: version 2 has it"):
         tl.parse("func @f(%x: f32) { %y = sqrt %x : f32 }", std="v1")

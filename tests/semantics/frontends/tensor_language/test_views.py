@@ -188,7 +188,7 @@ def test_null_pointers() -> None:
     assert present(None, None, 0) == [[0, 0], [0, 0], [0, 0]]
 
 
-def test_a_group_that_nobody_asks_for_must_be_there() -> None:
+def test_unused_groups_must_be_passed() -> None:
     kernels = compiled("func @k(%G: group<memref<f32x4>x?>) { }")
-    with pytest.raises(ArgumentError, match="does not ask by 'associated'"):
+    with pytest.raises(ArgumentError, match="does not test it with 'associated'"):
         kernels.k(None)

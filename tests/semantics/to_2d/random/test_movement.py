@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,8 @@ from tlx.ir.parser.module import parse
 from tlx.llvm.judge import check_module
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 MOVES = ("broadcast", "broadcast.scalar", "reshape.block", "reshape.permute", "pad", "concat")
 REDUCTIONS = tuple(f"reduce.{name}" for name in ("add", "mul", "max", "min", "and", "or", "xor"))
@@ -41,11 +45,11 @@ def assert_same(program: Movement, expected: list[Array], got: list[Array]) -> N
         np.testing.assert_array_equal(second.astype(np.float64), first.astype(np.float64), message)
 
 
-def check_stage_1(kind: str, seed: int) -> None:
+def check_stage_1(kind: str, seed: int, target: Target | str = "generic") -> None:
     program = program_of(kind, seed)
     expected = run(program, parse(program.text))
     module = parse(program.text)
-    lower(module, "generic", options=Options(stop_after="to-2d"))
+    lower(module, target, options=Options(stop_after="to-2d"))
     check_contract(module)
     check_module(module, "to-2d")
     assert_same(program, expected, run(program, module))
@@ -59,12 +63,12 @@ def test_stage_1_keeps_the_meaning(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["reduce.add", "reduce.max", "reduce.xor"])
-def test_windows_are_reduced_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_are_reduced_in_parts(kind: str) -> None:
     """Lower small tensors and windows as large ones: with several passes, and with loops around temporaries."""
-    monkeypatch.setattr("tlx.lower.to_2d.rules.reduction._CACHED", 200)
-    monkeypatch.setattr("tlx.lower.to_2d.rules.reduction._MOST_UNROLLED", 3)
+    generic = find_target("generic")
+    small = replace(generic, blocks=replace(generic.blocks, part=200, unrolled_window=3))
     for seed in range(1000, 1000 + EACH):
-        check_stage_1(kind, seed)
+        check_stage_1(kind, seed, small)
 
 
 STAGES = (("to-tiles", "generic"), ("legalize", "generic"), ("legalize", "avx2"), ("legalize", "avx512"))

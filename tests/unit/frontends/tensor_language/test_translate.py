@@ -13,7 +13,7 @@ import tlx
 from tlx.api import files
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
-from tlx.lower import pipeline
+from tlx.lower import front_ends
 
 BIN: Final = Path(sys.executable).parent
 
@@ -64,7 +64,7 @@ def test_typed_pointers_are_for_old_llvm(folder: Path) -> None:
     assert "ptr %A" in run(folder, "tlx", "translate", "store.tl")[1]
 
 
-def test_threads_are_asked_for(folder: Path) -> None:
+def test_threads_are_enabled(folder: Path) -> None:
     assert "GOMP_parallel" in run(folder, "tlx", "translate", "store.tl", "--threads=openmp")[1]
     assert "GOMP_parallel" not in run(folder, "tlx", "translate", "store.tl", "--threads=none")[1]
 
@@ -146,7 +146,7 @@ def test_assembly_from_a_file_of_that_kind_has_a_name_of_its_own(folder: Path) -
 
 
 def test_the_front_end_is_found() -> None:
-    assert tl in pipeline.front_ends()
+    assert tl in front_ends.front_ends()
     assert tlx.tensor_language is tl
     assert "tensor_language" in dir(tlx)
     with pytest.raises(AttributeError, match="no attribute 'tensor_tongue'"):

@@ -313,7 +313,7 @@ def test_a_pointer_in_a_register_of_its_own(pointer: str) -> None:
     module = parse(text, wanted=lambda _: True)
     (function,) = module.functions
     b = Builder(module, function, function.entry, 0)
-    own = b.plain(function.arguments[0].value)
+    own = b.opaque_address(function.arguments[0].value)
     set_operand(function.entry.instructions[1], 0, own)
     assert f'call {pointer} asm "", "=r,0"({pointer} %p)' in str(module)
     accepted(str(module), "opt-19" if pointer == "ptr" else "opt-14")

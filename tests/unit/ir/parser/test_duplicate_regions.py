@@ -79,7 +79,7 @@ def test_few_or_different_parts_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> N
     assert counts(function(*[COPY] * 5)) == [4]
 
 
-def test_a_part_ends_behind_the_last_use_of_what_it_defines() -> None:
+def test_a_part_ends_after_the_last_use_of_its_values() -> None:
     twice = COPY + STORE.replace("%c", "%b")
     texts = [str(function) for function in found(function(twice, twice))]
     assert len(texts) == 1

@@ -122,7 +122,7 @@ def test_an_outlined_loop_means_the_same() -> None:
     assert _result(module) == _result(_parsed())
 
 
-def test_a_loop_behind_a_condition_is_outlined() -> None:
+def test_a_loop_after_a_condition_is_outlined() -> None:
     before = "%stride = mul i64 4, 1\n  br label %loop"
     guarded = "%stride = mul i64 4, 1\n  %runs = icmp slt i64 0, %rows\n  br i1 %runs, label %loop, label %1"
     text = PROGRAM.replace(before, guarded)

@@ -9,7 +9,8 @@ from tests.unit.legalize.x86.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.amx.tiles import number_tiles
+from tlx.legalize.x86.amx.register_allocation import number_tiles
+from tlx.lower.memory.allocation import ALLOCATORS
 
 _OTHER = "declare void @other()\n"
 
@@ -47,6 +48,12 @@ def test_equal_configurations_are_one_constant() -> None:
     assert text.count("call void @llvm.x86.ldtilecfg(ptr @tlx.amx.tiles)") == 2
 
 
+@pytest.mark.parametrize("name", sorted(ALLOCATORS))
+def test_allocation_leaves_tiles_alone(name: str) -> None:
+    call, declaration = f"entry:\n  call void @{name}()\n", f"declare void @{name}()\n"
+    assert "x86_amx" not in _numbered(declaration + POWER.replace("entry:\n", call))
+
+
 def _loaded(count: int) -> str:
     """Some tiles that are alive together."""
     shape = "i16 16, i16 64"
@@ -74,7 +81,7 @@ def test_a_register_has_one_shape() -> None:
     assert "x86_amx" not in _numbered(text.replace("i16 9", "i16 8"))
 
 
-def test_sums_that_are_alive_beside_what_is_added_to_them_stay_values() -> None:
+def test_sums_that_are_live_with_their_addends_stay_values() -> None:
     text = POWER.replace("x86_amx %next)\n  ret", "x86_amx %z)\n  ret")
     assert "x86_amx" in _numbered(text)
 

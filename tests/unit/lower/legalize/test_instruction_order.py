@@ -6,7 +6,7 @@ from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, VectorType
 from tlx.ir.values import Value
-from tlx.lower.legalize.elementwise import emit_interleaved
+from tlx.lower.legalize.registers import emit_interleaved
 
 REGISTER = VectorType(4, FLOAT)
 
@@ -18,7 +18,7 @@ def _function() -> tuple[Builder, list[Value]]:
     return b, [argument.value for argument in b.function.arguments]
 
 
-def test_as_many_instructions_of_each_take_turns() -> None:
+def test_equal_numbers_of_instructions_alternate() -> None:
     b, (x, y) = _function()
     made = emit_interleaved(b, [lambda: b.binary("fmul", b.binary("fadd", x, x), x), lambda: b.binary("fmul", y, y)])
     assert [i.opcode for i in b.block.instructions] == ["fadd", "fmul", "fmul"]

@@ -13,7 +13,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import FLOAT, VectorType
 from tlx.ir.values import Local
 from tlx.lower.to_2d.analysis.shuffles import ANY, LaneTable, StridedLanes, VectorShuffle, strided_blocks_of
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 
 
 def _shuffle(widths: Sequence[int], lanes: Array) -> VectorShuffle:

@@ -36,7 +36,7 @@ def value(pick: RegisterGather, memory: list[int], count: int) -> list[int]:
 
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_picks_what_is_asked_for(name: str, lanes: int) -> None:
+def test_gathers_the_requested_elements(name: str, lanes: int) -> None:
     places = WINDOWS[name]
     memory = list(range(max(places) + 1))  # nothing behind the last element is read
     pick = RegisterGather.of(places, lanes)
@@ -44,7 +44,7 @@ def test_picks_what_is_asked_for(name: str, lanes: int) -> None:
     assert len(pick.order) == lanes
 
 
-def test_picks_any_places() -> None:
+def test_gathers_any_positions() -> None:
     rng = random.Random(5)
     for _ in range(300):
         reach = rng.choice((20, 100, 1000))
@@ -69,7 +69,7 @@ def test_lines_fall_into_place() -> None:
     [((7, 7), 4), ((14, 14), 13), ((28, 28), 7), ((56, 56), 7), ((5, 56, 56), 7), ((30,), 2), ((3, 61, 61), 2)],
 )
 def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) -> None:
-    stride, dims = 2, list[StridedDim]()
+    stride, dims = 2, list[StridedDim[int]]()
     for extent in reversed(extents):
         dims.insert(0, StridedDim(extent, stride))
         stride *= extent + 2
@@ -86,7 +86,7 @@ def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) 
     assert sorted(copied) == list(enumerate(_places(dims)))
 
 
-def _places(dims: list[StridedDim]) -> list[int]:
+def _places(dims: list[StridedDim[int]]) -> list[int]:
     places = [0]
     for dim in dims:
         places = [place + index * dim.stride for place in places for index in range(dim.extent)]

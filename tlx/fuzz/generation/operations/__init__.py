@@ -1,5 +1,5 @@
-"""The statements of a dataflow function: tensor intrinsics, vector instructions, element moves, control flow.
+"""Statements of dataflow functions: tensor intrinsics, vector instructions, lane operations, control flow.
 
-An operation appends its lines to a function and returns the new value. It returns None where it has no fitting operand;
+An operation appends its lines to a function and returns the new value. It returns None if there is no suitable operand;
 the function is then still valid.
 """

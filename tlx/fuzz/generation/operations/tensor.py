@@ -1,4 +1,4 @@
-"""Tensor intrinsics as statements: products and convolutions, moves and reductions, functions of one number."""
+"""Tensor intrinsics as statements: products, convolutions, data movement, reductions, elementary functions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, Type
 
 
 def result_type(
-    flow: DataflowWriter,
+    writer: DataflowWriter,
     name: str,
     types: Sequence[TensorType],
     element: Type,
     operands: Sequence[tuple[int, ...]] = (),
 ) -> TensorType | None:
-    """One of the results that a call may have; None where the operands do not go together."""
+    """One of the possible result types of a call; None if the operands do not match."""
     row = lookup(f"llvm.tensor.{name}")
     if row is None:
         return None
@@ -45,15 +45,15 @@ def result_type(
         return None
     counts = [type_.count for type_ in allowed]
     told = [t for at, t in enumerate(allowed) if at == 0 or counts.count(t.count) == 1]
-    return flow.random.choice([told[0], flow.random.choice(told)])
+    return writer.random.choice([told[0], writer.random.choice(told)])
 
 
 def tensor_call(
-    flow: DataflowWriter, name: str, result: TensorType, operands: Sequence[str], facts: ValueFacts
+    writer: DataflowWriter, name: str, result: TensorType, operands: Sequence[str], facts: ValueFacts
 ) -> KnownValue:
-    """The call of an operation."""
-    text = f"{result.vector} {flow.callee(name)}({', '.join(operands)})"
-    return KnownValue(flow.call(text, result), facts.with_zero() if result.is_padded else facts)
+    """Write the call of an operation."""
+    text = f"{result.vector} {writer.callee(name)}({', '.join(operands)})"
+    return KnownValue(writer.call(text, result), facts.with_zero() if result.is_padded else facts)
 
 
 def token_operands(tokens: Sequence[TokenValue]) -> list[str]:
@@ -62,32 +62,32 @@ def token_operands(tokens: Sequence[TokenValue]) -> list[str]:
 
 
 def tensor_operation(
-    flow: DataflowWriter,
+    writer: DataflowWriter,
     name: str,
     element: Type,
     tokens: list[TokenValue],
     facts: ValueFacts,
     operands: Sequence[tuple[int, ...]] = (),
 ) -> KnownValue | None:
-    """An operation on tokens and constant vectors; None where they do not go together."""
-    result = result_type(flow, name, [token.type for token in tokens], element, operands)
+    """Write an operation on tokens and constant vectors; None if they do not match."""
+    result = result_type(writer, name, [token.type for token in tokens], element, operands)
     if result is None:
         return None
-    return tensor_call(flow, name, result, [*token_operands(tokens), *map(dims_operand, operands)], facts)
+    return tensor_call(writer, name, result, [*token_operands(tokens), *map(dims_operand, operands)], facts)
 
 
-def _fitting_bound(flow: DataflowWriter, element: Type, terms: int, other: int = 0) -> int | None:
-    """Largest magnitude of floats whose products can be summed up exactly; None where there is none.
+def _fitting_bound(writer: DataflowWriter, element: Type, terms: int, other: int = 0) -> int | None:
+    """The largest magnitude of floats whose products can be summed exactly; None if there is none.
 
     Args:
-        flow: The function.
+        writer: Writes the function.
         element: Type of the sum.
-        terms: How many products are added up.
-        other: Magnitude of the other factor; 0 where both are new.
+        terms: Number of products in the sum.
+        other: Magnitude of the other factor; 0 if both are new.
     """
     if not isinstance(element, FloatType):
         return 1
-    for bound in flow.random.sample([3, 1, 2, 8], 4):
+    for bound in writer.random.sample([3, 1, 2, 8], 4):
         if terms * bound * (other or bound) <= LARGEST_EXACT[element]:
             return bound
     return None
@@ -100,80 +100,80 @@ def _sum_facts(element: Type, terms: int, *bounds: int) -> ValueFacts:
     return range_facts(element, -most, most, zeros=False)
 
 
-def _new_factor(flow: DataflowWriter, extents: Sequence[int], element: Type, bound: int) -> tuple[TokenValue, int]:
-    token = flow.loaded(flow.type_of(extents, element), flow.contents(element, bound=bound))
+def _new_factor(writer: DataflowWriter, extents: Sequence[int], element: Type, bound: int) -> tuple[TokenValue, int]:
+    token = writer.loaded(writer.type_of(extents, element), writer.contents(element, bound=bound))
     return token, bound
 
 
-def _old_factor(flow: DataflowWriter, least: int, most: int) -> KnownValue | None:
-    """A value there is that may be a factor: a tensor of small integers."""
+def _old_factor(writer: DataflowWriter, least: int, most: int) -> KnownValue | None:
+    """An existing value that may be a factor: a tensor of small integers."""
 
     def fits(value: KnownValue) -> bool:
         if value.is_mask or not least <= value.type.rank <= most:
             return False
         return not value.is_float or (value.facts.integral and value.facts.bound <= 64)
 
-    return flow.found(fits)
+    return writer.existing(fits)
 
 
 def _factors(
-    flow: DataflowWriter, family: Family, lhs: Sequence[int], rhs: Sequence[int], terms: int
+    writer: DataflowWriter, family: Family, lhs: Sequence[int], rhs: Sequence[int], terms: int
 ) -> _Factors | None:
-    bound = _fitting_bound(flow, family[2], terms)
+    bound = _fitting_bound(writer, family[2], terms)
     if bound is None:
         return None
-    a, _ = _new_factor(flow, lhs, family[0], bound)
-    b, _ = _new_factor(flow, rhs, family[1], bound)
+    a, _ = _new_factor(writer, lhs, family[0], bound)
+    b, _ = _new_factor(writer, rhs, family[1], bound)
     return [a, b], _sum_facts(family[2], terms, bound, bound)
 
 
 _Factors = tuple[list[TokenValue], ValueFacts]
 
 
-def _wider(flow: DataflowWriter, element: Type) -> Type:
-    return flow.random.choice([to for a, b, to in FAMILIES if a == b == element])
+def _wider(writer: DataflowWriter, element: Type) -> Type:
+    return writer.random.choice([to for a, b, to in FAMILIES if a == b == element])
 
 
-def _matmul(flow: DataflowWriter) -> KnownValue | None:
-    x = _old_factor(flow, 2, 4)
+def _matmul(writer: DataflowWriter) -> KnownValue | None:
+    x = _old_factor(writer, 2, 4)
     if x is not None:
-        return _matmul_of(flow, x)
-    family = flow.random.choice(flow.profile.families)
-    batch, m, n, k = flow.product_extents()
-    made = _factors(flow, family, (*batch, m, k), (*batch, k, n), k)
-    return made and tensor_operation(flow, "matmul", family[2], *made)
+        return _matmul_of(writer, x)
+    family = writer.random.choice(writer.profile.families)
+    batch, m, n, k = writer.product_extents()
+    made = _factors(writer, family, (*batch, m, k), (*batch, k, n), k)
+    return made and tensor_operation(writer, "matmul", family[2], *made)
 
 
-def _matmul_of(flow: DataflowWriter, x: KnownValue) -> KnownValue | None:
-    element = _wider(flow, x.element)
+def _matmul_of(writer: DataflowWriter, x: KnownValue) -> KnownValue | None:
+    element = _wider(writer, x.element)
     *batch, rows, columns = x.type.extents
-    width = flow.limited(x.type.count)
-    left = flow.chance(0.5)
+    width = writer.limited(x.type.count)
+    left = writer.chance(0.5)
     terms = columns if left else rows
-    bound = _fitting_bound(flow, element, terms, max(x.facts.bound, 1) if x.is_float else 0)
+    bound = _fitting_bound(writer, element, terms, max(x.facts.bound, 1) if x.is_float else 0)
     if bound is None:
         return None
-    other, _ = _new_factor(flow, (*batch, columns, width) if left else (*batch, width, rows), x.element, bound)
-    tokens = [flow.token_of(x), other] if left else [other, flow.token_of(x)]
-    return tensor_operation(flow, "matmul", element, tokens, _sum_facts(element, terms, bound, max(x.facts.bound, 1)))
+    other, _ = _new_factor(writer, (*batch, columns, width) if left else (*batch, width, rows), x.element, bound)
+    tokens = [writer.token_of(x), other] if left else [other, writer.token_of(x)]
+    return tensor_operation(writer, "matmul", element, tokens, _sum_facts(element, terms, bound, max(x.facts.bound, 1)))
 
 
 def _mma(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        families = [f for f in flow.profile.families if name == "smma" or not isinstance(f[2], FloatType)]
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        families = [f for f in writer.profile.families if name == "smma" or not isinstance(f[2], FloatType)]
         if not families:
             return None
-        family = flow.random.choice(families)
-        _, m, n, k = flow.product_extents(batched=False)
-        made = _factors(flow, family, (m, k), (k, n), k)
+        family = writer.random.choice(families)
+        _, m, n, k = writer.product_extents(batched=False)
+        made = _factors(writer, family, (m, k), (k, n), k)
         if made is None:
             return None
         tokens, facts = made
-        acc = flow.found(lambda v: v.element == family[2] and v.type.extents == (m, n) and _adds_up(v, facts))
-        start = flow.token_of(acc) if acc else _new_factor(flow, (m, n), family[2], 1)[0]
+        acc = writer.existing(lambda v: v.element == family[2] and v.type.extents == (m, n) and _adds_up(v, facts))
+        start = writer.token_of(acc) if acc else _new_factor(writer, (m, n), family[2], 1)[0]
         most = facts.bound + (acc.facts.bound if acc else 1)
         total = range_facts(family[2], -most, most, zeros=False) if facts.integral else facts
-        return tensor_operation(flow, name, family[2], [start, *tokens], total) if _is_sum(family[2], most) else None
+        return tensor_operation(writer, name, family[2], [start, *tokens], total) if _is_sum(family[2], most) else None
 
     return operation
 
@@ -188,67 +188,67 @@ def _is_sum(element: Type, most: int) -> bool:
     return not isinstance(element, FloatType) or most <= LARGEST_EXACT[element]
 
 
-def _contract(flow: DataflowWriter) -> KnownValue | None:
-    """Axes of the same extents in both operands, in any places, or none; sometimes with batch axes."""
-    family = flow.random.choice(flow.profile.families)
-    extents = [flow.random.choice([e for e in flow.profile.extents if e <= 9]) for _ in range(6)]
-    count = flow.random.choice([1, 1, 2, 0])
-    batches = flow.random.choice([0, 0, 1, 2])
+def _contract(writer: DataflowWriter) -> KnownValue | None:
+    """A contraction over any number of axes at any positions, sometimes with batch axes."""
+    family = writer.random.choice(writer.profile.families)
+    extents = [writer.random.choice([e for e in writer.profile.extents if e <= 9]) for _ in range(6)]
+    count = writer.random.choice([1, 1, 2, 0])
+    batches = writer.random.choice([0, 0, 1, 2])
     summed, batch = extents[:count], extents[4 : 4 + batches]
     a, axes_a, batch_a = _placed(
-        flow, summed, batch, extents[2:3] * flow.random.randint(0 if count + batches else 1, 1)
+        writer, summed, batch, extents[2:3] * writer.random.randint(0 if count + batches else 1, 1)
     )
     b, axes_b, batch_b = _placed(
-        flow, summed, batch, extents[3:4] * flow.random.randint(0 if count + batches else 1, 1)
+        writer, summed, batch, extents[3:4] * writer.random.randint(0 if count + batches else 1, 1)
     )
     terms = math.prod(summed)
-    made = _factors(flow, family, a, b, terms)
+    made = _factors(writer, family, a, b, terms)
     if made is None:
         return None
-    lists = [axes_a, axes_b, batch_a, batch_b] if batches or flow.chance(0.1) else [axes_a, axes_b]
-    operands = [axes or EMPTY for axes in lists] if any(lists) or flow.chance(0.2) else []
-    return tensor_operation(flow, "contract", family[2], *made, operands)
+    lists = [axes_a, axes_b, batch_a, batch_b] if batches or writer.chance(0.1) else [axes_a, axes_b]
+    operands = [axes or EMPTY for axes in lists] if any(lists) or writer.chance(0.2) else []
+    return tensor_operation(writer, "contract", family[2], *made, operands)
 
 
 def _placed(
-    flow: DataflowWriter, summed: Sequence[int], batch: Sequence[int], free: Sequence[int]
+    writer: DataflowWriter, summed: Sequence[int], batch: Sequence[int], free: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Extents of an operand with its dimensions in any order, and where summed and batch dimensions are."""
+    """Extents of an operand with permuted dimensions, and the positions of contracted and batch dimensions."""
     whole = [*summed, *batch, *free]
     order = list(range(len(whole)))
-    flow.random.shuffle(order)
+    writer.random.shuffle(order)
     axes = tuple(order.index(at) for at in range(len(summed)))
     batches = tuple(order.index(len(summed) + at) for at in range(len(batch)))
     return tuple(whole[at] for at in order), axes, batches
 
 
-def _convolution(flow: DataflowWriter) -> KnownValue | None:
-    """Rank 2, or batches and channels with one to three spatial dimensions, strides, dilations and groups."""
-    family = flow.random.choice(flow.profile.families)
-    spatial = flow.random.choice([2, 2, 1, 3])
-    flat = spatial == 2 and flow.chance(0.3)
-    window = [flow.random.choice([1, 3, 2, 5, 4]) for _ in range(spatial)]
-    plain = flow.chance(0.3)
+def _convolution(writer: DataflowWriter) -> KnownValue | None:
+    """A convolution of rank 2, or with batches, channels and one to three spatial dimensions."""
+    family = writer.random.choice(writer.profile.families)
+    spatial = writer.random.choice([2, 2, 1, 3])
+    flat = spatial == 2 and writer.chance(0.3)
+    window = [writer.random.choice([1, 3, 2, 5, 4]) for _ in range(spatial)]
+    plain = writer.chance(0.3)
     strides, holes_in, holes = (
-        [first if plain else flow.random.choice(some) for _ in range(spatial)]
+        [first if plain else writer.random.choice(some) for _ in range(spatial)]
         for first, some in ((1, [1, 2, 1, 3]), (0, [0, 0, 0, 1, 1, 2, 3]), (0, [0, 0, 1, 2]))
     )
     image = [
-        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + flow.random.choice([0, 1, 4, 7, 12])
+        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + writer.random.choice([0, 1, 4, 7, 12])
         for w, h, i in zip(window, holes, holes_in, strict=True)
     ]
     groups, channels, filters = (
-        (1, 1, 1) if flat else (flow.random.choice(some) for some in ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5]))
+        (1, 1, 1) if flat else (writer.random.choice(some) for some in ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5]))
     )
-    x = tuple(image) if flat else (flow.random.choice([1, 2, 3]), groups * channels, *image)
+    x = tuple(image) if flat else (writer.random.choice([1, 2, 3]), groups * channels, *image)
     w = tuple(window) if flat else (groups * filters, channels, *window)
-    made = _factors(flow, family, x, w, math.prod(window) * channels)
+    made = _factors(writer, family, x, w, math.prod(window) * channels)
     if made is None:
         return None
-    extra = [] if flat or flow.chance(0.5) else [0, 0]
+    extra = [] if flat or writer.chance(0.5) else [0, 0]
     vectors = [] if plain else [(*([1] * len(extra)), *strides)]
     vectors += [] if plain else [(*extra, *numbers) for numbers in (holes_in, holes)]
-    return tensor_operation(flow, "convolution", family[2], *made, vectors)
+    return tensor_operation(writer, "convolution", family[2], *made, vectors)
 
 
 PRODUCTS: Final[dict[str, Operation]] = {
@@ -259,117 +259,117 @@ PRODUCTS: Final[dict[str, Operation]] = {
 }
 
 
-def _moved(flow: DataflowWriter) -> tuple[KnownValue, TokenValue]:
-    x = flow.mask() if flow.chance(0.1) else flow.number(ELEMENTS, exact=False)
-    return x, flow.any_token_of(x)
+def _moved(writer: DataflowWriter) -> tuple[KnownValue, TokenValue]:
+    x = writer.mask() if writer.chance(0.1) else writer.number(ELEMENTS, exact=False)
+    return x, writer.any_token_of(x)
 
 
-def _transpose(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    if token.type.rank > 1 and flow.chance(0.3):
-        return tensor_operation(flow, "transpose", x.element, [token], x.facts)
-    layout = tuple(flow.random.sample(range(token.type.rank), token.type.rank))
-    return tensor_operation(flow, "transpose", x.element, [token], x.facts, [layout])
+def _transpose(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    if token.type.rank > 1 and writer.chance(0.3):
+        return tensor_operation(writer, "transpose", x.element, [token], x.facts)
+    layout = tuple(writer.random.sample(range(token.type.rank), token.type.rank))
+    return tensor_operation(writer, "transpose", x.element, [token], x.facts, [layout])
 
 
-def _tovector(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    return tensor_operation(flow, "tovector", x.element, [token], x.facts)
+def _tovector(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    return tensor_operation(writer, "tovector", x.element, [token], x.facts)
 
 
-def _broadcast(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    if flow.chance(0.3):
-        scalar, facts = flow.scalar(x.element)
-        result = result_type(flow, "broadcast", [token.type], x.element)
+def _broadcast(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    if writer.chance(0.3):
+        scalar, facts = writer.scalar(x.element)
+        result = result_type(writer, "broadcast", [token.type], x.element)
         return result and tensor_call(
-            flow, "broadcast", result, [*token_operands([token]), f"{x.element} {scalar}"], facts
+            writer, "broadcast", result, [*token_operands([token]), f"{x.element} {scalar}"], facts
         )
     extents = token.type.extents
-    rank = flow.random.randint(len(extents), 4) if len(extents) < 4 else len(extents)
-    places = flow.random.sample(range(rank), len(extents))
-    room = max(1, flow.profile.room // token.type.count)
-    shape = [flow.random.choice([e for e in (2, 1, 3, 5, 16) if e <= room]) if room > 1 else 1 for _ in range(rank)]
+    rank = writer.random.randint(len(extents), 4) if len(extents) < 4 else len(extents)
+    places = writer.random.sample(range(rank), len(extents))
+    room = max(1, writer.profile.room // token.type.count)
+    shape = [writer.random.choice([e for e in (2, 1, 3, 5, 16) if e <= room]) if room > 1 else 1 for _ in range(rank)]
     for place, extent in zip(places, extents, strict=True):
         shape[place] = extent if extent > 1 else shape[place]
-    if math.prod(shape) > 2 * flow.profile.room:
+    if math.prod(shape) > 2 * writer.profile.room:
         return None
-    return tensor_operation(flow, "broadcast", x.element, [token], x.facts, [tuple(shape), tuple(places)])
+    return tensor_operation(writer, "broadcast", x.element, [token], x.facts, [tuple(shape), tuple(places)])
 
 
-def _pad(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
+def _pad(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
     extents = token.type.extents
-    interior = [0 if flow.chance(0.6) else flow.random.choice([0, 1, 2]) for _ in extents]
-    low = [flow.random.choice([1, 0, 2, 5, -1]) for _ in extents]
-    high = [flow.random.choice([0, 1, 3, -1, -2]) for _ in extents]
+    interior = [0 if writer.chance(0.6) else writer.random.choice([0, 1, 2]) for _ in extents]
+    low = [writer.random.choice([1, 0, 2, 5, -1]) for _ in extents]
+    high = [writer.random.choice([0, 1, 3, -1, -2]) for _ in extents]
     sizes = [lo + e + (e - 1) * i + hi for lo, e, i, hi in zip(low, extents, interior, high, strict=True)]
-    if min(sizes) < 1 or math.prod(sizes) > 2 * flow.profile.room:
+    if min(sizes) < 1 or math.prod(sizes) > 2 * writer.profile.room:
         return None
-    operands = [tuple(low), tuple(high)] + ([tuple(interior)] if any(interior) or flow.chance(0.2) else [])
-    result = result_type(flow, "pad", [token.type], x.element, operands)
+    operands = [tuple(low), tuple(high)] + ([tuple(interior)] if any(interior) or writer.chance(0.2) else [])
+    result = result_type(writer, "pad", [token.type], x.element, operands)
     if result is None:
         return None
-    scalar, facts = flow.scalar(x.element)
+    scalar, facts = writer.scalar(x.element)
     shown = [*map(dims_operand, operands[:2]), f"{x.element} {scalar}", *map(dims_operand, operands[2:])]
-    return tensor_call(flow, "pad", result, [*token_operands([token]), *shown], x.facts.joined(facts))
+    return tensor_call(writer, "pad", result, [*token_operands([token]), *shown], x.facts.joined(facts))
 
 
-def _concat(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    axis = flow.random.randrange(token.type.rank)
+def _concat(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    axis = writer.random.randrange(token.type.rank)
     tokens, facts = [token], x.facts
-    for _ in range(flow.random.randint(1, 3)):
+    for _ in range(writer.random.randint(1, 3)):
         extents = list(token.type.extents)
-        extents[axis] = flow.random.choice([1, extents[axis], 3])
-        contents = flow.contents(x.element)
-        tokens.append(flow.loaded(flow.type_of(extents, x.element), contents))
+        extents[axis] = writer.random.choice([1, extents[axis], 3])
+        contents = writer.contents(x.element)
+        tokens.append(writer.loaded(writer.type_of(extents, x.element), contents))
         facts = facts.joined(facts_from_memory(x.element, contents))
-    if sum(t.type.count for t in tokens) > 2 * flow.profile.room:
+    if sum(t.type.count for t in tokens) > 2 * writer.profile.room:
         return None
-    result = result_type(flow, "concat", [t.type for t in tokens], x.element, [(axis,)])
-    return result and tensor_call(flow, "concat", result, [*token_operands(tokens), f"i32 {axis}"], facts)
+    result = result_type(writer, "concat", [t.type for t in tokens], x.element, [(axis,)])
+    return result and tensor_call(writer, "concat", result, [*token_operands(tokens), f"i32 {axis}"], facts)
 
 
-def _block(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    listed = [flow.random.randrange(token.type.rank) for _ in range(flow.random.choice([1, 1, 2, 3]))]
-    sizes = [flow.random.choice([2, 4, 1, 3, 16]) for _ in listed]
-    if token.type.rank + len(listed) > 6 or token.type.count * math.prod(sizes) > 4 * flow.profile.room:
+def _block(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    listed = [writer.random.randrange(token.type.rank) for _ in range(writer.random.choice([1, 1, 2, 3]))]
+    sizes = [writer.random.choice([2, 4, 1, 3, 16]) for _ in listed]
+    if token.type.rank + len(listed) > 6 or token.type.count * math.prod(sizes) > 4 * writer.profile.room:
         return None
     return tensor_operation(
-        flow, "reshape.block", x.element, [token], x.facts.with_zero(), [tuple(listed), tuple(sizes)]
+        writer, "reshape.block", x.element, [token], x.facts.with_zero(), [tuple(listed), tuple(sizes)]
     )
 
 
-def _permute(flow: DataflowWriter) -> KnownValue | None:
-    x, token = _moved(flow)
-    order = tuple(flow.random.sample(range(token.type.rank), token.type.rank))
+def _permute(writer: DataflowWriter) -> KnownValue | None:
+    x, token = _moved(writer)
+    order = tuple(writer.random.sample(range(token.type.rank), token.type.rank))
     count = math.prod(token.type.extents)
-    shape = flow.factored(count) if flow.chance(0.6) else tuple(token.type.extents[d] for d in order)
-    return tensor_operation(flow, "reshape.permute", x.element, [token], x.facts, [order, shape])
+    shape = writer.factored(count) if writer.chance(0.6) else tuple(token.type.extents[d] for d in order)
+    return tensor_operation(writer, "reshape.permute", x.element, [token], x.facts, [order, shape])
 
 
 def _reduce(name: str) -> Operation:
     elements = INTEGERS if name in ("and", "or", "xor") else ELEMENTS
 
-    def operation(flow: DataflowWriter) -> KnownValue | None:
+    def operation(writer: DataflowWriter) -> KnownValue | None:
         sums = name in ("add", "mul")
-        x = flow.mask() if flow.chance(0.1) else flow.number(elements, integral=sums)
-        token = flow.any_token_of(x)
+        x = writer.mask() if writer.chance(0.1) else writer.number(elements, integral=sums)
+        token = writer.any_token_of(x)
         window = tuple(
-            flow.random.choice([extent, 1, min(extent, 2), max(1, extent // 2), min(extent, 3)])
+            writer.random.choice([extent, 1, min(extent, 2), max(1, extent // 2), min(extent, 3)])
             for extent in token.type.extents
         )
-        strides = tuple(flow.random.choice([1, w, 2, 3]) for w in window)
+        strides = tuple(writer.random.choice([1, w, 2, 3]) for w in window)
         facts = _reduced(name, x, math.prod(window))
-        return facts and tensor_operation(flow, f"reduce.{name}", x.element, [token], facts, [window, strides])
+        return facts and tensor_operation(writer, f"reduce.{name}", x.element, [token], facts, [window, strides])
 
     return operation
 
 
 def _reduced(name: str, x: KnownValue, count: int) -> ValueFacts | None:
-    """What is known of a reduction; None where floats would be rounded."""
+    """The facts about a reduction; None if floats would be rounded."""
     if not x.is_float:
         return x.facts if name in ("max", "min") else unknown_facts(x.element)
     if name in ("max", "min"):
@@ -394,27 +394,27 @@ SHAPES: Final[dict[str, Operation]] = {
 
 
 _ULPS: Final = 5.0
-"""What the language allows (4), and the evaluator's own rounding."""
+"""The 4 ulps that the semantics allow, and one for the evaluator's rounding."""
 _NARROW_ULPS: Final = 2.0
-"""Half and bfloat: computed in float and rounded."""
+"""Half and bfloat: computed in float, then rounded."""
 
 
 def ulps_of(element: Type) -> float:
-    """By how many units in the last place results of elementary functions may differ."""
+    """The number of ulps by which results of elementary functions may differ."""
     return _NARROW_ULPS if element in (HALF, BFLOAT) else _ULPS
 
 
 def _unary(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        x = flow.number((*FLOATS, *INTEGERS) if name == "relu" else FLOATS)
-        token = flow.any_token_of(x)
-        return tensor_call(flow, name, token.type, token_operands([token]), unary_facts(name, x))
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        x = writer.number((*FLOATS, *INTEGERS) if name == "relu" else FLOATS)
+        token = writer.any_token_of(x)
+        return tensor_call(writer, name, token.type, token_operands([token]), unary_facts(name, x))
 
     return operation
 
 
 def unary_facts(name: str, x: KnownValue) -> ValueFacts:
-    """What is known of a function of one number."""
+    """The facts about an elementary function's result."""
     facts = x.facts
     if name == "relu":
         return replace(facts, low=max(facts.low, 0), high=max(facts.high, 0), zeros=not x.is_float)

@@ -23,23 +23,23 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Flo
 
 
 def _intrinsic(
-    flow: DataflowWriter, name: str, operands: list[KnownValue], element: Type, facts: ValueFacts, *more: str
+    writer: DataflowWriter, name: str, operands: list[KnownValue], element: Type, facts: ValueFacts, *more: str
 ) -> KnownValue:
-    """A call of an `llvm.*` intrinsic, declared."""
+    """A call of an `llvm.*` intrinsic, with its declaration."""
     type_ = operands[0].type
     result = TensorType(element, type_.shape, type_.layout, type_.padding)
     suffix = mangle(type_.vector)
     callee = f"@llvm.{name}.{suffix}" if element == type_.element else f"@llvm.{name}.{mangle(result.vector)}.{suffix}"
     types = [str(x.type.vector) for x in operands] + [text.split()[0] for text in more]
-    flow.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
+    writer.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
     arguments = [*(x.vector.typed for x in operands), *more]
-    return KnownValue(flow.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
+    return KnownValue(writer.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
 
 
 def _rounding(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS)
-        return _intrinsic(flow, name, [x], x.element, x.facts)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS)
+        return _intrinsic(writer, name, [x], x.element, x.facts)
 
     return operation
 
@@ -47,52 +47,52 @@ def _rounding(name: str) -> Operation:
 def _function(name: str) -> Operation:
     """Functions of a float such as `fabs`, `exp`, `sin`."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS)
-        return _intrinsic(flow, name, [x], x.element, unary_facts(name, x))
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS)
+        return _intrinsic(writer, name, [x], x.element, unary_facts(name, x))
 
     return operation
 
 
-def _power(flow: DataflowWriter) -> KnownValue | None:
-    x = flow.number((FLOAT, DOUBLE))
-    y = flow.partner(x)
+def _power(writer: DataflowWriter) -> KnownValue | None:
+    x = writer.number((FLOAT, DOUBLE))
+    y = writer.partner(x)
     if not (x.facts.zeros and y.facts.zeros):
         return None
-    return _intrinsic(flow, "pow", [x, y], x.element, ValueFacts(ulps=ulps_of(x.element), zeros=False))
+    return _intrinsic(writer, "pow", [x, y], x.element, ValueFacts(ulps=ulps_of(x.element), zeros=False))
 
 
 def _extremum(name: str) -> Operation:
     """`minnum` and its variants: only `minimum` and `maximum` determine the sign of a zero result."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS)
-        y = flow.partner(x)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS)
+        y = writer.partner(x)
         facts = x.facts.joined(y.facts)
         return _intrinsic(
-            flow, name, [x, y], x.element, facts if name.endswith("imum") else replace(facts, zeros=False)
+            writer, name, [x, y], x.element, facts if name.endswith("imum") else replace(facts, zeros=False)
         )
 
     return operation
 
 
-def _copysign(flow: DataflowWriter) -> KnownValue | None:
-    """The sign of NaN is not determined, so that signs come from small integers."""
-    x = flow.number(FLOATS)
-    y = flow.partner(x, integral=True)
+def _copysign(writer: DataflowWriter) -> KnownValue | None:
+    """`copysign`; signs come from small integers, since the sign of NaN is not determined."""
+    x = writer.number(FLOATS)
+    y = writer.partner(x, integral=True)
     if not (y.facts.integral and y.facts.zeros) or y.type.is_padded:
         return None
     facts = replace(x.facts, low=-x.facts.bound, high=x.facts.bound)
-    return _intrinsic(flow, "copysign", [x, y], x.element, replace(facts, zeros=x.facts.zeros))
+    return _intrinsic(writer, "copysign", [x, y], x.element, replace(facts, zeros=x.facts.zeros))
 
 
 def _fused(name: str) -> Operation:
-    """`fma` is rounded once; whether `fmuladd` is must not matter, nor may half be fused by way of float."""
+    """`fma`, or `fmuladd` on integers, for which it does not matter whether it rounds once or twice."""
 
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        narrow = name == "fmuladd" or flow.chance(0.5)
-        x = flow.number(FLOATS if narrow else (FLOAT, DOUBLE), integral=narrow)
-        y, z = flow.partner(x, integral=narrow), flow.partner(x, integral=narrow)
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        narrow = name == "fmuladd" or writer.chance(0.5)
+        x = writer.number(FLOATS if narrow else (FLOAT, DOUBLE), integral=narrow)
+        y, z = writer.partner(x, integral=narrow), writer.partner(x, integral=narrow)
         low, high = result_range("add", ValueFacts(*result_range("mul", x.facts, y.facts)), z.facts)
         zeros = x.facts.zeros and y.facts.zeros and z.facts.zeros
         facts = ValueFacts(zeros=zeros)
@@ -100,16 +100,16 @@ def _fused(name: str) -> Operation:
             facts = range_facts(x.element, low, high, zeros=zeros)
         if narrow and not facts.integral:
             return None
-        return _intrinsic(flow, name, [x, y, z], x.element, facts)
+        return _intrinsic(writer, name, [x, y, z], x.element, facts)
 
     return operation
 
 
 def _saturating_conversion(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS)
-        element = flow.random.choice(INTEGERS)
-        return _intrinsic(flow, name, [x], element, unknown_facts(element))
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS)
+        element = writer.random.choice(INTEGERS)
+        return _intrinsic(writer, name, [x], element, unknown_facts(element))
 
     return operation
 
@@ -117,11 +117,11 @@ def _saturating_conversion(name: str) -> Operation:
 def _integer_function(name: str, operands: int, *more: str) -> Operation:
     """Functions of integers such as `smax`, `ctpop`, `fshl`."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number((I32, I16, I64) if name == "bswap" else INTEGERS)
-        others = [flow.partner(x) for _ in range(operands - 1)]
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number((I32, I16, I64) if name == "bswap" else INTEGERS)
+        others = [writer.partner(x) for _ in range(operands - 1)]
         facts = x.facts.joined(others[0].facts) if name in ("smax", "smin") else unknown_facts(x.element)
-        return _intrinsic(flow, name, [x, *others], x.element, facts, *more)
+        return _intrinsic(writer, name, [x, *others], x.element, facts, *more)
 
     return operation
 
@@ -153,67 +153,69 @@ def width(element: Type) -> int:
 # Integers ----------------------------------------------------------------------------------------------------------
 
 
-def _integers(flow: DataflowWriter) -> tuple[KnownValue, KnownValue]:
-    x = flow.number(INTEGERS)
-    return x, flow.partner(x)
+def _integers(writer: DataflowWriter) -> tuple[KnownValue, KnownValue]:
+    x = writer.number(INTEGERS)
+    return x, writer.partner(x)
 
 
 def _sum(name: str) -> Operation:
-    """`add sub mul`, with `nsw` and `nuw` where nothing wraps."""
+    """`add`, `sub` or `mul`, with `nsw` and `nuw` if nothing wraps."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x, y = _integers(flow)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x, y = _integers(writer)
         low, high = result_range(name, x.facts, y.facts)
         facts = range_facts(x.element, low, high)
         fits = facts == ValueFacts(low, high)
-        flags = " nsw" if fits and flow.chance(0.5) else ""
-        flags += " nuw" if fits and min(low, x.facts.low, y.facts.low) >= 0 and flow.chance(0.5) else ""
-        return flow.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
+        flags = " nsw" if fits and writer.chance(0.5) else ""
+        flags += " nuw" if fits and min(low, x.facts.low, y.facts.low) >= 0 and writer.chance(0.5) else ""
+        return writer.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
 
 
 def _bitwise(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue:
-        if flow.chance(0.2):
-            mask = flow.mask()
-            return flow.instruction(f"{name} {{}}, {{}}", [mask, flow.partner(mask)], I1, unknown_facts(I1))
-        x, y = _integers(flow)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        if writer.chance(0.2):
+            mask = writer.mask()
+            return writer.instruction(f"{name} {{}}, {{}}", [mask, writer.partner(mask)], I1, unknown_facts(I1))
+        x, y = _integers(writer)
         facts = unknown_facts(x.element)
         if name == "and" and min(x.facts.low, y.facts.low) >= 0:
             facts = ValueFacts(0, min(x.facts.high, y.facts.high))
-        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+        return writer.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
 
 
-def _guarded(flow: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
-    """An instruction with a constant, splat by instructions: `and` to make shift amounts and divisors right."""
+def _guarded(writer: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
+    """An instruction with a splat constant: `and` or `or` that makes shift amounts and divisors valid."""
     type_ = x.type.vector
-    start = flow.fresh("i")
-    flow.line(f"{start} = insertelement {type_} undef, {x.element} {number}, i32 0")
-    splat = flow.let(f"shufflevector {type_} {start}, {type_} undef, <{x.type.count} x i32> zeroinitializer", x.type)
+    start = writer.fresh("i")
+    writer.line(f"{start} = insertelement {type_} undef, {x.element} {number}, i32 0")
+    splat = writer.let(f"shufflevector {type_} {start}, {type_} undef, <{x.type.count} x i32> zeroinitializer", x.type)
     facts = ValueFacts(0, number) if name == "and" else ValueFacts(1, max(x.facts.high, 0) | number)
-    return flow.instruction(f"{name} {{}}, {{}}", [x, KnownValue(splat, ValueFacts(number, number))], x.element, facts)
+    return writer.instruction(
+        f"{name} {{}}, {{}}", [x, KnownValue(splat, ValueFacts(number, number))], x.element, facts
+    )
 
 
 def _shift(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x, y = _integers(flow)
-        amount = _guarded(flow, "and", y, width(x.element) - 1)
-        return flow.instruction(f"{name} {{}}, {{}}", [x, amount], x.element, unknown_facts(x.element))
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x, y = _integers(writer)
+        amount = _guarded(writer, "and", y, width(x.element) - 1)
+        return writer.instruction(f"{name} {{}}, {{}}", [x, amount], x.element, unknown_facts(x.element))
 
     return operation
 
 
 def _division(name: str) -> Operation:
-    """The divisor is positive: nothing is divided by zero, and no smallest number by -1."""
+    """A division by a positive divisor: neither by zero, nor of the smallest number by -1."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x, y = _integers(flow)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x, y = _integers(writer)
         largest = (1 << (width(x.element) - 1)) - 1
-        divisor = _guarded(flow, "or", _guarded(flow, "and", y, largest), 1)
-        return flow.instruction(f"{name} {{}}, {{}}", [x, divisor], x.element, unknown_facts(x.element))
+        divisor = _guarded(writer, "or", _guarded(writer, "and", y, largest), 1)
+        return writer.instruction(f"{name} {{}}, {{}}", [x, divisor], x.element, unknown_facts(x.element))
 
     return operation
 
@@ -222,14 +224,14 @@ def _division(name: str) -> Operation:
 
 
 def _float_sum(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS)
-        y = flow.partner(x)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS)
+        y = writer.partner(x)
         low, high = result_range(name[1:], x.facts, y.facts)
         zeros = x.facts.zeros and y.facts.zeros
         integral = x.facts.integral and y.facts.integral
         facts = range_facts(x.element, low, high, zeros=zeros) if integral else ValueFacts(zeros=zeros)
-        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+        return writer.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
 
@@ -237,71 +239,71 @@ def _float_sum(name: str) -> Operation:
 def _float_product(name: str) -> Operation:
     """`fmul`, `fdiv`: relative errors add up."""
 
-    def operation(flow: DataflowWriter) -> KnownValue:
-        x = flow.number(FLOATS, exact=False)
-        y = flow.partner(x, exact=x.facts.is_exact)
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x = writer.number(FLOATS, exact=False)
+        y = writer.partner(x, exact=x.facts.is_exact)
         zeros = x.facts.zeros and y.facts.zeros
         loose = not (x.facts.is_exact and y.facts.is_exact)
         if (name == "fdiv" and not zeros) or (loose and not _is_moderate(x, y)):
-            return _negated(flow, x)
+            return _negated(writer, x)
         low, high = result_range("mul", x.facts, y.facts)
         facts = ValueFacts(zeros=zeros)
         if name == "fmul" and x.facts.integral and y.facts.integral:
             facts = range_facts(x.element, low, high, zeros=zeros)
         if loose:
             facts = replace(facts, integral=False, ulps=x.facts.ulps + y.facts.ulps + 1)
-        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+        return writer.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
 
 
 def _is_moderate(x: KnownValue, y: KnownValue) -> bool:
-    """Whether errors stay relative: no subnormal numbers come up."""
+    """Whether errors stay relative, as no subnormal numbers arise."""
     return x.facts.is_moderate and y.facts.is_moderate
 
 
-def _negated(flow: DataflowWriter, x: KnownValue) -> KnownValue:
+def _negated(writer: DataflowWriter, x: KnownValue) -> KnownValue:
     facts = replace(x.facts, low=-x.facts.high, high=-x.facts.low)
-    return flow.instruction("fneg {}", [x], x.element, facts)
+    return writer.instruction("fneg {}", [x], x.element, facts)
 
 
-def _fneg(flow: DataflowWriter) -> KnownValue:
-    return _negated(flow, flow.number(FLOATS, exact=False))
+def _fneg(writer: DataflowWriter) -> KnownValue:
+    return _negated(writer, writer.number(FLOATS, exact=False))
 
 
-def _remainder(flow: DataflowWriter) -> KnownValue:
-    x = flow.number(FLOATS)
-    return flow.instruction("frem {}, {}", [x, flow.partner(x)], x.element, ValueFacts(zeros=x.facts.zeros))
+def _remainder(writer: DataflowWriter) -> KnownValue:
+    x = writer.number(FLOATS)
+    return writer.instruction("frem {}, {}", [x, writer.partner(x)], x.element, ValueFacts(zeros=x.facts.zeros))
 
 
 # Comparisons and choices -------------------------------------------------------------------------------------------
 
 
-def _icmp(flow: DataflowWriter) -> KnownValue:
-    x, y = _integers(flow)
-    return flow.instruction(f"icmp {flow.random.choice(_INT_PREDICATES)} {{}}, {{}}", [x, y], I1, unknown_facts(I1))
+def _icmp(writer: DataflowWriter) -> KnownValue:
+    x, y = _integers(writer)
+    return writer.instruction(f"icmp {writer.random.choice(_INT_PREDICATES)} {{}}, {{}}", [x, y], I1, unknown_facts(I1))
 
 
-def _fcmp(flow: DataflowWriter) -> KnownValue:
-    x = flow.number(FLOATS)
-    predicate = flow.random.choice(_FLOAT_PREDICATES)
-    return flow.instruction(f"fcmp {predicate} {{}}, {{}}", [x, flow.partner(x)], I1, unknown_facts(I1))
+def _fcmp(writer: DataflowWriter) -> KnownValue:
+    x = writer.number(FLOATS)
+    predicate = writer.random.choice(_FLOAT_PREDICATES)
+    return writer.instruction(f"fcmp {predicate} {{}}, {{}}", [x, writer.partner(x)], I1, unknown_facts(I1))
 
 
-def _select(flow: DataflowWriter) -> KnownValue:
-    """By a mask, or by a scalar condition from memory."""
-    if flow.chance(0.25):
-        x = flow.number(exact=False)
-        y = flow.partner(x, exact=False)
-        return _chosen(flow, f"i1 {flow.condition()}", x, y)
-    mask = flow.mask()
-    x = flow.number_like(mask)
-    y = flow.partner(x, exact=False)
-    return _chosen(flow, mask.vector.typed, x, y)
+def _select(writer: DataflowWriter) -> KnownValue:
+    """A select by a mask, or by a scalar condition from memory."""
+    if writer.chance(0.25):
+        x = writer.number(exact=False)
+        y = writer.partner(x, exact=False)
+        return _chosen(writer, f"i1 {writer.condition()}", x, y)
+    mask = writer.mask()
+    x = writer.number_like(mask)
+    y = writer.partner(x, exact=False)
+    return _chosen(writer, mask.vector.typed, x, y)
 
 
-def _chosen(flow: DataflowWriter, condition: str, x: KnownValue, y: KnownValue) -> KnownValue:
-    vector = flow.let(f"select {condition}, {x.vector.typed}, {y.vector.typed}", x.type)
+def _chosen(writer: DataflowWriter, condition: str, x: KnownValue, y: KnownValue) -> KnownValue:
+    vector = writer.let(f"select {condition}, {x.vector.typed}, {y.vector.typed}", x.type)
     return KnownValue(vector, x.facts.joined(y.facts))
 
 
@@ -309,66 +311,66 @@ def _chosen(flow: DataflowWriter, condition: str, x: KnownValue, y: KnownValue) 
 
 
 def _extension(name: str) -> Operation:
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        x = flow.mask() if flow.chance(0.25) else flow.number((I8, I16, I32))
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        x = writer.mask() if writer.chance(0.25) else writer.number((I8, I16, I32))
         wider = [e for e in INTEGERS if width(e) > width(x.element)]
-        element = flow.random.choice(wider)
+        element = writer.random.choice(wider)
         low, high = x.facts.low, x.facts.high
         if name == "zext" and low < 0:
             low, high = 0, (1 << width(x.element)) - 1
-        return flow.instruction(f"{name} {{}} to {{}}", [x], element, ValueFacts(low, high))
+        return writer.instruction(f"{name} {{}} to {{}}", [x], element, ValueFacts(low, high))
 
     return operation
 
 
-def _truncation(flow: DataflowWriter) -> KnownValue:
-    x = flow.number((I32, I16, I64))
-    element = flow.random.choice([e for e in (I8, I16, I32, I1) if width(e) < width(x.element)])
+def _truncation(writer: DataflowWriter) -> KnownValue:
+    x = writer.number((I32, I16, I64))
+    element = writer.random.choice([e for e in (I8, I16, I32, I1) if width(e) < width(x.element)])
     facts = range_facts(element, x.facts.low, x.facts.high) if element != I1 else unknown_facts(I1)
-    return flow.instruction("trunc {} to {}", [x], element, facts)
+    return writer.instruction("trunc {} to {}", [x], element, facts)
 
 
-def _float_extension(flow: DataflowWriter) -> KnownValue:
-    x = flow.number((FLOAT, HALF, BFLOAT))
-    element = flow.random.choice([e for e in (FLOAT, DOUBLE) if width(e) > width(x.element)])
-    return flow.instruction("fpext {} to {}", [x], element, x.facts)
+def _float_extension(writer: DataflowWriter) -> KnownValue:
+    x = writer.number((FLOAT, HALF, BFLOAT))
+    element = writer.random.choice([e for e in (FLOAT, DOUBLE) if width(e) > width(x.element)])
+    return writer.instruction("fpext {} to {}", [x], element, x.facts)
 
 
-def _float_truncation(flow: DataflowWriter) -> KnownValue:
-    x = flow.number((DOUBLE, FLOAT))
-    element = flow.random.choice([e for e in (HALF, BFLOAT, FLOAT) if width(e) < width(x.element)])
+def _float_truncation(writer: DataflowWriter) -> KnownValue:
+    x = writer.number((DOUBLE, FLOAT))
+    element = writer.random.choice([e for e in (HALF, BFLOAT, FLOAT) if width(e) < width(x.element)])
     facts = ValueFacts(zeros=x.facts.zeros)
     if x.facts.integral:
         facts = range_facts(element, x.facts.low, x.facts.high, zeros=x.facts.zeros)
-    return flow.instruction("fptrunc {} to {}", [x], element, facts)
+    return writer.instruction("fptrunc {} to {}", [x], element, facts)
 
 
 def _to_float(name: str) -> Operation:
-    """Where a number is rounded, it is rounded once: not to half or bfloat by way of float."""
+    """A conversion to float that rounds at most once: not to half or bfloat through float."""
 
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        x = flow.number(INTEGERS)
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        x = writer.number(INTEGERS)
         low, high = x.facts.low, x.facts.high
         if name == "uitofp" and low < 0:
             low, high = 0, (1 << width(x.element)) - 1
         narrow = max(abs(low), abs(high)) < LARGEST_EXACT[FLOAT]
-        element = flow.random.choice([FLOAT, DOUBLE, HALF, BFLOAT] if narrow else [FLOAT, DOUBLE])
-        return flow.instruction(f"{name} {{}} to {{}}", [x], element, range_facts(element, low, high))
+        element = writer.random.choice([FLOAT, DOUBLE, HALF, BFLOAT] if narrow else [FLOAT, DOUBLE])
+        return writer.instruction(f"{name} {{}} to {{}}", [x], element, range_facts(element, low, high))
 
     return operation
 
 
 def _to_integer(name: str) -> Operation:
-    """Numbers must fit: what is padding may be none, so that there is none."""
+    """A conversion to integers of numbers that fit; not of vectors with padding, which may hold anything."""
 
-    def operation(flow: DataflowWriter) -> KnownValue | None:
-        x = flow.number(FLOATS, integral=True)
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        x = writer.number(FLOATS, integral=True)
         if x.type.is_padded or (name == "fptoui" and x.facts.low < 0):
             return None
         fitting = [e for e in INTEGERS if _fits(e, x.facts, unsigned=name == "fptoui")]
-        element = flow.random.choice(fitting) if fitting else None
+        element = writer.random.choice(fitting) if fitting else None
         facts = element and range_facts(element, x.facts.low, x.facts.high)
-        return flow.instruction(f"{name} {{}} to {{}}", [x], element, facts) if element and facts else None
+        return writer.instruction(f"{name} {{}} to {{}}", [x], element, facts) if element and facts else None
 
     return operation
 
@@ -378,25 +380,25 @@ def _fits(element: Type, facts: ValueFacts, *, unsigned: bool) -> bool:
     return facts.high < (1 << bits) if unsigned else facts.bound < (1 << (bits - 1))
 
 
-def _bitcast(flow: DataflowWriter) -> KnownValue | None:
-    """Between integers and floats of the same width; no NaN goes to integers, as its bits are not determined."""
-    x = flow.number((FLOAT, I32, DOUBLE, I64, HALF, BFLOAT, I16))
+def _bitcast(writer: DataflowWriter) -> KnownValue | None:
+    """A bitcast between integers and floats of the same width; never of NaN, whose bits are not determined."""
+    x = writer.number((FLOAT, I32, DOUBLE, I64, HALF, BFLOAT, I16))
     if x.is_float and not (x.facts.integral and x.facts.zeros and not x.type.is_padded):
         return None
     others = [e for e in (*INTEGERS, *FLOATS) if e != x.element and width(e) == width(x.element)]
-    element = flow.random.choice([e for e in others if isinstance(e, FloatType) != x.is_float] or others)
-    return flow.instruction("bitcast {} to {}", [x], element, unknown_facts(element))
+    element = writer.random.choice([e for e in others if isinstance(e, FloatType) != x.is_float] or others)
+    return writer.instruction("bitcast {} to {}", [x], element, unknown_facts(element))
 
 
-def _freeze(flow: DataflowWriter) -> KnownValue:
-    x = flow.number(exact=False)
-    return flow.instruction("freeze {}", [x], x.element, x.facts)
+def _freeze(writer: DataflowWriter) -> KnownValue:
+    x = writer.number(exact=False)
+    return writer.instruction("freeze {}", [x], x.element, x.facts)
 
 
-def _splat(flow: DataflowWriter) -> KnownValue:
-    """A scalar in every element, as an operand of what comes next."""
-    x = flow.leaf(flow.random.choice((*FLOATS, *INTEGERS)))
-    return flow.splat(x.type)
+def _splat(writer: DataflowWriter) -> KnownValue:
+    """A splat, as an operand for later statements."""
+    x = writer.leaf(writer.random.choice((*FLOATS, *INTEGERS)))
+    return writer.splat(x.type)
 
 
 VECTORS: Final[dict[str, Operation]] = {

@@ -24,7 +24,7 @@ from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.transform.rewrite import Use, definitions, uses
 from tlx.ir.types import I1, VOID, ArrayType, NamedType, StructType, Type, VectorType
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.memory.aliases import AliasAnalysis, Position
+from tlx.lower.memory.aliases import AliasAnalysis, instruction_positions
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.to_2d.analysis.tensor_operations import exceeds_register_elements, with_elementwise
 from tlx.target.target import Target
@@ -43,6 +43,8 @@ class FlatVectors:
         function: The function.
         tensors: Its tokens and operations.
         source: The module's text, which defines named types.
+        definitions: The instruction that defines each name.
+        uses: The uses of each name.
     """
 
     function: Function
@@ -51,23 +53,14 @@ class FlatVectors:
     _roots: dict[str, Value] = field(default_factory=dict[str, Value])
     _kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
 
-    @cached_property
-    def definitions(self) -> dict[str, Instruction]:
-        """The instruction that defines each name."""
-        return definitions(self.function)
-
-    @cached_property
-    def uses(self) -> dict[str, list[Use]]:
-        """Uses of each name."""
-        return uses(self.function)
+    def __post_init__(self) -> None:
+        self.definitions = definitions(self.function)
+        self.uses = uses(self.function)
+        self._results = frozenset(self.tensors.result_types())
 
     @cached_property
     def _named(self) -> dict[str, Type]:
         return named_types(self.source)
-
-    @cached_property
-    def _results(self) -> set[str]:
-        return set(self.tensors.result_types())
 
     # Kinds -----------------------------------------------------------------------------------------------------
 
@@ -268,49 +261,32 @@ def is_numeric_vector(type_: Type) -> bool:
     return size_in_bytes(type_) is not None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Facts:
-    """The analyses of one function, each computed on first use.
+    """The analyses of one function.
 
     Attributes:
         module: The module.
         function: The function.
         target: The machine that the function is lowered for.
+        tensors: Tokens and operations, including ordinary instructions on tensors.
+        vectors: The flattened vectors.
+        flow: The control flow graph.
+        aliases: The alias analysis; tensor stores write as many bytes as their tensor reaches.
+        positions: Block and index of each instruction, by the instruction's id.
     """
 
     module: Module
     function: Function
     target: Target
 
-    @cached_property
-    def tensors(self) -> FunctionTensors:
-        """Tokens and operations, including ordinary instructions on tensors."""
-        return with_elementwise(self.function, analyse(self.module, self.function))
-
-    @cached_property
-    def vectors(self) -> FlatVectors:
-        """The flattened vectors."""
-        return FlatVectors(self.function, self.tensors, self.module.source)
-
-    @cached_property
-    def flow(self) -> ControlFlow:
-        """The control flow graph."""
-        return ControlFlow(self.function)
-
-    @cached_property
-    def aliases(self) -> AliasAnalysis:
-        """The alias analysis; tensor stores write as many bytes as their tensor reaches."""
+    def __post_init__(self) -> None:
+        self.tensors = with_elementwise(self.function, analyse(self.module, self.function))
+        self.vectors = FlatVectors(self.function, self.tensors, self.module.source)
+        self.flow = ControlFlow(self.function)
         sizes = {id(op.instruction): store_view(op).reach for op in self.tensors.ops if op.pointer is not None}
-        return AliasAnalysis(self.module, self.function, self.flow, sizes)
-
-    @cached_property
-    def positions(self) -> dict[int, Position]:
-        """Block and index of each instruction, by the instruction's id."""
-        return {
-            id(instruction): (block.name, index)
-            for block in self.function.blocks
-            for index, instruction in enumerate(block.instructions)
-        }
+        self.aliases = AliasAnalysis(self.module, self.function, self.flow, sizes)
+        self.positions = instruction_positions(self.function)
 
     def op_of(self, root: Local) -> TensorOp:
         """The operation that defines a vector."""

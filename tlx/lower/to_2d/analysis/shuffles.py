@@ -24,7 +24,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import StructType, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, is_undefined
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 
 ANY: Final = -1
 """The lane of an undefined element."""
@@ -253,7 +253,7 @@ def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ..
 def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
     """The largest extent such that lanes in all blocks of that extent have the same stride, and the stride.
 
-    Neighbours i < j with another distance are in different blocks: one begins behind i, and not behind j.
+    Neighbours i < j with another distance are in different blocks: one begins after i, and not after j.
     """
     at = np.flatnonzero(known)
     before, behind = at[:-1], at[1:]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from tlx.intrinsics import Intrinsic
+from tlx.intrinsics import INTRINSICS, Intrinsic
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.analysis.large_vectors import max_ssa_elements
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.tensors.calls import ELEMENT_TYPES
+from tlx.ir.tensors.calls import ELEMENT_TYPES, is_tensor_call
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.transform.rewrite import Use, definitions, uses
 from tlx.ir.types import Type, VectorType
@@ -48,7 +48,8 @@ _SHUFFLE_ROW: Final = Intrinsic(SHUFFLE, (), "vector", "Elements of vectors.", _
 
 def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
     """The tensors of a function, with the ordinary instructions on them as operations."""
-    found = _ElementwiseSearch(function, tensors).run()
+    has_vectors = any(isinstance(i.type, VectorType) and not is_tensor_call(i) for i in function.instructions())
+    found = _ElementwiseSearch(function, tensors).run() if has_vectors else {}
     if not found:
         return tensors
     known = {id(op.instruction): op for op in tensors.ops}
@@ -248,7 +249,8 @@ def _is_zero_mask(mask: Value) -> bool:
 
 MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
 POINTWISE: Final = UNARY_INTRINSICS | {ORDINARY}
-PRODUCTS: Final = MMA | {"matmul", "contract", "convolution"}
+PRODUCTS: Final = frozenset(row.name for row in INTRINSICS if row.is_product)
+"""The operations that multiply and add."""
 STAGE: Final = "to-2d"
 
 

@@ -10,7 +10,7 @@ from tlx.ir.types import bytes_of
 from tlx.lower.memory.views import StridedDim, load_layout
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.contraction.vnni import VnniRows
-from tlx.lower.to_2d.loops import CollapsedDims
+from tlx.lower.to_2d.loop_nests import CollapsedDims
 
 MOST_CHAINED: Final = 64
 """Largest number of products that are summed in one tree."""

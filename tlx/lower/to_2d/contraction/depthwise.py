@@ -32,8 +32,9 @@ from tlx.lower.to_2d.contraction.problem import (
     ModularStride,
     sum_type,
 )
-from tlx.lower.to_2d.loops import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
+from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
+from tlx.target.hardware import drawn_cycles
 
 _MOST: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
@@ -122,7 +123,8 @@ def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     each = product + (transposed if is_transposed else 0) - load * _shared(choice)
     factors = choice.rows.extent * factor if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
-    return blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
+    cycles = blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
+    return drawn_cycles(unit.costs.seed, cycles, choice)
 
 
 def _shared(choice: DepthwiseBlocking) -> float:

@@ -22,7 +22,7 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import as_matrices
-from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
+from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
 from tlx.lower.to_2d.contraction.operand_copies import ContractionLoops, OperandCopies, SlicedOperand, strided_view
 from tlx.lower.to_2d.contraction.problem import (
@@ -43,7 +43,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import LoopDim, loop_nest
+from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
 from tlx.lower.to_2d.rules.reduction import TypedPointer, reduce_axes
 
@@ -75,7 +75,11 @@ def emit_contraction(
         emit_depthwise(b, choice, element, epilogue)
     else:
         swapped = parts is not None and choice.contraction.lhs == contraction.rhs
-        _emit_blocks(context, b, op, choice, epilogue, element, parts.swapped() if parts and swapped else parts)
+        copies = OperandCopies(context, b, op, choice)
+        lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
+        copied = replace(choice.contraction, lhs=lhs, rhs=rhs)
+        sliced = copies.sliced or (parts.swapped() if parts and swapped else parts)
+        _BlockEmitter(context, b, copied, sliced, copies.nest(), element, epilogue).emit()
 
 
 def _emit_reduced(
@@ -104,22 +108,6 @@ def _emit_reduced(
         TypedPointer(partial.pointer, partial.element),
         TypedPointer(out.pointer, out.element),
     )
-
-
-def _emit_blocks(
-    context: EmitContext,
-    b: TensorBuilder,
-    op: TensorOp,
-    blocking: Blocking,
-    epilogue: ContractionEpilogue | None,
-    element: Type,
-    parts: SlicedOperand | None,
-) -> None:
-    """Write a contraction as 2-D products."""
-    packing = OperandCopies(context, b, op, blocking)
-    lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
-    packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
-    _BlockEmitter(context, b, packed, packing.sliced or parts, packing.nest(), element, epilogue).emit()
 
 
 # Blocks --------------------------------------------------------------------------------------------------------------
@@ -348,7 +336,7 @@ class BlockProduct:
         return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
 
     def _strips(self, memory: OperandMemory, depth: int, cols: int) -> Local:
-        """Load a right operand stored in strips of interleaved rows; columns behind the last one are padding."""
+        """Load a right operand stored in strips of interleaved rows; columns after the last one are padding."""
         room, element = memory.readable_columns, memory.element
         shape = (room // memory.tile_columns, depth // memory.vnni_group, memory.tile_columns, memory.vnni_group)
         packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")

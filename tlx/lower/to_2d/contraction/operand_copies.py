@@ -31,7 +31,7 @@ from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.problem import LHS, RHS, ModularStride, OperandMemory, QuasiAffineDim
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import CollapsedDims, LoopDim
+from tlx.lower.to_2d.loop_nests import CollapsedDims, LoopDim
 from tlx.lower.to_2d.memory.copies import copy
 
 _OPERANDS: Final = ("lhs", "rhs")
@@ -153,7 +153,7 @@ class OperandCopies:
         ]
 
 
-def strided_view(memory: OperandMemory, dims: Sequence[StridedDim]) -> TensorView:
+def strided_view(memory: OperandMemory, dims: Sequence[StridedDim[int]]) -> TensorView:
     """A view with any dimensions, including those of overlapping windows."""
     return TensorView.strided(Storage(memory.pointer), memory.element, dims or [StridedDim(1, 1)])
 

@@ -29,7 +29,7 @@ from tlx.ir.values import Value
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import MMA_NAMES, PRODUCT_SIGNS
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 
 LHS: Final = 0
 RHS: Final = 1

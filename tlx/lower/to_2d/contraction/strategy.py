@@ -37,7 +37,7 @@ from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_loaded_as
-from tlx.lower.to_2d.contraction.cost import blocking_cycles
+from tlx.lower.to_2d.contraction.blocking_cost import blocking_cycles
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
@@ -59,12 +59,9 @@ from tlx.lower.to_2d.contraction.vnni import (
     without_vnni_rows,
 )
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands
+from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands
 from tlx.lower.to_2d.rules.reduction import WindowAxis
 from tlx.target.target import Target
-
-_WORSE: Final = 1.2
-"""Factor on the estimate if blocks reduce nothing: it does not include all of the cost of memory."""
 
 
 def best_blocking(
@@ -204,7 +201,7 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     each = costs.reduced[strategy.count * bytes_of(element) > costs.near]
     results = math.prod(axis.extent for axis in strategy.axes)
     cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.fold
-    return cycles if strategy.contraction.reduces else cycles * _WORSE
+    return cycles if strategy.contraction.reduces else cycles * costs.unreduced
 
 
 def compute_unit(target: Target, contraction: Contraction, element: Type) -> ComputeUnit:
@@ -218,8 +215,6 @@ def _lanes(target: Target, element: Type) -> int:
     return target.vector_bytes * 8 // max(32, bits_of(element))
 
 
-_ROWS: Final = 16
-"""The rows of a slice of the left operand are a multiple of this."""
 _WORD: Final = 4
 _NO_ADDRESS: Final = Keyword(PTR, "null")
 
@@ -369,7 +364,7 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
     """
     if whole.contraction.reduces or whole.sums > MOST_CHAINED:
         return
-    for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, _ROWS)):
+    for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_rows)):
         size = whole.block_bytes(column)
         if size <= unit.costs.near or len(run.dims) > 1 or not whole.is_reused(column):
             continue

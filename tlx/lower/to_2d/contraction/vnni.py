@@ -60,8 +60,9 @@ from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
-from tlx.lower.to_2d.loops import LoopDim, loop_nest
-from tlx.target.hardware import BlockCosts, Dot
+from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
+from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
+from tlx.target.hardware import BlockCosts, Dot, drawn_cycles
 from tlx.target.target import Target
 
 VNNI: Final = (0, 2, 1)
@@ -174,7 +175,7 @@ class RaggedColumns:
         return math.prod(extent for extent, _ in self.around)
 
 
-def ragged_columns(columns: Sequence[StridedDim], lanes: int) -> list[RaggedColumns]:
+def ragged_columns(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:
     """All columns, in whole registers if these can be unrolled; otherwise by whole rows, or parts of one."""
     outer, places = list(columns), (0,)
     while outer and len(places) % lanes:
@@ -197,7 +198,7 @@ def are_whole_registers(chunks: Sequence[RaggedColumns], lanes: int) -> bool:
     return all(step % lanes == 0 for step in steps)
 
 
-def with_dense_strides(dims: Sequence[StridedDim], step: int = 1) -> tuple[LoopDim, ...]:
+def with_dense_strides(dims: Sequence[StridedDim[int]], step: int = 1) -> tuple[LoopDim, ...]:
     """Loops over dimensions, with their strides and those of a dense copy, in which the last one's is `step`."""
     walks = list[LoopDim]()
     for dim in reversed(dims):
@@ -206,7 +207,7 @@ def with_dense_strides(dims: Sequence[StridedDim], step: int = 1) -> tuple[LoopD
     return tuple(walks)
 
 
-def _chunks_of_rows(columns: Sequence[StridedDim], lanes: int) -> list[RaggedColumns]:
+def _chunks_of_rows(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:
     """Columns, at most `lanes` at a time: whole inner dimensions, and some positions of the next one."""
     outer, places = list(columns), (0,)
     while outer[-1].extent * len(places) <= lanes:
@@ -227,7 +228,7 @@ def _chunks_of_rows(columns: Sequence[StridedDim], lanes: int) -> list[RaggedCol
     return chunks
 
 
-def _repeated_places(places: tuple[int, ...], dim: StridedDim) -> tuple[int, ...]:
+def _repeated_places(places: tuple[int, ...], dim: StridedDim[int]) -> tuple[int, ...]:
     """Offsets, repeated for each position of an outer dimension."""
     return tuple(index * dim.stride + place for index in range(dim.extent) for place in places)
 
@@ -289,7 +290,7 @@ class RegisterGather:
             element: Type of the elements.
             source: The address that offsets count from.
             to: The destination.
-            count: Number of elements that are written; those behind the gathered ones have any value.
+            count: Number of elements that are written; those after the gathered ones have any value.
         """
         if len(self.loads) == 1 and self.order[: self.count] == tuple(range(self.count)):
             here = b.gep(element, source, self.loads[0].start, "from")
@@ -328,7 +329,6 @@ def _start(needed: Sequence[int], found: dict[int, int], lanes: int) -> int:
 
 _MOST: Final = 64
 """Largest number of rows that are unrolled."""
-_REGISTER: Final = 64
 
 
 @dataclass(frozen=True)
@@ -342,13 +342,13 @@ class VnniRows:
     """
 
     width: int
-    around: tuple[StridedDim, ...]
+    around: tuple[StridedDim[int], ...]
     offsets: tuple[int, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[StridedDim], width: int) -> VnniRows | None:
+    def of(cls, rows: Sequence[StridedDim[int]], width: int) -> VnniRows | None:
         """The groups of the rows that dimensions give; None if too many rows would have to be unrolled."""
-        around, inner, count = list(rows), list[StridedDim](), 1
+        around, inner, count = list(rows), list[StridedDim[int]](), 1
         while count % width:
             if not around:
                 return None
@@ -374,13 +374,14 @@ class VnniRows:
             found.append((min(rows), RegisterGather.of(places, lanes)))
         return found
 
-    def cycles(self, rows: float, columns: Sequence[StridedDim], lanes: int, costs: BlockCosts) -> float:
+    def cycles(self, rows: float, columns: Sequence[StridedDim[int]], lanes: int, costs: BlockCosts) -> float:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""
         chunks = ragged_columns(columns, lanes)
         lines = max(len(pick.loads) for _, pick in self.gathers(chunks[0], lanes * self.width))
         written, merged = costs.vnni
         each = max(written, merged * lines)
-        return rows / self.width * sum(chunk.count for chunk in chunks) * each
+        cycles = rows / self.width * sum(chunk.count for chunk in chunks) * each
+        return drawn_cycles(costs.seed, cycles, self, rows, columns)
 
 
 @dataclass(frozen=True)
@@ -393,7 +394,7 @@ class VnniCopy:
         groups: Its rows.
         outer: Loops around the matrices that are copied: extent, strides in the operand and in the copy.
         columns: Dimensions of a row in the operand.
-        pitch: Columns of a row of the copy; those behind the operand's last one may have any value.
+        pitch: Columns of a row of the copy; those after the operand's last one may have any value.
         strip: Elements from one strip of `pitch` columns to the next in the copy; 0: there is one strip.
     """
 
@@ -401,14 +402,14 @@ class VnniCopy:
     source: OperandMemory
     groups: VnniRows
     outer: tuple[LoopDim, ...]
-    columns: tuple[StridedDim, ...]
+    columns: tuple[StridedDim[int], ...]
     pitch: int
     strip: int = 0
 
     def write(self, target: Value) -> None:
         """Write the copy."""
         b, (pointer, element, *_) = self.b, self.source
-        lanes = _REGISTER // bytes_of(element)
+        lanes = WIDEST_VECTOR // bytes_of(element)
         width = self.groups.width
         rows = with_dense_strides(self.groups.around, len(self.groups.offsets) * self.pitch)
         with loop_nest(b, [*self.outer, *rows], 2, "groups") as (start, there):
@@ -422,8 +423,8 @@ class VnniCopy:
                         pick.emit(b, element, here, b.gep(element, out, place, "group"), self._columns(chunk) * width)
 
     def _columns(self, chunk: RaggedColumns) -> int:
-        """Number of columns that a register writes: whole registers if there is room behind the last column."""
-        columns = _REGISTER // bytes_of(self.source.element) // self.groups.width
+        """Number of columns that a register writes: whole registers if there is room after the last column."""
+        columns = WIDEST_VECTOR // bytes_of(self.source.element) // self.groups.width
         start = chunk.start[1] % self.pitch if self.strip else chunk.start[1]
         return len(chunk.places) if chunk.around else min(columns, self.pitch - start)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
@@ -31,7 +31,7 @@ from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.cost import blocking_cycles, narrow_packing_cycles
+from tlx.lower.to_2d.contraction.blocking_cost import blocking_cycles, narrow_packing_cycles
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.operand_copies import SlicedOperand, strided_view
 from tlx.lower.to_2d.contraction.problem import (
@@ -46,15 +46,10 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
 from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles
 from tlx.target.hardware import BlockCosts
 from tlx.target.target import Target
-
-_FILLED: Final = 2
-"""Vectors are considered beside a matrix unit if blocks fill at most this fraction of a tile along K: 1 / 2."""
-_CLEARLY: Final = 0.7
-"""Share of an estimate that another one must stay below, as both are rough on the cost of packing operands."""
 
 
 def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> None:
@@ -79,7 +74,7 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
     if wide is not None:
         estimated = wide.estimated
         converted = wide.cycles(context.target.blocks) + best_layout(context.target, estimated, FLOAT)[1]
-        if converted < _CLEARLY * cycles_of_narrow_operands(context.target, problem, image):
+        if converted < context.target.blocks.clearly * cycles_of_narrow_operands(context.target, problem, image):
             emit_convolution(context, b, op, wide.emit(context, b, op))
             return
     epilogue, element = problem.result.epilogue, problem.result.element
@@ -113,11 +108,15 @@ def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: Inpu
     if not unit.rows or first.ignore_matrix_unit or first.reduces:
         return False
     choice, _ = best_blocking(target, contraction, element)
-    if not isinstance(choice, Blocking) or _FILLED * choice.k.extent > unit.k_step or choice.groups is not None:
+    if (
+        not isinstance(choice, Blocking)
+        or unit.costs.filled * choice.k.extent > unit.k_step
+        or choice.groups is not None
+    ):
         return False
     other = replace(problem, ignore_matrix_unit=True)
     best, _ = best_layout(target, other, element)
-    return cycles_of_narrow_operands(target, other, best) < _CLEARLY * cycles_of_narrow_operands(
+    return cycles_of_narrow_operands(target, other, best) < target.blocks.clearly * cycles_of_narrow_operands(
         target, problem, image, by_vectors=True
     )
 

@@ -40,7 +40,7 @@ from tlx.lower.to_2d.contraction.problem import (
     QuasiAffineDim,
 )
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import copy, copy_cycles
 from tlx.target.hardware import BlockCosts
 
@@ -205,7 +205,7 @@ class InputLayout(ABC):
 
     @property
     def slack_elements(self) -> int:
-        """Number of elements behind the copy that may be read; their values do not matter."""
+        """Number of elements after the copy that may be read; their values do not matter."""
         return 0
 
     @abstractmethod
@@ -302,7 +302,7 @@ class _Interleaved(InputLayout):
 
     @property
     def slack_elements(self) -> int:
-        """Number of elements that tiles read behind the last row, if rows are only as long as whole tiles.
+        """Number of elements that tiles read after the last row, if rows are only as long as whole tiles.
 
         Rows then begin at cache lines, and so do the tiles of the first position in the kernel.
         """
@@ -383,7 +383,7 @@ class _ChannelsLast(InputLayout):
         images, channels, *spatial = self.problem.x.dims
         return [(dim.extent, dim.stride) for dim in (images, *spatial, channels)]
 
-    def _dims(self, element: Type) -> list[StridedDim]:
+    def _dims(self, element: Type) -> list[StridedDim[int]]:
         """The copy's dimensions in the input's order."""
         images, *spatial, _ = map(StridedDim, self.extents, TensorType.dense(element, self.extents).strides())
         return [images, StridedDim(self.problem.x.dims[1].extent, 1), *spatial]

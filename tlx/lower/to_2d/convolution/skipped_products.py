@@ -25,7 +25,7 @@ from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, EpilogueOperand, OperandMemory
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loops import LoopDim
+from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.block_access import constant_array, load_block
 from tlx.lower.to_2d.memory.copies import fill_zero
 

@@ -193,10 +193,10 @@ class _StridedBox(NamedTuple):
     """A strided part of a view: the offset of its first element, and its dimensions."""
 
     offset: int
-    dims: list[StridedDim]
+    dims: list[StridedDim[int]]
 
 
-def _box(dims: Sequence[StridedDim], along: Sequence[tuple[int, int, int]]) -> _StridedBox:
+def _box(dims: Sequence[StridedDim[int]], along: Sequence[tuple[int, int, int]]) -> _StridedBox:
     """The part of a view with a start, an extent and a step along each of its last dimensions."""
     first = len(dims) - len(along)
     offset = sum(start * dim.stride for (start, _, _), dim in zip(along, dims[first:], strict=True))
@@ -295,7 +295,7 @@ class InterleavedPhases:
         """The phases along the dimension."""
         return self.dilated.axes[self.along - self.dilated.channels]
 
-    def dims(self, phase: Phase) -> list[StridedDim]:
+    def dims(self, phase: Phase) -> list[StridedDim[int]]:
         """The dimensions of a phase in the buffer, where the interleaved dimension is the innermost one."""
         extents = [dim.extent for dim in self.dilated.target_of(phase).dims]
         room = [*extents]

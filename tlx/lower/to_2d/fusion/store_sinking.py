@@ -34,9 +34,8 @@ from functools import reduce
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.transform.rewrite import split_block
+from tlx.ir.transform.rewrite import only_user, split_block
 from tlx.ir.types import I64, PointerType, Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
@@ -103,22 +102,21 @@ def _only_store(operands: OperandViews, op: TensorOp) -> StoreSink | None:
     """The store that is the only use of a result, if it is in the operation's block and of the same shape."""
     assert op.result is not None
     facts = operands.facts
-    users = facts.vectors.uses.get(str(op.instruction.result), [])
-    if len(users) != 1:
+    block = facts.positions[id(op.instruction)][0]
+    user = only_user(facts.vectors.uses, op.instruction, block)
+    if user is None:
         return None
-    user = users[0].instruction
     token = facts.tensors.tokens.get(user.result or "")
     if token is None:
-        if not facts.vectors.is_memory_store(user) or not _same_block(facts, op.instruction, user):
+        if not facts.vectors.is_memory_store(user):
             return None
         return StoreSink(op, user, TensorView.of(Storage(user.operands[1]), op.result), op.result.is_padded)
-    stores = facts.vectors.uses.get(str(user.result), [])
-    used = facts.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
-    if used is not None and used.pointer is None:
-        return _behind_transpose(operands, op, token, used)
-    if used is None or not _same_block(facts, op.instruction, used.instruction):
+    reader = only_user(facts.vectors.uses, user, block)
+    used = facts.tensors.op_of(reader) if reader is not None else None
+    if used is None:
         return None
-    assert used.pointer is not None
+    if used.pointer is None:
+        return _behind_transpose(operands, op, token, used)
     target = _sunk_view(op.result, token.type, Storage(used.pointer), used.pitches)
     return None if target is None else StoreSink(op, used.instruction, target, writes_padding=False)
 
@@ -136,7 +134,7 @@ def _behind_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, transp
     if type_ is None or result is None or type_.is_padded or result.is_padded or seen.type.shape != type_.shape:
         return None
     sink = _only_store(operands, transpose)
-    if sink is None or not _same_block(operands.facts, op.instruction, sink.store):
+    if sink is None:
         return None
     steps = [0] * type_.rank
     for dimension, step in zip(result.layout, sink.target.strides, strict=True):
@@ -159,10 +157,6 @@ def _sunk_view(
     if steps is None:
         return None
     return TensorView(place, storage_type(result.element), result.shape, result.shape, steps, result.layout)
-
-
-def _same_block(facts: Facts, first: Instruction, second: Instruction) -> bool:
-    return facts.positions[id(first)][0] == facts.positions[id(second)][0]
 
 
 def _obstacle(facts: Facts, sink: StoreSink, read: Sequence[OperandRead]) -> str | None:

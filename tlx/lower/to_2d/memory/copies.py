@@ -54,7 +54,7 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I1, I8, I64, VOID, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstFloat, ConstInt, Value, zero
 from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved
-from tlx.lower.to_2d.loops import (
+from tlx.lower.to_2d.loop_nests import (
     INDEX_LIMIT,
     LoopDim,
     choose_plane,
@@ -64,10 +64,12 @@ from tlx.lower.to_2d.loops import (
     without_dims,
 )
 from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
-from tlx.target.hardware import BlockCosts
+from tlx.target.hardware import BlockCosts, drawn_cycles
 
 _Places = tuple[Value, Value]
 
+WIDEST_VECTOR: Final = 64
+"""Bytes of the vectors that copies are written with; targets with narrower registers split them."""
 _SECOND: Final = 2
 _REVERSED: Final = (-1, 1)
 _LEAST_STRIDE2: Final = 4
@@ -141,7 +143,7 @@ def _reverse(b: TensorBuilder, source: Value, target: Value, element: Type, coun
     """Copy elements up to `source` in reverse order, a register at a time; of any type, as integers."""
     word = IntType(8 * bytes_of(element))
     source, target = b.retype(source, word), b.retype(target, word)
-    lanes = _REGISTER // bytes_of(element)
+    lanes = WIDEST_VECTOR // bytes_of(element)
     whole, rest = divmod(count, lanes)
     if whole:
         with loop_nest(b, [LoopDim(whole, (-lanes, lanes))], 2, "register") as (here, there):
@@ -308,8 +310,6 @@ def _addresses(b: TensorBuilder, places: _Places, element: Type, offsets: Sequen
     return b.gep(element, places[0], offsets[0], "from"), b.gep(element, places[1], offsets[1], "to")
 
 
-_REGISTER: Final = 64
-_SIDE: Final = 16
 _WIDE: Final = 4
 
 
@@ -323,6 +323,10 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCost
         costs: The machine's figures.
         permutes: Whether one instruction permutes them in a register.
     """
+    return drawn_cycles(costs.seed, _copy_cycles(dims, element, costs, permutes=permutes), dims, element)
+
+
+def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCosts, *, permutes: bool) -> float:
     walks: list[LoopDim] = []
     count = 1
     for extent, stride in reversed(dims):
@@ -333,13 +337,13 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCost
     found = ordered_by_stride(walks)
     second = next((walk[0] for walk in found if is_stride2_copy(walk)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
-        lines = math.ceil(second * bytes_of(element) / _REGISTER)
+        lines = math.ceil(second * bytes_of(element) / costs.register)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
         start, register, read_byte, written_byte = costs.stride2
         moved = read * read_byte + (size * written_byte if size > costs.near else 0)
         return moved + count / second * (start + lines * register)
     if permutes and any(_is_deinterleaved(walk, found) for walk in found):
-        return far + size / _REGISTER * costs.deinterleaved
+        return far + size / costs.register * costs.deinterleaved
     return far + _near_cycles(found, count, bytes_of(element), costs)
 
 
@@ -350,14 +354,14 @@ def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
 
 
 def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
-    """Cycles of a copy of `count` elements of so many bytes in the caches."""
+    """Cycles of a copy of `count` elements of this size that are in the caches."""
     row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
     if row is not None:
         start, register = costs.copied_row
-        return count / row * (start + math.ceil(row * size / _REGISTER) * register)
+        return count / row * (start + math.ceil(row * size / costs.register) * register)
     source = next((extent for extent, strides in walks if strides[0] == 1), None)
     target = next((extent for extent, strides in walks if strides[1] == 1), None)
     if source is None or target is None:
         return count * costs.copied_element
-    tiles = math.ceil(source / _SIDE) * math.ceil(target / _SIDE)
+    tiles = math.ceil(source / costs.transposed_side) * math.ceil(target / costs.transposed_side)
     return count / (source * target) * tiles * costs.transposed_tile[size < _WIDE]

@@ -34,7 +34,7 @@ Rewrite along the columns::
 
 `llvm.tensor.pad`: a copy into a part of the result, and fills of the border.
 
-Rewrite of a row above and a column behind::
+Rewrite of a row above and a column to the right::
 
     %u = call <20 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 1>, float %s)
     ->
@@ -137,7 +137,7 @@ from tlx.ir.values import ConstInt, Value, const_vector, is_undefined
 from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides, storage_type
 from tlx.lower.to_2d.analysis.shuffles import LaneTable, VectorShuffle, strided_blocks_of
 from tlx.lower.to_2d.emission import RuleContext
-from tlx.lower.to_2d.loops import LoopDim, loop_nest
+from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.block_access import constant_array
 from tlx.lower.to_2d.memory.copies import copy, copy_block, fill, fill_zero, restrided_view, slice_view, to_storage_type
 
@@ -148,7 +148,7 @@ def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target
         fill(b, op.scalars[0], target)
         return
     assert op.result is not None
-    copy(b, context.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
+    copy(b, context.memory.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
 
 
 def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -156,7 +156,7 @@ def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
     ((axis,),) = op.dims
     first = 0
     for tensor in op.tensors:
-        source = context.view(tensor)
+        source = context.memory.view(tensor)
         ranges = [(first if d == axis else 0, dim.extent) for d, dim in enumerate(source.dims)]
         copy(b, source, slice_view(b, target, ranges))
         first += source.dims[axis].extent
@@ -189,14 +189,14 @@ class _Border:
 
     @property
     def outside(self) -> list[tuple[int, int]]:
-        """The ranges before and behind the elements: first position and extent."""
+        """The ranges before and after the elements: first position and extent."""
         end = self.at + (self.count - 1) * self.step + 1
         return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
 
 
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the value, and the elements of the operand that are kept, to `target`."""
-    source = context.view(op.tensors[0])
+    source = context.memory.view(op.tensors[0])
     low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(source.dims)
     numbers = zip(source.dims, low, interior, target.dims, strict=True)
     borders = [_Border.of(dim.extent, below, between, out.extent) for dim, below, between, out in numbers]
@@ -241,7 +241,7 @@ Ranges = list[tuple[int, int]]
 
 def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, whose last dimensions are the blocks, and zeroes to the rest of partial blocks."""
-    source = context.view(op.tensors[0])
+    source = context.memory.view(op.tensors[0])
     dims, sizes = op.dims
     places = [[k for k, d in enumerate(dims) if d == dimension] for dimension in range(len(source.dims))]
     radices = [[sizes[k] for k in ks] for ks in places]
@@ -284,7 +284,7 @@ def _within(digit: int, low: int, high: int, radices: Sequence[int]) -> list[Ran
     return [[(digit, 1), *rest] for rest in index_boxes(low, high, radices)]
 
 
-def _digits(dim: StridedDim, radices: Sequence[int]) -> list[tuple[int, int]]:
+def _digits(dim: StridedDim[int], radices: Sequence[int]) -> list[tuple[int, int]]:
     """A dimension as digits, each with its stride."""
     return [(1, dim.stride * math.prod(radices[k:])) for k in range(len(radices) + 1)]
 
@@ -300,7 +300,7 @@ def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequ
 
 def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand with permuted dimensions to `target`, which may have another shape."""
-    source = context.view(op.tensors[0])
+    source = context.memory.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
     seen = _seen_as(b, target, permuted)
     if seen is not None:
@@ -325,13 +325,13 @@ def _seen_as(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorVie
 
 def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, which has the same logical dimensions."""
-    copy(b, context.view(op.tensors[0]), target)
+    copy(b, context.memory.view(op.tensors[0]), target)
 
 
 def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the elements that a shuffle selects to `target`."""
     shuffle = VectorShuffle.of(op.instruction)
-    scalars = [context.groups.scalar(tensor) for tensor in op.tensors]
+    scalars = [context.memory.groups.scalar(tensor) for tensor in op.tensors]
     for scalar, first, behind in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
         if scalar is not None:
             shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < behind)] = first
@@ -345,7 +345,7 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
         if scalar is not None:
             fill(b, scalar, restrided_view(b, target, [(extent, to) for extent, (_, to) in block.dims], block.at))
             continue
-        source = context.view(op.tensors[block.operand])
+        source = context.memory.view(op.tensors[block.operand])
         start = b.gep(source.element, source.storage.pointer, block.start, "part")
         to = b.gep(target.element, target.storage.pointer, block.at, "part")
         copy_block(b, start, to, target.element, block.dims)
@@ -354,7 +354,7 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
 def _memory(context: RuleContext, b: TensorBuilder, tensor: Tensor, scalar: Value | None) -> Value:
     """The address of an operand's elements; of a splat, the address of a copy of its scalar."""
     if scalar is None:
-        return b.retype(_in_default_space(context, b, context.view(tensor)), storage_type(tensor.type.element))
+        return b.retype(_in_default_space(context, b, context.memory.view(tensor)), storage_type(tensor.type.element))
     value = to_storage_type(b, scalar)
     pointer = b.retype(context.allocate(scalar.type, 1, "scalar").pointer, value.type)
     b.store(value, pointer, bytes_of(value.type))
@@ -393,7 +393,7 @@ def _gather(
 
 def lower_insert(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, then the element at its position."""
-    (source,) = context.operands(op)
+    (source,) = context.memory.operands(op)
     if source is not None and not source.aliases_exactly(target):
         copy(b, source, target)
     elif source is None and not is_undefined(context.memory.facts.vectors.root(op.tensors[0].source)):

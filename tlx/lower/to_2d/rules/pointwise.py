@@ -46,7 +46,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, STAGE, call_ope
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand, EpilogueReduction
 from tlx.lower.to_2d.emission import EmitContext, RuleContext
 from tlx.lower.to_2d.fusion.groups import FusionGroups, LeafKey, is_reduction, reduced_in, row_dim, row_length
-from tlx.lower.to_2d.loops import INDEX_LIMIT, LoopDim, collapse_dims, loop_nest
+from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
 from tlx.lower.to_2d.memory.copies import copy
 from tlx.lower.to_2d.rules.products import PRODUCT_RULES
@@ -54,9 +54,9 @@ from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 
 def lower_pointwise(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write a group, whose root is `op`, to `target`."""
-    product = context.groups.product_of(op)
+    product = context.memory.groups.product_of(op)
     if product is None:
-        remark_fused(context.remarks, op, context.groups.members(op))
+        remark_fused(context.remarks, op, context.memory.groups.members(op))
         _LoopFrame(context, b, op, target).emit()
     else:
         emit_fused_product(context, b, op, product, target)
@@ -67,7 +67,7 @@ class _LoopFrame:
 
     def __init__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
         self.context, self.b, self.op, self.target = context, b, op, target
-        self.leaves = [FusedOperand(tensor, context.view(tensor)) for tensor in context.groups.leaves(op)]
+        self.leaves = [FusedOperand(tensor, context.memory.view(tensor)) for tensor in context.memory.groups.leaves(op)]
         self.reduces = is_reduction(op)
         if self.reduces:
             self.sizes, self.steps = self._choose_rows()
@@ -117,7 +117,7 @@ class _LoopFrame:
 
     def _tree(self, block: _InnerBlock, offsets: Sequence[Value]) -> None:
         b, rows, cols = self.b, block.rows[0], block.cols[0]
-        tree = GroupExpression(self.context.groups, b, rows, cols)
+        tree = GroupExpression(self.context.memory.groups, b, rows, cols)
         for index, leaf in enumerate(self.leaves):
             strides = block.rows[1][index + 1], block.cols[1][index + 1]
             pointer = b.gep(leaf.view.element, leaf.view.storage.pointer, offsets[index + 1], "operand")
@@ -185,7 +185,7 @@ def _epilogue_operands(
     context: RuleContext, b: TensorBuilder, op: TensorOp, extents: Sequence[int]
 ) -> list[FusedOperand]:
     """The further operands of an epilogue, dense or broadcast along the product's last dimension."""
-    leaves = [FusedOperand(tensor, context.view(tensor)) for tensor in context.groups.leaves(op)]
+    leaves = [FusedOperand(tensor, context.memory.view(tensor)) for tensor in context.memory.groups.leaves(op)]
     for leaf in leaves:
         leaf.set_strides(context, b, op, extents)
         if leaf.strides[-1] > 1:
@@ -223,20 +223,20 @@ class _EpilogueBlocks:
 
     def _whole(self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
         """Emit the group on a block."""
-        remark_fused(self.context.remarks, self.op, self.context.groups.members(self.op))
+        remark_fused(self.context.remarks, self.op, self.context.memory.groups.members(self.op))
         return self._tree(b, vector, rows, cols, leaves).root(self.op)
 
     def _unreduced(
         self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]
     ) -> Value:
         """Emit the group on a block, without the reduction at its root."""
-        remark_fused(self.context.remarks, self.op, self.context.groups.members(self.op)[:-1])
+        remark_fused(self.context.remarks, self.op, self.context.memory.groups.members(self.op)[:-1])
         return self._tree(b, vector, rows, cols, leaves).operand(self.op)
 
     def _tree(
         self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]
     ) -> GroupExpression:
-        tree = GroupExpression(self.context.groups, b, rows, cols)
+        tree = GroupExpression(self.context.memory.groups, b, rows, cols)
         tree.results[id(self.product)] = vector
         for leaf, block in zip(self.leaves, leaves, strict=True):
             element = leaf.view.element

@@ -193,7 +193,7 @@ def lower_matmul(
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(lhs) @ L(rhs)`."""
-    lhs, rhs = (context.view(tensor) for tensor in op.tensors)
+    lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     emit_product(context, b, op, BatchedProduct("matmul", lhs, rhs, target), epilogue)
 
 
@@ -205,7 +205,7 @@ def lower_mma(
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
-    acc, lhs, rhs = context.operands(op)
+    acc, lhs, rhs = context.memory.operands(op)
     assert lhs is not None
     assert rhs is not None
     emit_product(context, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, target, acc), epilogue)
@@ -219,7 +219,7 @@ def lower_contract(
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write the contraction of two tensors to `target`."""
-    lhs, rhs = (context.view(tensor) for tensor in op.tensors)
+    lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     emit_contraction(
         context, b, op, _contraction(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue
     )
@@ -270,7 +270,7 @@ def lower_convolution(
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write the cross-correlation of two tensors to `target`."""
-    x, w = (context.view(tensor) for tensor in op.tensors)
+    x, w = (context.memory.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
     result = ContractionResult(target, None, epilogue)
     if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):

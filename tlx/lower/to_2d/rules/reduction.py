@@ -53,10 +53,10 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, Type, VectorType, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.memory.views import Storage, TensorView, collapse_neighbours
 from tlx.lower.operations import emit_portable_combine
 from tlx.lower.to_2d.emission import EmitContext, RuleContext
-from tlx.lower.to_2d.loops import (
+from tlx.lower.to_2d.loop_nests import (
     INDEX_LIMIT,
     LoopDim,
     Plane,
@@ -202,11 +202,6 @@ def _cast(b: TensorBuilder, opcode: str, vector: Value, element: Type) -> Value:
     return b.cast(opcode, vector, VectorType(vector.type.count, element))
 
 
-_MOST_UNROLLED: Final = 16
-"""Largest number of elements of a window in one tree."""
-_CACHED: Final = 1 << 18
-"""Bytes that stay in the cache; larger temporaries are made in parts if dimensions without windows allow it."""
-
 _OF_TRUTH: Final = {"add": "xor", "mul": "and", "max": "and", "min": "or", "and": "and", "or": "or", "xor": "xor"}
 """Reductions of i1 as operations on bytes of 0 and 1; true is -1 as a signed number."""
 
@@ -238,16 +233,13 @@ def reduce_axes(
 
 def _simplified(axes: Sequence[WindowAxis]) -> list[WindowAxis]:
     """The dimensions from the largest stride to the smallest, without those of extent 1, contiguous windows merged."""
-    result: list[WindowAxis] = []
-    for axis in sorted(axes, key=lambda a: a.stride, reverse=True):
-        outer = result[-1] if result else None
-        if axis.reach == 1:
-            continue
-        if outer and outer.extent == axis.extent == 1 and outer.stride == axis.stride * axis.window:
-            result[-1] = replace(axis, window=outer.window * axis.window)
-        else:
-            result.append(axis)
-    return result
+
+    def collapsed(outer: WindowAxis, axis: WindowAxis) -> WindowAxis | None:
+        is_contiguous = outer.extent == axis.extent == 1 and outer.stride == axis.stride * axis.window
+        return replace(axis, window=outer.window * axis.window) if is_contiguous else None
+
+    ordered = sorted(axes, key=lambda axis: axis.stride, reverse=True)
+    return collapse_neighbours((axis for axis in ordered if axis.reach > 1), collapsed)
 
 
 @dataclass(frozen=True)
@@ -271,19 +263,20 @@ class _Reduction:
         if not any(axis.window > 1 for axis in axes) and source.element == target.element:
             copy(self.b, _axes_view(source, axes), _axes_view(target, axes, target=True))
             return
-        method, first = _choose_pass(axes)
+        costs = self.context.target.blocks
+        method, first = _choose_pass(axes, costs.unrolled_window)
         windows = [axis for axis in axes if axis.window > 1]
         if method != "split" and first == windows and (method == "leaves" or _is_exact(source, target)):
             self._pass(method, axes, source, target)
             return
-        loops = _outer_loops(axes, bytes_of(source.element))
+        loops = _outer_loops(axes, bytes_of(source.element), costs.part)
         inner = [axis for axis in axes if axis not in loops]
         with loop_nest(self.b, [axis.walk for axis in loops], 2) as starts:
             start, end = source.at(self.b, starts[0], "from"), target.at(self.b, starts[1], "to")
             self._through_temporary(inner, start, end)
 
     def _through_temporary(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
-        method, first = _choose_pass(axes)
+        method, first = _choose_pass(axes, self.context.target.blocks.unrolled_window)
         if method == "split":
             self._split(axes, source, target)
             return
@@ -349,18 +342,20 @@ def _pass_axes(axes: Sequence[WindowAxis], reduced: Sequence[WindowAxis]) -> lis
     return [replace(a, target=stride) if a in reduced else a.whole(stride) for a, stride in pairs]
 
 
-def _choose_pass(axes: Sequence[WindowAxis]) -> tuple[Method, list[WindowAxis]]:
+def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method, list[WindowAxis]]:
     """The kind of the first pass over the operand, and the dimensions that it reduces.
 
-    `axes` are ordered from the largest stride to the smallest.
+    Args:
+        axes: The dimensions, ordered from the largest stride to the smallest.
+        most_unrolled: Elements of a window up to which they are one tree.
     """
     inner = axes[-1]
     has_gaps = inner.stride == 1 and inner.step > 1 and inner.extent > 1
     every = [axis for axis in axes if axis.window > 1]
     windows = every
-    if len(windows) > 1 and math.prod(axis.window for axis in windows) > _MOST_UNROLLED:
+    if len(windows) > 1 and math.prod(axis.window for axis in windows) > most_unrolled:
         windows = [max(every, key=lambda a: (not (a is inner and has_gaps), a.reach / a.extent))]
-    if len(windows) == 1 and windows[0].window > _MOST_UNROLLED:
+    if len(windows) == 1 and windows[0].window > most_unrolled:
         return "lines", windows
     written = axes if windows == every else _pass_axes(axes, windows)
     if inner.stride != 1 or window_plane(written).cols[0] > 1:
@@ -370,12 +365,12 @@ def _choose_pass(axes: Sequence[WindowAxis]) -> tuple[Method, list[WindowAxis]]:
     return ("lines", [inner]) if inner.window > 1 else ("leaves", windows)
 
 
-def _outer_loops(axes: Sequence[WindowAxis], size: int) -> list[WindowAxis]:
+def _outer_loops(axes: Sequence[WindowAxis], size: int, cached: int) -> list[WindowAxis]:
     """Dimensions without windows that become loops, largest strides first, until the others fit into the cache."""
     chosen: list[WindowAxis] = []
     total = size * math.prod(axis.reach for axis in axes)
     for axis in sorted(axes, key=lambda a: a.target, reverse=True):
-        if axis.window == 1 and axis is not axes[-1] and total > _CACHED:
+        if axis.window == 1 and axis is not axes[-1] and total > cached:
             chosen.append(axis)
             total = total // axis.reach
     return chosen
@@ -383,7 +378,7 @@ def _outer_loops(axes: Sequence[WindowAxis], size: int) -> list[WindowAxis]:
 
 def lower_reduce(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the reduction of each window of the operand to `target`."""
-    source = context.view(op.tensors[0])
+    source = context.memory.view(op.tensors[0])
     sizes = zip(source.dims, target.dims, *op.dims, strict=True)
     axes = [WindowAxis(out.extent, dim.stride, out.stride, window, step) for dim, out, window, step in sizes]
     reduce_axes(context, b, op, axes, _data(source), _data(target))

@@ -28,7 +28,7 @@ Rule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView], None]
 
 
 def _reduction(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    rule = lower_pointwise if context.groups.is_group(op) else lower_reduce
+    rule = lower_pointwise if context.memory.groups.is_group(op) else lower_reduce
     rule(context, b, op, target)
 
 

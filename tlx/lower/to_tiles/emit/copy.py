@@ -38,11 +38,13 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.types import I64, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Local, Value, const_int, zero
+from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.memory.views import is_deinterleaved
-from tlx.lower.to_tiles.emit.kernel import column_tile, elements_to_boundary, new_kernel, tile
-from tlx.lower.to_tiles.problem.expression import MatrixView
+from tlx.lower.to_tiles.emit.kernel import new_kernel
+from tlx.lower.to_tiles.emit.nontemporal import elements_to_boundary
+from tlx.lower.to_tiles.emit.tiles import column_tile, tile
 from tlx.lower.to_tiles.problem.problems import Copy, LineShuffle
-from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import ColumnSpan, aligned_spans, plain_spans, store_alignment, tile_runs
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
@@ -78,14 +80,14 @@ class TileCopy:
     def of_view(
         cls, b: TensorBuilder, view: MatrixView, to_element: Type, convert: Callable[[Value], Value], name: str
     ) -> TileCopy:
-        """Copies tiles of a view; interleaved rows are copied unchanged, a group of rows as one row."""
+        """Copies tiles of a view; a group of interleaved rows is copied as one row."""
         if view.interleave > 1:
             return cls(b, view.element, max(1, view.interleave * view.row_stride), True, to_element, convert, name)
         pitch = view.row_stride if view.is_row_major else view.col_stride
         return cls(b, view.element, max(1, pitch), view.is_row_major, to_element, convert, name)
 
     def load(
-        self, address: Value, size: Extents, missing: Extents = NOTHING, *, group: int = 1, kept: Extents = NOTHING
+        self, address: Value, size: Extents, missing: Extents = NOTHING, *, group: int = 1, unwritten: Extents = NOTHING
     ) -> Local:
         """A token for the copy of a tile: its rows, or groups of interleaved rows.
 
@@ -99,7 +101,7 @@ class TileCopy:
             size: Rows and columns.
             missing: How many of the last rows and columns are zero instead of read.
             group: Number of rows that are interleaved.
-            kept: How many of the last rows and columns of the copy are not written.
+            unwritten: How many of the last rows and columns of the copy are not written.
         """
         b, name, flat = self.b, self.name, VectorType(size[0] * size[1], self.element)
         type_ = (tile if self.by_rows else column_tile)(self.element, *size, missing)
@@ -110,7 +112,7 @@ class TileCopy:
             vector = b.tovector(token, type_, f"{name}.rows")
         else:
             vector = b.transpose(token, (0, 1), flat, f"{name}.rows")
-        type_ = tile(self.to_element, size[0] // group, size[1] * group, kept)
+        type_ = tile(self.to_element, size[0] // group, size[1] * group, unwritten)
         return b.typeinfo(self.convert(vector), type_, f"{name}.packed")
 
     def store(self, copy: Local, to: Value, pitch: int = 0, metadata: str = "") -> None:
@@ -125,7 +127,7 @@ def clear(b: TensorBuilder, element: Type, to: Value, count: int) -> None:
         zeros = b.typeinfo(zero(VectorType(size, element)), tile(element, 1, size), "zeros")
         b.tensor_store(b.gep(element, to, start), zeros)
 
-    chunk = min(count, LINE * 8 // bits_of(element))
+    chunk = min(count, CACHE_LINE * 8 // bits_of(element))
     in_chunks(b, count, chunk, "z", lambda number, size: write(b.mul(number, chunk), size))
 
 
@@ -211,7 +213,7 @@ def _emit_tiles(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], tar
     to_stride = to.row_stride if to.is_row_major else to.col_stride
     across, along = source.row_stride, source.col_stride
     strides = (across, along) if to.is_row_major else (along, across)
-    overlaps = strides == (1, 1) and outer > inner  # rows of the source do: it is a matrix of long columns, too
+    overlaps = strides == (1, 1) and outer > inner  # the source's rows overlap: its columns are the longer runs
     straight = inner == 1 or (strides[1] == 1 and not overlaps)
     height, width = (1, lanes * _ROW_VECTORS) if straight else (min(lanes, 16), min(lanes, 16))
     boundary = store_alignment(copy, target)
@@ -308,17 +310,17 @@ class _Tiles:
         by_rows = self.straight or width == 1
         if self.interleaved:
             copy, pitch = TileCopy(b, element, max(1, self.strides[1]), True, element), 0
-            token = copy.load(source, (width, height), (0, missing), group=width, kept=(0, missing * width))
+            token = copy.load(source, (width, height), (0, missing), group=width, unwritten=(0, missing * width))
         else:
             copy = TileCopy(b, element, max(1, self.strides[0 if by_rows else 1]), by_rows, element)
             pitch = max(1, self.to_stride)
-            token = copy.load(source, (height, width), (missing, 0), kept=(missing, 0))
+            token = copy.load(source, (height, width), (missing, 0), unwritten=(missing, 0))
         to = b.gep(element, self.pointers[0], b.add(b.mul(row, self.to_stride), column))
         copy.store(token, to, pitch, mark)
 
 
 def _can_deinterleave(strides: tuple[int, int], extents: tuple[int, int], element: Type, target: Target) -> bool:
-    """Whether rows of the destination are adjacent columns of a source with a small odd pitch, and it is faster."""
+    """Whether the source has a few adjacent columns with an odd pitch, and the target can permute registers."""
     (across, along), (rows, length), bits = strides, extents, bits_of(element)
     fits = across == 1 and is_deinterleaved(along, rows) and length >= target.vector_bytes * 8 // bits
     return fits and target.can_permute(bits) and bits in target.masked_bits
@@ -344,13 +346,13 @@ def _emit_deinterleaved(
     """
     element, (rows, length), (to_pitch, pitch) = copy.source.element, extents, pitches
     lanes = target.vector_bytes * 8 // bits_of(element)
-    behind = (lanes - 1) * pitch + rows
+    extent = (lanes - 1) * pitch + rows
     with b.loop(0, length // lanes, name="c") as loop:
         start = b.mul(loop.index, lanes)
         source, to = b.gep(element, pointers[1], b.mul(start, pitch)), b.gep(element, pointers[0], start)
         registers: list[Value] = []
-        for first in range(0, behind, lanes):
-            type_ = tile(element, 1, lanes, (0, max(0, first + lanes - behind)))
+        for first in range(0, extent, lanes):
+            type_ = tile(element, 1, lanes, (0, max(0, first + lanes - extent)))
             token = b.tensor_load(b.gep(element, source, first), type_, (0, lanes), "x")
             registers.append(b.tovector(token, type_, "x.line"))
         for row, line in enumerate(deinterleave(b, registers, pitch, rows)):

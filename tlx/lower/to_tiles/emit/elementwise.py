@@ -1,4 +1,4 @@
-"""The kernels of elementwise expressions, in tiles of a few registers, and of fused rows.
+"""The kernels of elementwise expressions, in tiles of a few registers.
 
 for rows, for columns        tiles of one row x 4 registers; several rows where a row is short
   x = load ...               leaves; nodes that do not depend on the column are computed outside the inner loop
@@ -7,16 +7,6 @@ for rows, for columns        tiles of one row x 4 registers; several rows where 
 
 If every leaf is dense, the matrix is one long row. With a column-major leaf, tiles are square, to be transposed, and a
 few rows of tiles are computed together, as in transposing copies.
-
-Fused rows: softmax, and other chains of elementwise expressions and reductions over the same rows.
-
-for blocks of rows that fit in half of the L1 cache, or one row
-      max = reduce.max of the block's rows
-      e = exp(x - max)                           e is one block, used again for the next one
-      sum = reduce.add of e
-      y = e / sum
-
-Each line is the code of that problem's own kernel, for the rows of a block.
 """
 
 from __future__ import annotations
@@ -24,33 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.expression import ExpressionEmitter, ResultTile, store_tile_vector, tile_address
-from tlx.lower.to_tiles.emit.kernel import (
-    elements_to_boundary,
-    expression_parameters,
-    in_place_leaves,
-    may_alias_leaf,
-    new_kernel,
-)
-from tlx.lower.to_tiles.emit.reduction import emit_reduction
+from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.kernel import expression_parameters, in_place_leaves, may_alias_leaf, new_kernel
+from tlx.lower.to_tiles.emit.nontemporal import elements_to_boundary
+from tlx.lower.to_tiles.emit.tiles import ResultTile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.expression import MatrixView
-from tlx.lower.to_tiles.problem.problems import (
-    Elementwise,
-    Reduction,
-    RowFusion,
-    RowFusionPart,
-    as_long_row,
-    pointer_views,
-    take_rows,
-)
+from tlx.lower.to_tiles.problem.problems import Elementwise, as_long_row
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import (
     COSTLY,
     ColumnSpan,
@@ -58,17 +34,12 @@ from tlx.lower.to_tiles.select.elementwise import (
     aligned_spans,
     elementwise_store_alignment,
     elementwise_tile,
-    fused_block_rows,
     needs_transpose,
     plain_spans,
     tile_runs,
-    tile_shape,
 )
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
-
-_DISTANCE: Final = 4096
-"""Prefetch distance in bytes."""
 
 
 def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> Function:
@@ -100,7 +71,8 @@ def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target)
         return []
     leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
     numbers = sorted({leaf.pointer for leaf in value.leaves()})
-    return [RowPrefetch(pointers[numbers.index(n)], view, _DISTANCE) for n, view in leaves.items()]
+    distance, line = target.memory.prefetch_distance, target.caches.line
+    return [RowPrefetch(pointers[numbers.index(n)], view, distance, line) for n, view in leaves.items()]
 
 
 def _leave_if_in_place(
@@ -223,97 +195,3 @@ class _RowTiles:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             self._tile(span, at, known)
             prefetch_rows(b, self.prefetches, at)
-
-
-def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Function:
-    """Add the kernel to the module: a function of all pointers, then all scalars."""
-    pointers = [(f"x{number}", element, "") for number, element in enumerate(problem.pointers)]
-    scalars = [(f"s{number}", type_) for number, type_ in enumerate(problem.scalars)]
-    function = new_kernel(module, target, problem.kernel_name, pointers, scalars)
-    b = TensorBuilder(module, function)
-    arguments = [argument.value for argument in function.arguments]
-    given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
-    prefetching = _prefetching(problem, target)
-    boundaries = [_boundary(part, target) for part in problem.parts]
-    for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
-        with b.loop(0, block.count, name="r") as loop:
-            row = block.start_of(b, loop.index)
-            for part, boundary in zip(problem.parts, boundaries, strict=True):
-                kept = [given[number] for number in part.pointers]
-                moved = [
-                    base if number in problem.scratch_pointers else _at_row(b, base, view, row, problem.rows)
-                    for base, number, view in zip(kept, part.pointers, pointer_views(part.problem), strict=True)
-                ]
-                prefetches = _read_next(b, problem, given, row, block.size) if part is prefetching else []
-                scalars = [numbers[n] for n in part.scalars]
-                _emit(b, take_rows(part.problem, block.size), moved, scalars, boundary, prefetches, target)
-    if any(boundaries):
-        b.fence()
-    b.ret()
-    return function
-
-
-def _prefetching(problem: RowFusion, target: Target) -> RowFusionPart | None:
-    """The part that prefetches the next block's rows: the most costly one; None if L1 holds all rows."""
-    maps = [part for part in problem.parts if isinstance(part.problem, Elementwise)]
-    read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
-    if not maps or read <= target.caches.l1:
-        return None
-    return max(maps, key=lambda part: part.problem.value.cost)
-
-
-def _inputs(problem: RowFusion) -> dict[int, MatrixView]:
-    """The views that are only read, by their pointers' numbers."""
-    written = {part.pointers[0] for part in problem.parts}
-    return {
-        number: view
-        for part in problem.parts
-        for number, view in zip(part.pointers, pointer_views(part.problem), strict=True)
-        if number not in written and view.rows == problem.rows and view.col_stride == 1 < view.cols
-    }
-
-
-def _read_next(
-    b: TensorBuilder, problem: RowFusion, given: Sequence[Value], row: Value, rows: int
-) -> list[RowPrefetch]:
-    """Prefetches of the next block's inputs."""
-    return [
-        RowPrefetch(
-            _at_row(b, given[number], view, row, problem.rows),
-            replace(view, rows=rows),
-            rows * view.row_stride * bytes_of(view.element),
-        )
-        for number, view in _inputs(problem).items()
-    ]
-
-
-def _boundary(part: RowFusionPart, target: Target) -> int:
-    """Elements that non-temporal stores are aligned to, as for the problem with all its rows; 0 for ordinary stores."""
-    return (
-        elementwise_store_alignment(part.problem, target)
-        if part.is_disjoint and isinstance(part.problem, Elementwise)
-        else 0
-    )
-
-
-def _at_row(b: TensorBuilder, base: Value, view: MatrixView, row: Value, rows: int) -> Value:
-    return b.gep(view.element, base, b.mul(row, view.row_stride)) if view.rows == rows else base
-
-
-def _emit(
-    b: TensorBuilder,
-    problem: Elementwise | Reduction,
-    pointers: Sequence[Value],
-    scalars: Sequence[Value],
-    boundary: int,
-    prefetches: Sequence[RowPrefetch],
-    target: Target,
-) -> None:
-    if isinstance(problem, Reduction):
-        emit_reduction(b, problem, pointers[0], pointers[1:], scalars, target)
-        return
-    one_row = as_long_row(problem)
-    evaluator = ExpressionEmitter(b, one_row.value, pointers[1:], scalars)
-    shape = tile_shape(one_row.value, target)
-    prefetches = prefetches if one_row.value.rows == problem.value.rows else []
-    emit_elementwise_loops(b, evaluator, one_row.destination, pointers[0], shape, boundary, prefetches)

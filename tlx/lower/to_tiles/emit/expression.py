@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import I1, FloatType, Type, VectorType
+from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_vector
 from tlx.lower.operations import DIVISIONS
-from tlx.lower.to_tiles.emit.kernel import column_tile, tile
+from tlx.lower.to_tiles.emit.tiles import ResultTile, data_mask, load_tile, load_tile_vector, tile, tile_address
 from tlx.lower.to_tiles.problem.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
-    MatrixView,
     Node,
     ProductLeaf,
     ScalarLeaf,
@@ -26,29 +23,6 @@ from tlx.lower.to_tiles.problem.expression import (
 NodeValues = dict[int, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class ResultTile:
-    """A tile of the result: `rows` x `cols` from (`row`, `column`) on; its last `padding` columns hold no data.
-
-    `row` and `column` may be None where nothing depends on them.
-    """
-
-    rows: int
-    cols: int
-    padding: int
-    row: Value | None = None
-    column: Value | None = None
-
-    @property
-    def count(self) -> int:
-        """Elements, padding included."""
-        return self.rows * self.cols
-
-    def type(self, element: Type) -> TensorType:
-        """The tile's type."""
-        return tile(element, self.rows, self.cols, (0, self.padding))
-
-
 class ExpressionEmitter:
     """Emits the nodes of an expression for tiles.
 
@@ -57,7 +31,7 @@ class ExpressionEmitter:
         expression: What to compute.
         pointers: Addresses of the leaves, by their number.
         scalars: The scalar parameters, by their number; bfloat and half as i16.
-        product: Gives the product's tile at a place, for expressions with a product.
+        product: Returns the product's tile at a place, for expressions with a product.
     """
 
     def __init__(
@@ -124,7 +98,7 @@ class ExpressionEmitter:
         part = ResultTile(rows, cols, padding, place.row, place.column)
         if (rows, cols) == (place.rows, place.cols):
             return load_tile_vector(self.b, view, self._address(leaf, part), part)
-        token = _load(self.b, view, self._address(leaf, part), part)
+        token = load_tile(self.b, view, self._address(leaf, part), part)
         shape = (place.rows, place.cols - padding)
         return self.b.broadcast(token, shape, (0, 1), tile(leaf.element, place.rows, place.cols, (0, padding)))
 
@@ -133,56 +107,11 @@ class ExpressionEmitter:
 
     def _scalar(self, scalar: ScalarLeaf, place: ResultTile) -> Value:
         b = self.b
-        given = self.scalars[scalar.number]
-        one = b.insert_element(Keyword(VectorType(1, given.type), "undef"), given, 0, "scalar")
-        held = b.cast("bitcast", one, VectorType(1, scalar.element))
-        token = b.typeinfo(held, tile(scalar.element, 1, 1), "scalar")
+        value = self.scalars[scalar.number]
+        one = b.insert_element(Keyword(VectorType(1, value.type), "undef"), value, 0, "scalar")
+        converted = b.cast("bitcast", one, VectorType(1, scalar.element))
+        token = b.typeinfo(converted, tile(scalar.element, 1, 1), "scalar")
         return b.broadcast(token, (place.rows, place.cols), (0, 1), tile(scalar.element, place.rows, place.cols))
-
-
-def tile_address(b: TensorBuilder, view: MatrixView, base: Value, place: ResultTile) -> Value:
-    """Address of a tile of a matrix."""
-    at = b.gep(view.element, base, b.mul(place.row, view.row_stride)) if place.row and view.rows > 1 else base
-    if place.column is None or view.cols == 1:
-        return at
-    return b.gep(view.element, at, b.mul(place.column, view.col_stride))
-
-
-def load_tile_vector(
-    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = ""
-) -> Value:
-    """A tile of a matrix as a row-major flattened vector."""
-    token = _load(b, view, address, place, metadata)
-    if _is_transposed(view, place):
-        return b.transpose(token, (0, 1), VectorType(place.count, view.element), "x.rows")
-    return b.tovector(token, place.type(view.element), "x")
-
-
-def _load(b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = "") -> Value:
-    if _is_transposed(view, place):
-        type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
-        return b.tensor_load(address, type_, (0, view.col_stride), "x", metadata)
-    pitch = max(view.row_stride, 1) if place.rows > 1 else place.cols
-    return b.tensor_load(address, place.type(view.element), (0, pitch), "x", metadata)
-
-
-def _is_transposed(view: MatrixView, place: ResultTile) -> bool:
-    """Whether the elements of a tile's row are not contiguous."""
-    return view.col_stride != 1 and place.cols > 1
-
-
-def store_tile_vector(
-    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, value: Value, metadata: str = ""
-) -> None:
-    """Write a row-major flattened tile to a row-major matrix."""
-    pitch = max(view.row_stride, 1) if place.rows > 1 else 0
-    b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch), metadata=metadata)
-
-
-def data_mask(place: ResultTile) -> Value:
-    """Which elements of a tile hold data."""
-    row = [ConstInt(I1, int(column < place.cols - place.padding)) for column in range(place.cols)]
-    return const_vector(row * place.rows)
 
 
 def _filled(value: Value, count: int) -> Value:

@@ -35,25 +35,25 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.expression import (
-    ExpressionEmitter,
+from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.kernel import expression_parameters, may_alias_leaf, new_kernel
+from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
+from tlx.lower.to_tiles.emit.scratch import Scratch
+from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
+    column_tile,
     load_tile_vector,
     store_tile_vector,
+    tile,
     tile_address,
 )
-from tlx.lower.to_tiles.emit.kernel import Scratch, column_tile, expression_parameters, may_alias_leaf, new_kernel, tile
-from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
 from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
 from tlx.lower.to_tiles.problem.problems import Reduction, as_row_view, canonical_reduction
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
-
-_MOST_REGISTERS: Final = 8
-_MOST_MASKED: Final = 4
-"""Where each register needs a mask: AVX-512 has seven."""
 
 
 def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
@@ -117,28 +117,30 @@ def _next_rows(
     is_far = leaf.view.bytes_moved > target.caches.l2 * 3 // 4
     if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
         return ()
-    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance),)
+    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance, target.caches.line),)
 
 
 def _shares_a_row(value: Expression) -> bool:
     """Whether all rows use the same row, which a tile of many rows loads and converts once."""
-    rows = (node for number in value.steady if isinstance(node := value.nodes[number], MatrixLeaf))
+    rows = (node for number in value.row_invariant if isinstance(node := value.nodes[number], MatrixLeaf))
     return any(leaf.view.cols > 1 for leaf in rows)
 
 
 def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Target) -> TileShape:
     """A tile of as many registers as there are independent sums."""
     value = problem.value
-    lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
+    lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.partial_element)))
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     wide = lanes * max(1, problem.products)
-    most = _MOST_MASKED if combine.are_ordered else _MOST_REGISTERS
-    registers = max(1, min(most, target.registers // (2 * value.live + 2)))
+    plain, masked = target.core.limits.reduced_registers
+    registers = max(
+        1, min(masked if combine.uses_ordered_integers else plain, target.registers // (2 * value.max_live + 2))
+    )
     if value.cost >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        upright = min(_MOST_REGISTERS, max(1, (target.registers - value.live) // 2))
+        upright = min(plain, max(1, (target.registers - value.max_live) // 2))
         return TileShape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
     across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)
@@ -156,14 +158,28 @@ class _Tiles:
 
 
 @dataclass(eq=False)
-class RowReduction:
-    """Emits a reduction of rows to a column.
+class _ReductionLoops:
+    """What the loops of a reduction read and write.
 
     Attributes:
         b: The builder.
         evaluator: Emits the expression that is reduced.
         combine: The operation.
-        to, base: View and address of the results.
+        to, base: View and address of the result.
+    """
+
+    b: TensorBuilder
+    evaluator: ExpressionEmitter
+    combine: ReductionOperation
+    to: MatrixView
+    base: Value
+
+
+@dataclass(eq=False)
+class RowReduction(_ReductionLoops):
+    """Emits a reduction of rows to a column.
+
+    Attributes:
         shape: The tile.
         target: The machine.
         products: Adjacent elements that one instruction sums; 0 if tiles are combined as they are.
@@ -172,11 +188,6 @@ class RowReduction:
         finish: Emits the epilogue of some adjacent results.
     """
 
-    b: TensorBuilder
-    evaluator: ExpressionEmitter
-    combine: ReductionOperation
-    to: MatrixView
-    base: Value
     shape: TileShape
     target: Target
     products: int
@@ -240,7 +251,9 @@ class RowReduction:
             place = replace(part, row=row)
             known = self.evaluator.compute(place, 1, shared)
             if columns.count == len(tiles.parts) == 1 and not self.products:
-                return running.only(self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known))
+                return running.lines_of_single_tile(
+                    self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known)
+                )
             state = self._along_columns(running, columns, place, known, state)
         lines = running.lines(self.b, state)
         return lines if self.excess is None else [self.b.binary("sub", line, self.excess) for line in lines]
@@ -274,14 +287,14 @@ class RowReduction:
 
     def _neighbours(self, value: Value, place: ResultTile) -> Value:
         """Sums of adjacent elements, by one instruction; padding was multiplied as zero."""
-        token = self.b.typeinfo(value, tile(self.combine.held, place.rows, place.cols), "products")
+        token = self.b.typeinfo(value, tile(self.combine.partial_element, place.rows, place.cols), "products")
         return self.b.reduce("add", token, (1, self.products), (1, self.products))
 
     def _are_pairs(self, place: ResultTile) -> bool:
         """Whether a row is whole registers of bfloat, whose even and odd elements may be combined apart."""
         if (
             self.combine.element != BFLOAT
-            or self.combine.held != FLOAT
+            or self.combine.partial_element != FLOAT
             or self.evaluator.expression.bits > bits_of(BFLOAT)
         ):
             return False
@@ -291,16 +304,16 @@ class RowReduction:
         b = self.b
         for number, line in enumerate(lines):
             at = ResultTile(1, 1, 0, b.add(row, number))
-            one = self._finished(self.combine.folded(b, line, self.shape.lanes), 1, b.add(row, number))
+            one = self._finished(self.combine.reduce_row(b, line, self.shape.lanes), 1, b.add(row, number))
             store_tile_vector(b, self.to, tile_address(b, self.to, self.base, at), at, one)
 
     def _store_together(self, lines: list[Value], row: Value) -> None:
-        b, held, lanes = self.b, self.combine.held, self.shape.lanes
+        b, element, lanes = self.b, self.combine.partial_element, self.shape.lanes
         lines = [self.combine.in_signed_order(b, line) for line in lines]
-        tokens = [b.typeinfo(line, tile(held, 1, lanes), "line") for line in lines]
-        joined = b.concat(tokens, 0, tile(held, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
-        token = b.typeinfo(joined, column_tile(held, lanes, len(lines)), "columns")
-        folded = b.reduce(self.combine.in_order, token, (lanes, 1), None, tile(held, 1, len(lines)))
+        tokens = [b.typeinfo(line, tile(element, 1, lanes), "line") for line in lines]
+        joined = b.concat(tokens, 0, tile(element, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
+        token = b.typeinfo(joined, column_tile(element, lanes, len(lines)), "columns")
+        folded = b.reduce(self.combine.partial_operation, token, (lanes, 1), None, tile(element, 1, len(lines)))
         results = self._finished(self.combine.in_signed_order(b, folded), len(lines), row)
         start = tile_address(b, self.to, self.base, ResultTile(1, 1, 0, row))
         store_tile_vector(b, self.to.as_row(), start, ResultTile(1, len(lines), 0), results)
@@ -331,23 +344,14 @@ def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
 
 
 @dataclass(eq=False)
-class StripedColumnReduction:
+class StripedColumnReduction(_ReductionLoops):
     """Emits a reduction of columns to a row, in strips over blocks of rows.
 
     Attributes:
-        b: The builder.
-        evaluator: Emits the expression that is reduced.
-        combine: The operation.
-        to, base: View and address of the result.
         lanes: Elements of a register.
         target: The machine.
     """
 
-    b: TensorBuilder
-    evaluator: ExpressionEmitter
-    combine: ReductionOperation
-    to: MatrixView
-    base: Value
     lanes: int
     target: Target
 
@@ -355,13 +359,13 @@ class StripedColumnReduction:
         """Emit the loops over all strips."""
         b, width = self.b, self.lanes * _ACROSS
         cols = self.evaluator.expression.cols
-        most = max(width, self.target.caches.l1 // 2 // bytes_of(self.combine.held) // width * width)
+        most = max(width, self.target.caches.l1 // 2 // bytes_of(self.combine.partial_element) // width * width)
         scratch = Scratch()
-        scratch.reserve(self.combine.held, min(most, -(-cols // width) * width))
-        (sums,) = scratch.allocate(b)
+        sums = scratch.reserve(self.combine.partial_element, min(most, -(-cols // width) * width))
+        scratch.allocate(b)
         for strip in padded_tiles(cols, most, 1):
             with b.loop(0, strip.count, name="strip") as loop:
-                self._strip(strip.size, strip.start_of(b, loop.index), sums)
+                self._strip(strip.size, strip.start_of(b, loop.index), sums.pointer)
         scratch.release(b)
 
     def _strip(self, size: int, first: Value, sums: Value) -> None:
@@ -398,7 +402,7 @@ class StripedColumnReduction:
                 store_tile_vector(b, view, address, kept, total)
 
     def _sums(self, size: int) -> MatrixView:
-        return MatrixView(self.combine.held, 1, size, 0, 1)
+        return MatrixView(self.combine.partial_element, 1, size, 0, 1)
 
     def _store(self, place: ResultTile, value: Value) -> None:
         address = tile_address(self.b, self.to, self.base, place)
@@ -406,22 +410,13 @@ class StripedColumnReduction:
 
 
 @dataclass(eq=False)
-class ColumnReduction:
+class ColumnReduction(_ReductionLoops):
     """Emits a reduction of columns to a row: a few registers of columns at a time, down all rows.
 
     Attributes:
-        b: The builder.
-        evaluator: Emits the expression that is reduced.
-        combine: The operation.
-        to, base: View and address of the result.
         shape: The tile.
     """
 
-    b: TensorBuilder
-    evaluator: ExpressionEmitter
-    combine: ReductionOperation
-    to: MatrixView
-    base: Value
     shape: TileShape
 
     def emit(self) -> None:
@@ -433,7 +428,7 @@ class ColumnReduction:
                 place = ResultTile(1, columns.size, columns.padding, None, column)
                 parts = padded_tiles(value.rows, shape.rows, 1)
                 lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
-                result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
+                result = self.combine.narrowed(self.b, self.combine.combine_all(self.b, lines))
                 store_tile_vector(self.b, self.to, tile_address(self.b, self.to, self.base, place), place, result)
 
     def _along_rows(self, rows: EqualTiles, place: ResultTile) -> Value:

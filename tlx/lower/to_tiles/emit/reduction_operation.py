@@ -27,7 +27,7 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.operations import MIN_MAX, combine_identity, emit_combine, emit_combine_ordered, emit_fcmp
-from tlx.lower.to_tiles.emit.expression import ResultTile, data_mask
+from tlx.lower.to_tiles.emit.tiles import ResultTile, data_mask
 
 _PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
 _INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
@@ -46,31 +46,34 @@ class ReductionOperation:
     element: Type
 
     @property
-    def held(self) -> Type:
+    def partial_element(self) -> Type:
         """Element type of partial results: 16-bit floats are combined as float, or as ordered integers."""
-        if self.are_ordered:
+        if self.uses_ordered_integers:
             return I16
         return FLOAT if self.element in _INFINITIES else self.element
 
     @property
-    def are_ordered(self) -> bool:
+    def uses_ordered_integers(self) -> bool:
         """Whether floats are combined as ordered integers."""
         return self.operation in MIN_MAX and self.element in _INFINITIES
 
     def widened(self, b: Builder, value: Value) -> Value:
         """A flattened tile in the type of partial results."""
-        if self.are_ordered:
+        if self.uses_ordered_integers:
             return self._reordered(b, _converted(b, "bitcast", value, I16))
-        return _converted(b, "fpext", value, self.held)
+        return _converted(b, "fpext", value, self.partial_element)
 
     def narrowed(self, b: Builder, value: Value) -> Value:
         """Partial results in the type of the result."""
-        if self.are_ordered:
+        if self.uses_ordered_integers:
             return _converted(b, "bitcast", self._reordered(b, value), self.element)
         return _converted(b, "fptrunc", value, self.element)
 
     def widened_pairs(self, b: TensorBuilder, value: Value, rows: int, lanes: int) -> Value:
-        """A flattened tile of bfloat as float, the even elements of each register before the odd: none changes lane."""
+        """A flattened tile of bfloat as float, the even elements of each register before the odd ones.
+
+        No element changes its lane.
+        """
         assert isinstance(value.type, VectorType)
         cols = value.type.count // rows
         permuted = TensorType.dense(self.element, (rows, cols // (2 * lanes), lanes, 2, 1))
@@ -92,9 +95,9 @@ class ReductionOperation:
 
     def identity(self, count: int) -> Value:
         """The identity; -0 for sums, as -0 + -0 is -0."""
-        if self.are_ordered:
+        if self.uses_ordered_integers:
             return const_ints(I16, [-0x8000 if self.operation == "max" else 0] * count)
-        return const_vector([combine_identity(self.operation, self.held)] * count)
+        return const_vector([combine_identity(self.operation, self.partial_element)] * count)
 
     def masked(self, b: Builder, value: Value, place: ResultTile) -> Value:
         """A tile with its padding replaced by the identity."""
@@ -103,24 +106,26 @@ class ReductionOperation:
     @property
     def compares_floats(self) -> bool:
         """Whether NaN needs handling."""
-        return self.operation in MIN_MAX and isinstance(self.held, FloatType)
+        return self.operation in MIN_MAX and isinstance(self.partial_element, FloatType)
 
     def apply(self, b: Builder, x: Value, y: Value) -> Value:
         """Combine element by element; max and min propagate NaN."""
-        return emit_combine(b, self.operation, x, y) if self.compares_floats else self.better(b, x, y)
+        return emit_combine(b, self.operation, x, y) if self.compares_floats else self.apply_to_numbers(b, x, y)
 
-    def better(self, b: Builder, x: Value, y: Value) -> Value:
+    def apply_to_numbers(self, b: Builder, x: Value, y: Value) -> Value:
         """Combine numbers; NaN may be lost."""
-        return emit_combine_ordered(b, self.in_order, x, y, signed=self.operation == "max" or not self.are_ordered)
+        return emit_combine_ordered(
+            b, self.partial_operation, x, y, signed=self.operation == "max" or not self.uses_ordered_integers
+        )
 
     @property
-    def in_order(self) -> str:
+    def partial_operation(self) -> str:
         """The operation on partial results: max or umax for ordered integers."""
-        return "max" if self.are_ordered else self.operation
+        return "max" if self.uses_ordered_integers else self.operation
 
-    def all_of(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
+    def combine_all(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
         """Combine all values, in a tree; NaN may be lost unless `checked`."""
-        apply = self.apply if checked else self.better
+        apply = self.apply if checked else self.apply_to_numbers
         while len(values) > 1:
             pairs = [apply(b, x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
             values = [*pairs, *([values[-1]] if len(values) % 2 else [])]
@@ -128,17 +133,17 @@ class ReductionOperation:
 
     def in_signed_order(self, b: Builder, line: Value) -> Value:
         """Ordered integers in signed order, which `reduce.max` uses, or back."""
-        if not self.are_ordered or self.operation == "max":
+        if not self.uses_ordered_integers or self.operation == "max":
             return line
         assert isinstance(line.type, VectorType)
         return b.binary("xor", line, const_ints(I16, [-0x8000] * line.type.count))
 
-    def folded(self, b: Builder, row: Value, width: int) -> Value:
+    def reduce_row(self, b: Builder, row: Value, width: int) -> Value:
         """A flattened row reduced to a vector of one: registers of `width` first, then halves."""
-        value = self.all_of(b, split_vector(b, row, width))
+        value = self.combine_all(b, split_vector(b, row, width))
         while width > 1:
             width //= 2
-            value = self.all_of(b, split_vector(b, value, width))
+            value = self.combine_all(b, split_vector(b, value, width))
         return value
 
 
@@ -181,7 +186,7 @@ class RunningReduction:
 
     @property
     def _word(self) -> IntType:
-        return I64 if self.combine.held == DOUBLE else I32
+        return I64 if self.combine.partial_element == DOUBLE else I32
 
     def first(self, b: Builder, value: Value) -> list[Value]:
         """The state after the first tile."""
@@ -190,7 +195,7 @@ class RunningReduction:
     def add(self, b: Builder, carried: list[Value], value: Value) -> list[Value]:
         """The state after another tile."""
         best, *seen = carried
-        return [self.combine.better(b, best, value), *self._all_marked(b, seen, value)]
+        return [self.combine.apply_to_numbers(b, best, value), *self._all_marked(b, seen, value)]
 
     def _all_marked(self, b: Builder, seen: list[Value], value: Value) -> list[Value]:
         if not seen:
@@ -203,13 +208,13 @@ class RunningReduction:
         """The mask, with all bits set where one of the registers is NaN."""
         return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "seen")
 
-    def only(self, b: Builder, value: Value) -> list[Value]:
-        """Each row's register, as from `lines`, of a single tile."""
+    def lines_of_single_tile(self, b: Builder, value: Value) -> list[Value]:
+        """The register of each row of a single tile, as `lines` returns them."""
         rows = [split_vector(b, row, self.width) for row in split_vector(b, value, self.cols)]
         return [self._line(b, row) for row in rows]
 
     def _line(self, b: Builder, parts: list[Value]) -> Value:
-        best = self.combine.all_of(b, parts, checked=False)
+        best = self.combine.combine_all(b, parts, checked=False)
         return b.select(_are_numbers(b, parts), best, self._nan(), "line") if self.combine.compares_floats else best
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
@@ -219,7 +224,7 @@ class RunningReduction:
             rows = [split_vector(b, best, self.width)]
         else:
             rows = [split_vector(b, row, self.width) for row in split_vector(b, best, self.cols)]
-        found = [self.combine.all_of(b, row, checked=False) for row in rows]
+        found = [self.combine.combine_all(b, row, checked=False) for row in rows]
         return [self._with_nan(b, row, seen[i : i + 1]) for i, row in enumerate(found)]
 
     def _with_nan(self, b: Builder, value: Value, seen: list[Value]) -> Value:
@@ -228,8 +233,8 @@ class RunningReduction:
         return b.select(b.icmp("ne", seen[0], zero(seen[0].type)), self._nan(), value, "acc")
 
     def _nan(self) -> Value:
-        assert isinstance(self.combine.held, FloatType)
-        return const_vector([const_float(self.combine.held, float("nan"))] * self.width)
+        assert isinstance(self.combine.partial_element, FloatType)
+        return const_vector([const_float(self.combine.partial_element, float("nan"))] * self.width)
 
 
 def _are_numbers(b: Builder, lines: list[Value]) -> Value:

@@ -1,1 +1,1 @@
-"""Pattern matching: the tree behind a store becomes a problem, and its operands pointers."""
+"""Pattern matching: the tree that a store is the root of becomes a problem, and its operands pointers."""

@@ -1,4 +1,4 @@
-"""Matches the tree behind a store: the problem that its kernel solves, and the kernel's pointers and scalars.
+"""Matches the tree that a store is the root of: its problem, and the pointers and scalars of the kernel.
 
 A tree is within one block. Each instruction that the stored value depends on becomes a node of an expression, in the
 block's order.
@@ -33,7 +33,6 @@ from tlx.lower.to_tiles.problem.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
-    MatrixView,
     Node,
     ProductLeaf,
     ScalarLeaf,
@@ -41,16 +40,17 @@ from tlx.lower.to_tiles.problem.expression import (
     UnaryNode,
 )
 from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction
+from tlx.lower.to_tiles.problem.views import MatrixView
 
 
 @dataclass(eq=False)
 class StoreTree:
-    """The tree behind a store.
+    """The tree that a store is the root of.
 
     Attributes:
         value: What it computes.
         pointers: First element and view of each leaf, by the leaves' pointer numbers.
-        scalars: The numbers, by the scalars' numbers.
+        scalars: The scalars, by their numbers.
         product: Its product, if it has one.
         instructions: Instructions that only compute the value; they are removed with the tree.
     """
@@ -84,24 +84,25 @@ class FunctionSnapshot:
                     self.made[instruction.result] = len(self.block_of), instruction
 
 
-def read_tree(listing: FunctionSnapshot, store: TensorOp, root: Tensor) -> StoreTree:
-    """The tree behind a token.
-
-    Args:
-        listing: The function's instructions.
-        store: The store; the tree stands in its block.
-        root: The token of the value: the stored one, or the one that is reduced.
-
-    Raises:
-        LoweringError: Something in it is no part of a tree.
-    """
-    return _TreeReader(listing, listing.tensors, store, root).read()
-
-
 @dataclass(eq=False)
-class _TreeReader:
+class TreeReader:
+    """Reads the tree that a token is the root of.
+
+    Attributes:
+        listing: The function's instructions.
+        store: The store; the tree is in its block.
+        root: The token of the value: the stored one, or the one that is reduced.
+        nodes: The nodes read so far, with their numbers.
+        numbers: The node of each instruction, by its result's name.
+        pointers: The number of each leaf's pointer, by its spelling and element type.
+        places: First element and view of each pointer.
+        scalars: The number of each scalar, by its spelling.
+        scalar_values: The scalars, by their numbers.
+        product: The tree's product, if it has one.
+        inserts: Instructions that put scalars into vectors to broadcast them.
+    """
+
     listing: FunctionSnapshot
-    tensors: FunctionTensors
     store: TensorOp
     root: Tensor
     nodes: dict[Node, int] = field(default_factory=dict[Node, int])
@@ -109,18 +110,23 @@ class _TreeReader:
     pointers: dict[tuple[str, Type], int] = field(default_factory=dict[tuple[str, Type], int])
     places: list[tuple[Value, MatrixView]] = field(default_factory=list[tuple[Value, MatrixView]])
     scalars: dict[str, int] = field(default_factory=dict[str, int])
-    numbers_given: list[Value] = field(default_factory=list[Value])
+    scalar_values: list[Value] = field(default_factory=list[Value])
     product: TensorOp | None = None
     inserts: list[Instruction] = field(default_factory=list[Instruction])
 
     def read(self) -> StoreTree:
+        """The tree.
+
+        Raises:
+            LoweringError: An instruction in it has no place in a tree.
+        """
         instructions = self._instructions()
         for instruction in instructions:
             self.numbers[str(instruction.result)] = self._instruction(instruction)
         last = self._number_of_token(self.root)
         rows, cols = self.root.type.extents
         value = Expression(rows, cols, tuple(self.nodes)[: last + 1])
-        return StoreTree(value, self.places, self.numbers_given, self.product, [*instructions, *self.inserts])
+        return StoreTree(value, self.places, self.scalar_values, self.product, [*instructions, *self.inserts])
 
     def _instructions(self) -> list[Instruction]:
         """The instructions that the value depends on through vectors, in the block's order."""
@@ -139,7 +145,7 @@ class _TreeReader:
         return [instruction for _, instruction in sorted(needed.values(), key=lambda made: made[0])]
 
     def _dependencies(self, instruction: Instruction) -> list[str]:
-        op = self.tensors.op_of(instruction)
+        op = self.listing.tensors.op_of(instruction)
         if op is None:
             return [o.name for o in instruction.operands if isinstance(o, Local) and isinstance(o.type, VectorType)]
         if op.intrinsic.name in PRODUCT_SIGNS or op.intrinsic.name == "broadcast":
@@ -161,7 +167,7 @@ class _TreeReader:
         return self.nodes.setdefault(node, len(self.nodes))
 
     def _instruction(self, instruction: Instruction) -> int:
-        op = self.tensors.op_of(instruction)
+        op = self.listing.tensors.op_of(instruction)
         if op is None:
             return self._ordinary(instruction)
         name = op.intrinsic.name
@@ -212,7 +218,7 @@ class _TreeReader:
             return self._node(SplatLeaf(value.type, value))
         if str(value) not in self.scalars:
             self.scalars[str(value)] = len(self.scalars)
-            self.numbers_given.append(value)
+            self.scalar_values.append(value)
         return self._node(ScalarLeaf(value.type, self.scalars[str(value)]))
 
     def _operand(self, value: Value, user: Instruction) -> int:
@@ -281,7 +287,7 @@ class ShuffleReader:
         """The shuffle.
 
         Raises:
-            LoweringError: Something in it is neither a line nor a step.
+            LoweringError: An instruction in it is neither a line nor a step.
         """
         self._value(self.last)
         numbers = dict(self._loaded)
@@ -327,20 +333,14 @@ class ShuffleReader:
         self._steps.append((instruction, names, places))
 
 
-def stored_shuffle(listing: FunctionSnapshot, stored: Tensor) -> Instruction | None:
-    """The shufflevector whose result is stored, if there is one."""
-    _, made = listing.made.get(str(stored.source)[1:], (0, None))
-    return made if made is not None and made.opcode == "shufflevector" else None
-
-
 @dataclass(eq=False)
 class Match:
-    """A tree's problem, with the pointers (and their views) and scalars that its kernel is passed.
+    """The problem of a tree, with the pointers (and their views) and scalars that its kernel is passed.
 
     Attributes:
         problem: What is computed.
         pointers: Of a product: C, A, B, Acc if there is one, then the epilogue's leaves.
-        scalars: Numbers known at run time.
+        scalars: Values known at run time.
         consumed: Instructions that only compute the value; they are removed with the tree.
     """
 
@@ -351,7 +351,7 @@ class Match:
 
 
 def match_store(listing: FunctionSnapshot, op: TensorOp) -> Match:
-    """Match the tree behind a store.
+    """Match the tree that a store is the root of.
 
     Raises:
         LoweringError: It is not a tree that stage 1 makes.
@@ -369,11 +369,11 @@ def match_store(listing: FunctionSnapshot, op: TensorOp) -> Match:
         raise unlowered_operation(op)
     if maker is not None and maker.intrinsic.name.startswith("reduce."):
         return _reduction(listing, op, maker, out)
-    shuffled = stored_shuffle(listing, stored)
-    if shuffled is not None:
+    _, shuffled = listing.made.get(str(stored.source)[1:], (0, None))
+    if shuffled is not None and shuffled.opcode == "shufflevector":
         lines = ShuffleReader(listing, op, shuffled)
         return Match(lines.read(), [(op.pointer, out), *lines.places], [], lines.instructions)
-    tree = read_tree(listing, op, stored)
+    tree = TreeReader(listing, op, stored).read()
     if tree.product is not None:
         return _gemm(listing, tree, op.pointer, out)
     return Match(Elementwise(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
@@ -385,7 +385,7 @@ def _transposed_store(
     """Match a stored transpose: of a block in memory, or of a product with its epilogue (C is column-major then)."""
     if source.kind == "load":
         return _copy(op, source, pointer, out)
-    tree = read_tree(listing, op, source)
+    tree = TreeReader(listing, op, source).read()
     if tree.product is None or bits_of(out.element) > bits_of(scalar_of(tree.product.instruction.type)):
         raise unlowered_operation(op)
     return _gemm(listing, tree, pointer, out)
@@ -425,7 +425,7 @@ def _reduction(listing: FunctionSnapshot, store: TensorOp, op: TensorOp, out: Ma
     whole = all(window[axis] == source.type.extents[axis] for axis in axes)
     if len(axes) > 1 or not whole or not source.type.is_row_major or store.pointer is None:
         raise unlowered_operation(op)
-    tree = read_tree(listing, store, source)
+    tree = TreeReader(listing, store, source).read()
     pointers = [(store.pointer, out), *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
@@ -453,22 +453,16 @@ def accumulator_chain(listing: FunctionSnapshot, last: TensorOp) -> list[TensorO
         LoweringError: They differ in more than their operands' addresses.
     """
     found = [last]
-    while (before := _accumulated_product(listing, found[0])) is not None:
+    while len(found[0].tensors) > 2 and (acc := found[0].tensors[0]).kind == "value":
+        before = listing.tensors.maker(acc)
+        if before is None:
+            break
         found.insert(0, before)
-    if len({PRODUCT_SIGNS[op.intrinsic.name] for op in found}) > 1 or len({_shapes(listing, op) for op in found}) > 1:
+    kinds = {PRODUCT_SIGNS[op.intrinsic.name] for op in found}
+    shapes = {tuple(view for _, view in product_operands(listing, op)) for op in found}
+    if len(kinds) > 1 or len(shapes) > 1:
         raise unlowered_operation(last)
     return found
-
-
-def _accumulated_product(listing: FunctionSnapshot, op: TensorOp) -> TensorOp | None:
-    """The product that an operation accumulates onto."""
-    acc = op.tensors[0]
-    return listing.tensors.maker(acc) if len(op.tensors) > 2 and acc.kind == "value" else None
-
-
-def _shapes(listing: FunctionSnapshot, op: TensorOp) -> tuple[MatrixView, MatrixView]:
-    (_, a), (_, b) = product_operands(listing, op)
-    return a, b
 
 
 def product_operands(

@@ -26,7 +26,7 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.functions import Function
 from tlx.ir.types import I8, I64
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.kernel import Scratch
+from tlx.lower.to_tiles.emit.scratch import Scratch
 from tlx.lower.to_tiles.parallel.partition import ParallelCost
 from tlx.lower.to_tiles.parallel.tile_range import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS
 
@@ -38,12 +38,12 @@ class PartialKernel:
     Attributes:
         kernel: Its last parameters are the bounds of the part, then, where it keeps panels, their memory and state.
         work: The cost and the tiles of the whole product.
-        kept: Bytes of the panels that it keeps; 0 where it keeps none.
+        cache_bytes: Bytes of the panels that it keeps; 0 where it keeps none.
     """
 
     kernel: Function
     work: ParallelCost
-    kept: int = 0
+    cache_bytes: int = 0
 
     @property
     def parameters(self) -> int:
@@ -55,7 +55,7 @@ class PartialKernel:
 
 @dataclass(frozen=True)
 class PanelCache:
-    """The panels that a thread has packed.
+    """The panels that a thread keeps.
 
     Attributes:
         memory: Their address.
@@ -79,11 +79,11 @@ def panel_cache(b: Builder, cut: PartialKernel) -> Generator[PanelCache | None]:
         yield None
         return
     scratch = Scratch(joins=False)
-    scratch.reserve(I8, cut.kept)
-    (memory,) = scratch.allocate(b)
+    memory = scratch.reserve(I8, cut.cache_bytes)
+    scratch.allocate(b)
     held = b.alloca(I64, "held")
     b.store(const_int(I64, -1), held, 8)
-    yield PanelCache(memory, held)
+    yield PanelCache(memory.pointer, held)
     scratch.release(b)
 
 

@@ -20,7 +20,8 @@ A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs 
 
 Padding rows, columns and positions of K are zero.
 
-Dot products of bytes whose signs are flipped are off by a sum of the packed operand, which corrects them:
+Dot products of bytes whose sign bit is flipped are off by a multiple of a sum of the other operand, which is computed
+while that operand is packed:
 
     B by columns, where A is xored with 128:  (A + 128) @ B = A @ B + 128 * colsum(B)
     A by rows, where B is:                    A @ (B - 128) = A @ B - 128 * rowsum(A)
@@ -36,11 +37,11 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Value, const_int, const_ints, zero
+from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.to_tiles.emit.copy import TileCopy, clear, in_chunks
-from tlx.lower.to_tiles.emit.kernel import convert_tile, flip_sign_bit, tile
-from tlx.lower.to_tiles.problem.expression import MatrixView
+from tlx.lower.to_tiles.emit.tiles import convert_tile, flip_sign_bit, tile
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, padded_tiles, round_up
 from tlx.target.hardware import Sign
 
@@ -122,12 +123,12 @@ class PanelPacker:
     layout: PanelLayout
 
     def pack_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Pack `k` columns of a row tile of A, given the addresses of the first one and of the panel."""
+        """Pack `k` columns of a row tile of A, from the address of the first one to the panel."""
         stride = self.layout.view.col_stride
         self._blocks(source, panel, (stride, rows.size), k, lambda at, to, n: self.pack_block_of_a(at, to, rows, n))
 
     def pack_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack `k` rows of the valid columns of B, given the addresses of the first one and of the panel."""
+        """Pack `k` rows of the valid columns of B, from the address of the first one to the panel."""
         stride = self.layout.view.row_stride
         self._blocks(
             source, panel, (stride, columns.size), k, lambda at, to, n: self.pack_block_of_b(at, to, columns, n)
@@ -196,14 +197,14 @@ class PanelPacker:
             self._copy_run(here, there, k * at_once)
 
     def _copy_run(self, source: Value, panel: Value, count: int) -> None:
-        """Copy contiguous elements, and write zeros up to the inner loop's step.
+        """Copy contiguous elements, followed by zeros up to a multiple of the inner loop's step.
 
         Several registers at a time, then single ones, the last of which overlaps: 55 elements by 16 are 0..47, 39..54.
         """
         b, layout, view = self.b, self.layout, self.layout.view
         size = layout.depth(count)
         widest = max(bytes_of(view.element), bytes_of(layout.element))
-        register = min(LINE // widest, layout.lanes * layout.step)
+        register = min(CACHE_LINE // widest, layout.lanes * layout.step)
         run = TileCopy(b, view.element, 0, True, layout.element, lambda v: layout.finish(b, v), "a")
 
         def copy(start: Value, extents: tuple[int, int], missing: int = 0) -> None:
@@ -297,7 +298,10 @@ class PanelPacker:
         in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
 
     def _pack_tile(self, source: Value, panel: Value, start: int, columns: tuple[int, int], k: int) -> None:
-        """Pack a tile of a column-major or interleaved B, whose last columns may be missing."""
+        """Pack a tile of a column-major or interleaved B, from its column `start` on.
+
+        `columns` are those of the tile, and how many of the last ones are missing.
+        """
         b, layout, view, copy = self.b, self.layout, self.layout.view, self._copy("b")
         source = b.gep(view.element, source, start * view.col_stride)
         panel = b.gep(layout.element, panel, start * layout.depth(k))
@@ -332,7 +336,7 @@ class PanelPacker:
                 self._transpose_strip(here, b.gep(layout.element, panel, column), strips.padding, columns.size, k)
 
     def _transpose_strip(self, source: Value, panel: Value, missing: int, pitch: int, k: int) -> None:
-        """Transpose `k` rows of as many columns as there are lanes, of which the last ones may be missing."""
+        """Transpose `k` rows of as many columns as a register has lanes; the last `missing` columns become zero."""
         b, layout, copy, lanes = self.b, self.layout, self._copy("b"), self.layout.lanes
 
         def some(number: Value, count: int) -> None:
@@ -376,7 +380,7 @@ def load_vnni(
 def load_vnni_tiles(
     b: TensorBuilder, element: Type, address: Value, shape: tuple[int, int, int], columns: int, lines: int, mark: str
 ) -> Value:
-    """A token of a K x N matrix stored in tiles of so many columns, `lines` lines of interleaved rows apart.
+    """A token of a K x N matrix stored in tiles of `columns` columns, which begin `lines` groups of rows apart.
 
     Rewrite:
         load <tiles, k/width, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <k, n>  ->  typeinfo
@@ -392,7 +396,7 @@ def load_vnni_tiles(
 def column_sums(
     b: TensorBuilder, panel: Value, out: Value, size: int, groups: int, width: int, accumulator: Type
 ) -> None:
-    """`out[n] = -128 * sum_k panel[k][n]`, by the same dot product the kernel uses: 128 (u8) times B."""
+    """`out[n] = -128 * sum_k panel[k][n]`: the dot product of 128 (u8) with B, as the kernel computes it, negated."""
     type_ = VectorType(size, accumulator)
     acc_type = tile(accumulator, 1, size)
     with b.loop(0, groups, carry=[zero(type_)], name="k") as loop:
@@ -405,10 +409,10 @@ def column_sums(
 
 
 def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
-    """The correction for B's flipped bytes, row by row; `shape` is that of the panel of A.
+    """The correction for the flipped bytes of B: a sum for each row of a panel of A of `shape` terms x rows x depth.
 
-    out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: A times 64, twice
-    out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: A times 128 (u8), taken off
+    out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: the dot product of A with 64, doubled
+    out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: the dot product of A with 128 (u8), negated
     """
     width, lanes, accumulator = recipe.mma.width, recipe.tile.lanes, recipe.mma.accumulator
     type_ = VectorType(lanes, accumulator)

@@ -11,7 +11,8 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.allocation import CACHE_LINE
-from tlx.lower.to_tiles.emit.kernel import SumTerms, new_kernel
+from tlx.lower.to_tiles.emit.gemm.terms import SumTerms
+from tlx.lower.to_tiles.emit.kernel import new_kernel
 from tlx.lower.to_tiles.pack.panels import PanelLayout, PanelPacker, column_sums
 from tlx.lower.to_tiles.parallel.tile_range import arguments_and_tile_range
 from tlx.lower.to_tiles.problem.problems import Gemm

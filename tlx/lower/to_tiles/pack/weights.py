@@ -27,6 +27,7 @@ from tlx.ir.transform.rewrite import definitions
 from tlx.ir.types import I8, ArrayType, bytes_of
 from tlx.ir.values import ConstExpr, Global, Local, Value
 from tlx.lower.context import KernelRunner
+from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.remarks import RemarkKind, Remarks
 from tlx.lower.to_tiles.pack.prepacked import PackedPanels, packing_kernel
 from tlx.lower.to_tiles.problem.problems import Gemm
@@ -37,12 +38,16 @@ from tlx.target.target import Target
 if TYPE_CHECKING:
     from tlx.evaluate.globals import ConstantMemory
 
-_ALIGN: Final = 64
-
 
 @dataclass(frozen=True, slots=True)
 class PackedForm:
-    """B's form for a version of a target: its recipe, and its offset and bytes in a block of forms."""
+    """The form of B for a version of a target, in a block of several forms.
+
+    Attributes:
+        recipe, target: The version, and how it multiplies.
+        at: Bytes from the start of the block.
+        size: Bytes.
+    """
 
     recipe: Recipe
     target: Target
@@ -51,7 +56,7 @@ class PackedForm:
 
 
 def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[PackedForm]:
-    """The form for each version; versions with the same layout share one. An unpacked B is in the block unchanged."""
+    """The form of B for each version; versions with the same layout share one. An unpacked B is its own form."""
     known: dict[tuple[object, ...], PackedForm] = {}
     forms: list[PackedForm] = []
     end = 0
@@ -61,7 +66,7 @@ def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[
         if key not in known:
             size = panels.size(recipe) if recipe.packing.b else b_extent(gemm)
             known[key] = PackedForm(recipe, target, end, size)
-            end += -(-size // _ALIGN) * _ALIGN
+            end += -(-size // CACHE_LINE) * CACHE_LINE
         forms.append(known[key])
     return forms
 
@@ -125,7 +130,7 @@ class ConstantWeights:
         versions: Sequence[tuple[Recipe, Target]],
         span: Span | None,
     ) -> Value | None:
-        """The global that holds the B at a pointer, packed for each version; None where the program has to pack it."""
+        """The global that holds B, packed for each version, for a pointer to B; None if the program has to pack it."""
         if self.run_kernel is None or not any(recipe.packing.b for recipe, _ in versions):
             return None
         forms = list({form.at: form for form in packed_forms(gemm, versions)}.values())
@@ -149,7 +154,7 @@ class ConstantWeights:
         return self._made[key]
 
     def _packed(self, source: bytes, gemm: Gemm, form: PackedForm) -> bytes:
-        """B in one form, given all its elements."""
+        """The bytes of a form of B, from the bytes of B."""
         if not form.recipe.packing.b:
             return source
         assert self.run_kernel is not None
@@ -163,7 +168,7 @@ class ConstantWeights:
     def _add(self, data: bytes) -> Global:
         name, type_ = self.module.global_names.fresh("tlx.panels"), ArrayType(len(data), I8)
         value = f'c"{_escaped(data)}"' if any(data) else "zeroinitializer"
-        self.module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} {value}, align 64"))
+        self.module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} {value}, align {CACHE_LINE}"))
         return Global(self.module.pointer_to(type_), name)
 
 
@@ -176,19 +181,19 @@ def _escaped(data: bytes) -> str:
 
 
 def b_start(gemm: Gemm) -> int:
-    """Bytes of B's elements before those of the first product of a sum."""
+    """Bytes from the first element of B, over all products of a sum, to B of the first product."""
     return -bytes_of(gemm.b.element) * min(term[1] for term in gemm.term_offsets)
 
 
 def b_extent(gemm: Gemm) -> int:
-    """Bytes from the first of B's elements to the end of the last; a group of interleaved rows counts whole."""
+    """Bytes from the first element of B, over all products of a sum, to the end of the last group of rows."""
     view, places = gemm.b, [term[1] for term in gemm.term_offsets]
     one = (view.rows - view.interleave) * view.row_stride + (view.cols - 1) * view.col_stride + view.interleave
     return bytes_of(view.element) * (max(places) - min(places) + one)
 
 
 def b_elements(contents: bytes, offset: int, gemm: Gemm) -> bytes | None:
-    """The bytes of B, which begins at an offset of a constant; None where the constant does not hold all of B."""
+    """The bytes of B, whose first product's B begins at an offset of a constant; None if B exceeds the constant."""
     first = offset - b_start(gemm)
     last = first + b_extent(gemm)
     return contents[first:last] if first >= 0 and last <= len(contents) else None

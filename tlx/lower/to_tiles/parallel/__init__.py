@@ -1,1 +1,1 @@
-"""Work split among threads: parallel cost, partition, teams, work stealing, shared loops."""
+"""Work split among threads: parallel cost, partition, teams, work stealing, worksharing loops."""

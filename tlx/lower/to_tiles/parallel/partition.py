@@ -34,12 +34,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, partition
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.parallel import partition
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.kernel import if_block
 from tlx.lower.to_tiles.parallel.stealing import ThreadShare
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
 from tlx.lower.to_tiles.problem.problems import (
     Copy,
     Elementwise,
@@ -50,8 +50,9 @@ from tlx.lower.to_tiles.problem.problems import (
     pointer_views,
     take_rows,
 )
-from tlx.lower.to_tiles.select.cost import cost, packs_by_steps
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.select.recipe_cost import cost, packs_by_steps
 from tlx.target.target import Target
 
 
@@ -211,13 +212,13 @@ class _Rectangle:
         whole, behind = b.divided_up(first, height), b.binary("udiv", last, height)
         start, end = b.mul(whole, height), b.mul(behind, height)
         before = b.sub(whole, 1)
-        with if_block(b, b.icmp("ult", first, start), "head"):
+        with b.if_block(b.icmp("ult", first, start), "head"):
             above = b.mul(before, height)
             self._call(b, (b.sub(first, above), b.sub(b.umin(start, last), above)), before, whole)
-        with if_block(b, b.icmp("ult", whole, behind), "middle"):
+        with b.if_block(b.icmp("ult", whole, behind), "middle"):
             self._call(b, (nothing, height), whole, behind)
         below = b.select(b.icmp("ule", whole, behind), b.sub(last, end), nothing)
-        with if_block(b, b.icmp("ne", below, 0), "tail"):
+        with b.if_block(b.icmp("ne", below, 0), "tail"):
             self._call(b, (nothing, below), behind, b.add(behind, 1))
 
     def run_blocks(self, b: Builder, first: Value, last: Value) -> None:

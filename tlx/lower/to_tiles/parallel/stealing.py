@@ -26,15 +26,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, Thread
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.parallel import Thread
 from tlx.ir.instructions import Block
 from tlx.ir.types import I64, ArrayType, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.memory.allocation import CACHE_LINE
 
 MAX_THREADS: Final = 512
 """Most threads of a team: each has a counter on the stack."""
-_APART: Final = LINE // bytes_of(I64)
+_APART: Final = CACHE_LINE // bytes_of(I64)
 """Elements from one counter to the next."""
 _JOBS: Final = 10
 """Most jobs of a share; the last one is a thirtieth of it."""
@@ -46,7 +47,7 @@ RunUnits = Callable[[Builder, Value, Value], None]
 
 
 def share_counters(b: Builder, team: Value) -> Value:
-    """Counters for a team of so many threads (i32), all zero, each in a cache line of its own.
+    """Work-stealing counters for a team of this many threads (i32), all zero, each in its own cache line.
 
     Threads mostly increment their own counter: with several in a line, each increment would wait for the line to move
     from another core (false sharing).

@@ -41,12 +41,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, Thread, emit_parallel_region, new_function, partition, team_size
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.parallel import Thread, emit_parallel_region, partition, team_size
 from tlx.ir.functions import Argument, Function
 from tlx.ir.module import Module
 from tlx.ir.types import I64, VOID, FunctionType, bytes_of
 from tlx.ir.values import Global, Value, const_int
-from tlx.lower.to_tiles.emit.kernel import Scratch, if_else_blocks
+from tlx.lower.to_tiles.emit.scratch import Scratch
 from tlx.lower.to_tiles.pack.panel_cache import PartialKernel, panel_cache, whole_product_arguments
 from tlx.lower.to_tiles.pack.prepacked import PackedPanels
 from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, Slabs
@@ -61,7 +62,7 @@ TEAM_ATTRIBUTES: Final = "nounwind noinline"
 ThreadBody = Callable[[Builder, list[Value], Thread, Value], None]
 """Emits the work of one of several threads, given the values that the team shares, and the counters of taken jobs."""
 CooperativeBody = Callable[[Builder, list[Value], Value], None]
-"""Emits the work of a team of so many threads, given a function's arguments."""
+"""Emits the work of a team, given its number of threads and the function's arguments."""
 
 MIN_COOPERATING_THREADS: Final = 4
 """Threads from which on a team runs `many`, where a kernel has it."""
@@ -80,7 +81,7 @@ def grid_kernel(module: Module, cut: PartialKernel, most: int, many: Cooperative
 
 
 def grid_share(cut: PartialKernel, most: int) -> ThreadBody:
-    """Each thread's rectangle of a grid, run by a kernel with bounds, where there is work for so many threads."""
+    """Each thread's rectangle of a grid, run by a kernel with bounds, if there is work for several threads."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         grid = GridPartition.of(b, cut.work, thread.team)
@@ -143,7 +144,7 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
 
 
 def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> None:
-    """Have a team of so many threads (i32) run a new function of that name, with work stealing between shares."""
+    """Have a team of `team` threads (i32) run a new function `name`, with work stealing."""
 
     def body(inner: Builder, own: list[Value], thread: Thread) -> None:
         taken, *rest = own
@@ -165,7 +166,7 @@ def _slab_range_function(module: Module, stem: str, slabs: Slabs, kernels: Seque
     with b.loop(first, behind, name="slab") as loop:
         call_function(b, kernels[0], _slab_arguments(b, slabs, values, loop.index))
     if slabs.rest:
-        rest, done = if_else_blocks(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
+        rest, done = b.if_else_blocks(b.icmp("eq", last, slabs.total), ("rest", "done"))
         b.at_end(rest)
         call_function(b, kernels[1], _slab_arguments(b, slabs, values, const_int(I64, slabs.count)))
         b.branch(done)
@@ -200,12 +201,12 @@ def _team_kernel(
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, min(most, MAX_THREADS))
     if many is not None and most >= MIN_COOPERATING_THREADS:
-        large, small = if_else_blocks(b, b.icmp("uge", size, MIN_COOPERATING_THREADS), ("many", "few"))
+        large, small = b.if_else_blocks(b.icmp("uge", size, MIN_COOPERATING_THREADS), ("many", "few"))
         b.at_end(large)
         many(b, values, size)
         b.ret()
         b.at_end(small)
-    several, one = if_else_blocks(b, b.icmp("ugt", size, 1), ("several", "one"))
+    several, one = b.if_else_blocks(b.icmp("ugt", size, 1), ("several", "one"))
     b.at_end(several)
     run_in_shares(b, thread, values, share, size)
     b.ret()
@@ -267,8 +268,9 @@ def pack_cooperatively(
     def emit(b: Builder, values: list[Value], size: Value) -> None:
         scratch = Scratch()
         element = recipe.mma.operand_b
-        scratch.reserve(element, -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(element)))
-        (panels,) = scratch.allocate(b)
+        buffer = scratch.reserve(element, -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(element)))
+        scratch.allocate(b)
+        panels = buffer.pointer
         packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
         run_in_shares(b, packing, [panels, values[_B]], range_share(work.columns, most, panels_of), size)
         run_in_shares(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, size)

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, partition
+from tlx.ir.builder.instructions import Builder, as_value
+from tlx.ir.builder.parallel import partition
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I64, Type
@@ -60,7 +61,7 @@ class TileRange:
 
     rows: AxisBounds = AxisBounds()
     columns: AxisBounds = AxisBounds()
-    kept: CachedPanels | None = None
+    cached_panels: CachedPanels | None = None
 
 
 ALL_TILES: Final = TileRange()
@@ -79,10 +80,10 @@ def arguments_and_tile_range(function: Function) -> tuple[list[Value], TileRange
     return values, TileRange(AxisBounds(row, row_end), AxisBounds(column, column_end), kept)
 
 
-def tile_range_parameters(module: Module, *, keeps: bool) -> list[tuple[str, Type]]:
+def tile_range_parameters(module: Module, *, caches_panels: bool) -> list[tuple[str, Type]]:
     """Name and type of the parameters of a kernel that works on a part of its tiles."""
     memory, packed = PANEL_CACHE_PARAMETERS
-    return [*BOUND_PARAMETERS, (memory, module.pointer_to(I8)), (packed, I64)] if keeps else BOUND_PARAMETERS
+    return [*BOUND_PARAMETERS, (memory, module.pointer_to(I8)), (packed, I64)] if caches_panels else BOUND_PARAMETERS
 
 
 @contextmanager
@@ -97,18 +98,13 @@ def loop_over_blocks(
     first, last = bounds
     if isinstance(first, int) or most == 1:
         with b.loop(first, last, most, name=name) as loop:
-            yield loop.index, b.umin(b.sub(as_i64(last), loop.index), most) if most > 1 else const_int(I64, 1)
+            yield loop.index, b.umin(b.sub(as_value(last, I64), loop.index), most) if most > 1 else const_int(I64, 1)
         return
-    total = b.sub(as_i64(last), first)
+    total = b.sub(as_value(last, I64), first)
     count = b.binary("sdiv", b.add(total, most - 1), const_int(I64, most))
     with b.loop(0, count, name=name) as loop:
         begin, end = partition(b, total, loop.index, count)
         yield b.add(first, begin), b.sub(end, begin)
-
-
-def as_i64(number: int | Value) -> Value:
-    """A bound of a loop as a value."""
-    return const_int(I64, number) if isinstance(number, int) else number
 
 
 def _clamped(b: Builder, value: Value, most: int) -> Value:

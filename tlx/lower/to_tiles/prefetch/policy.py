@@ -1,14 +1,15 @@
-"""What products prefetch, how far ahead and into which cache, and which of them bypass the caches.
+"""What products prefetch, how far ahead and into which cache, and which of them use non-temporal stores.
 
 for i: C[i] = A[i] @ B[i]           in iteration i, between its multiply-adds: prefetch A[i + 1], B[i + 1]
 
-Short rounds prefetch for one further on: memory is to have answered when it comes. Rounds on a matrix unit do not:
-10,000 products of 16x16x16 bfloat take 1.07 times as long by three rounds ahead (Xeon 6/207/2).
+Where an iteration takes less time than the memory latency, it prefetches for a later iteration than the next. On a
+matrix unit that does not pay: 10,000 products of 16x16x16 bfloat take 1.07 times as long with a distance of three
+iterations (Xeon 6/207/2).
 
-    all of A, B, C                      what is done
-    up to the second cache              nothing
-    up to the last one                  prefetched, into the first cache where those rounds fit, else into the second
-    more                                and C is written by non-temporal stores, where it is aligned at run time
+    all of A, B and C fit               operands are
+    L2                                  not prefetched
+    the last-level cache                prefetched: into L1 if two iterations fit there, else into L2
+    neither                             prefetched, and C is written by non-temporal stores if aligned at run time
 
 Measured on one Sapphire Rapids core, 2026-11-22, float: 10,000 products of 16x16x16 (30 MB) gain 4 % by prefetching;
 those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %. `select.caches` has more.
@@ -23,7 +24,7 @@ from tlx.ir.types import bytes_of
 from tlx.lower.to_tiles.problem.problems import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
-from tlx.target.hardware import CoreModel
+from tlx.target.hardware import CoreModel, KernelLimits
 from tlx.target.target import Target
 
 L1_LOCALITY: Final = 3
@@ -34,7 +35,7 @@ L2_LOCALITY: Final = 2
 def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
     """How many iterations ahead operands are prefetched.
 
-    So many iterations take as long as the memory latency, and what they read fits L1.
+    As many as take the memory latency, if what they read fits L1; else as many as fit.
     """
     moved = sum(abs(step) for step in batch.steps)
     held = sum(size for _, _, size in batch.read)
@@ -73,20 +74,20 @@ def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
     past = batch_exceeds_caches(gemm.batch, target) and _is_c_aligned(gemm, recipe, target) and gemm.is_repeatable
-    rounds = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
+    distance = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
     fetch = batch_prefetch_locality(gemm.batch, target)
-    prefetch = replace(recipe.prefetch, locality=fetch, distance=rounds)
+    prefetch = replace(recipe.prefetch, locality=fetch, distance=distance)
     return replace(recipe, prefetch=prefetch, stores=replace(recipe.stores, nontemporal=past))
 
 
 def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether few rows read an unpacked B that misses the second-level cache, which holds two passes of it."""
+    """Whether few rows read an unpacked B that misses L2, which holds two passes over K of it."""
     blocks = recipe.blocks
     one_block = blocks.mc >= gemm.m and all(blocks.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
-    as_it_lies = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
+    in_place = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
     size = bytes_of(gemm.b.element)
     near, far = 2 * recipe.blocks.kc * gemm.n * size, gemm.k * gemm.n * size
-    return one_block and as_it_lies and near <= target.caches.l2 < far
+    return one_block and in_place and near <= target.caches.l2 < far
 
 
 def _is_c_aligned(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -101,42 +102,34 @@ def _is_c_aligned(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     return whole and same and gemm.c.is_row_major and gemm.n % recipe.tile.lanes == pitch % size == steps % size == 0
 
 
-_MOST_ROWS: Final = 4
-"""Rows that a panel of several blocks requests: with 8, 512x4096x4096 bfloat takes 1.1 times as long."""
-
-
 def a_misses_l2(gemm: Gemm, target: Target) -> bool:
-    """Whether A misses the second-level cache, row tile by row tile."""
+    """Whether row tiles of A miss L2."""
     return gemm.a.bytes_moved + gemm.b.bytes_moved > target.caches.l2
 
 
 def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether A misses the second-level cache for each block of columns, whose first panel would wait for it.
+    """Whether A misses L2 in each block of columns, so that the first panel would wait for it.
 
-    Beside a block of packed B, a small A stays in that cache. Few panels would request too many lines at a time.
+    A small A stays in L2 together with a block of packed B. Where there are few panels, each would have to request too
+    many lines.
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
     stays = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
-    crowd = recipe.blocks.nc < gemm.n and recipe.tile.mr * recipe.tile.nr > _MOST_ROWS * recipe.blocks.nc
-    asks = several and not (recipe.packing.a or stays or crowd)
-    return asks and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
+    few = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch_rows * recipe.blocks.nc
+    crowd = recipe.blocks.nc < gemm.n and few
+    pays = several and not (recipe.packing.a or stays or crowd)
+    return pays and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
 
-
-_MIN_PART_STEPS: Final = 8
-"""Steps of a part."""
-
-_MIN_PIECE_STEPS: Final = 4
-"""Steps of a piece of a part."""
 
 _LOOP_INSTRUCTIONS: Final = 4
 """Instructions of a step besides products and their loads: counter, comparison, branch, the prefetch of B."""
 
 _PART_INSTRUCTIONS: Final = 3
-"""Instructions that a part adds to a step: an address of B (the counter begins anew), a prefetch and its address."""
+"""Instructions that a part adds to a step: an address of B (the counter restarts), a prefetch and its address."""
 
 
 def _is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether nothing else is prefetched: a product outside of loops, not one of several of a sum."""
+    """Whether nothing else is prefetched: one product, not a sum of several, outside of loops."""
     return gemm.batch is None and len(gemm.term_offsets) == 1 and not recipe.prefetch.locality
 
 
@@ -147,40 +140,41 @@ def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     if (
         not _is_single_product(gemm, recipe)
         or a + b + c <= near
-        or recipe.blocks.kc // recipe.tile.kstep < _MIN_PART_STEPS * recipe.tile.mr
+        or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch_part * recipe.tile.mr
     ):
         return ""
     if not _has_issue_slots(recipe, target.core):
         return ""
     in_rows = recipe.packing.whole_a if recipe.packing.a else gemm.a.is_row_major
     b_in_rows = not recipe.packing.b and recipe.tile.kstep == gemm.b.col_stride == 1
-    as_it_lies = b_in_rows and _panels_meet_all_rows(gemm, recipe)
+    b_in_place = b_in_rows and _panels_meet_all_rows(gemm, recipe, target.core.limits)
     wanted = {
         "A": in_rows and a > near // 4,
-        "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
+        "B": b_in_place and b > near // 4 and a + b + c > near * 5 // 4,
     }
     return "C" + "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
 
 
-def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe) -> bool:
+def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe, limits: KernelLimits) -> bool:
     """Whether all row tiles may use a panel before the next panel is read, so that they can request all its rows.
 
     Where only some use it, B is in cache for all others.
     """
     ranges = row_ranges(gemm, recipe)
-    several = sum(rows.count for rows in ranges) >= _MIN_PIECE_STEPS
+    several = sum(rows.count for rows in ranges) >= limits.prefetch_piece
     return several and all(rows.count <= recipe.blocks.mc // rows.size for rows in ranges)
 
 
-def pieces_per_part(recipe: Recipe, steps: int, rows: int) -> int:
+def pieces_per_part(recipe: Recipe, steps: int, rows: int, limits: KernelLimits) -> int:
     """Pieces of each part, and so rows of B that it requests: all rows together, where pieces are long enough.
 
     Args:
         recipe: A tile has as many parts as rows.
         steps: Steps along K of a tile, as many as B has rows.
         rows: Rows of A that use a panel.
+        limits: The machine's limits.
     """
-    return max(1, min(-(-steps // rows), steps // (_MIN_PIECE_STEPS * recipe.tile.mr)))
+    return max(1, min(-(-steps // rows), steps // (limits.prefetch_piece * recipe.tile.mr)))
 
 
 def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:

@@ -3,8 +3,8 @@
 The kernel of a product requests one of these, as `policy` decides:
 
 1. A product in a loop: what a later iteration reads, spread evenly over the steps along K of all tiles. A product of
-   few rows whose B misses the second-level cache requests B's rows of the next pass over K in the same way: a panel
-   reads a few lines of each row, a page each, but the requests are sequential.
+   few rows whose B misses L2 requests B's rows of the next pass over K in the same way: a panel reads a few lines of
+   each row, each in a page of its own, but the requests are sequential.
 
     tile 0                      tile 1                      tile 2
     k = 0   1   2   3 ...       0   1   2   3 ...           0   1   2   3 ...
@@ -12,10 +12,10 @@ The kernel of a product requests one of these, as `policy` decides:
     B[i + 1] ------------------------------------------------------------->
 
 2. A register tile of a large product: C, A and B of later tiles. The sum over K is cut into as many parts as the tile
-   has rows. Part s requests row s of the next tile of C, or as large a share of its columns, and each of its steps some
-   bytes of row s of a tile of A in the next block of rows; all panels together request whole rows. Of a B that is read
-   where it lies, each piece of a part requests, step by step, a row of the next panel; all row tiles together request
-   all rows.
+   has rows. Part s requests row s of the next tile of C, or as large a share of its columns. Each of its steps requests
+   some bytes of row s of a tile of A in the next block of rows; all panels together request whole rows. If B is not
+   packed, each piece of a part requests, step by step, a row of the next panel; all row tiles together request all of
+   its rows.
 
     part 0    C[next tile][0]    step by step A[i + tiles][0], share j
       piece 0                    step by step B[first(i)][j + 1]
@@ -23,30 +23,31 @@ The kernel of a product requests one of these, as `policy` decides:
     part 1    C[next tile][1]    step by step A[i + tiles][1], share j
     ...
 
-   Otherwise a tile waits for C when it begins, the first panel for A, and the first row tile for B, of which it reads a
-   few lines of each row. Measured on one core of a Xeon with AMX: double, 2048 cubed 69 and 75 G/s, 1024x4096x4096 69
-   and 75; float, share of the peak, 128x3136x256 92 and 96 %, 64x3136x256 91 and 98, 256x3136x64 91 and 98.
+   Otherwise each tile waits for C when it begins, the first panel waits for A, and the first row tile for B: it reads
+   only a few lines of each row of B. Measured on one core of a Xeon with AMX, without and with them: double, 2048
+   cubed 69 and 75 G/s, 1024x4096x4096 69 and 75; float, share of the peak, 128x3136x256 92 and 96 %, 64x3136x256
+   91 and 98, 256x3136x64 91 and 98.
 
 3. A tile of a matrix unit: some rows of the next row tile of A with each panel of B. The hardware prefetcher follows
-   each row on its own, notices it anew in each tile, and stops at the end of each page.
+   each row separately, has to detect it again in each tile, and stops at the end of each page.
 
     step   multiplied                             requested, with two panels of B
     0      A[0:32, 0:32] by panel 0               A[32:48, 0:32]
     0      A[0:32, 0:32] by panel 1               A[48:64, 0:32]
 
    Measured on one core of a Xeon with AMX, 2026-11-22, by filters of 512 x 4608: bfloat 309 -> 283 us, bytes 152 -> 142
-   us. Beside blocks of packed panels, Xeon 6/207/2: bfloat, 1024 cubed 1.04 times as fast, 2048 cubed 1.03; bytes, 2048
+   us. With blocks of packed panels (Xeon 6/207/2): bfloat, 1024 cubed 1.04 times as fast, 2048 cubed 1.03; bytes, 2048
    cubed 1.03.
 
-4. A tile of a matrix unit with few products: the lines of C that its sums go to. A line is read before it is written,
-   and stores wait in order; where C is not in the first-level cache, the stores of a tile take longer than the products
-   of one or two steps of K.
+4. A tile of a matrix unit with few products: the lines of C that its sums are stored to. A line is read before it is
+   written, and stores retire in order; where C is not in L1, the stores of a tile take longer than the products of one
+   or two steps of K.
 
     step   multiplied                          requested, to be written
     0      A[0:32, 0:64] B[0:64, 0:32]         C[0:16, 0:32]
     1      A[0:32, 64:128] B[64:128, 0:32]     C[16:32, 0:32]
 
-   Measured in quiet rounds, 128x128x128 bytes: 1.05 times as fast (Xeon 6/207/2), 1.07 to 1.12 (with AMX-FP16); with
+   Measured without other load, 128x128x128 bytes: 1.05 times as fast (Xeon 6/207/2), 1.07 to 1.12 (with AMX-FP16); with
    four steps or more, stores hide behind the products, and prefetches only delay tile loads (256x256x256 bytes 0.9).
 """
 
@@ -58,17 +59,16 @@ from dataclasses import dataclass, replace
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.expression import ResultTile, tile_address
+from tlx.lower.to_tiles.emit.tiles import ResultTile, tile_address
 from tlx.lower.to_tiles.prefetch.policy import L1_LOCALITY
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 
 
 @dataclass(frozen=True, slots=True)
 class PrefetchStream:
-    """Blocks of memory that are requested step by step: `rows` rows of `size` bytes each. They need not exist.
+    """Blocks of memory that are requested step by step: `rows` rows of `size` bytes each. They need not be mapped.
 
     Attributes:
         base: An address.
@@ -92,16 +92,16 @@ class PrefetchStream:
     locality: int = L1_LOCALITY
     write: bool = False
 
-    def emit(self, b: TensorBuilder, step: Value | None = None) -> None:
-        """Request the block of a step."""
-        behind = b.mul(step, self.advance) if step is not None else const_int(I64, 0)
-        start = b.add(self.offset, b.umin(behind, self.last) if self.last else behind)
+    def emit(self, b: TensorBuilder, line: int, step: Value | None = None) -> None:
+        """Request the block of a step, in cache lines of `line` bytes."""
+        advance = b.mul(step, self.advance) if step is not None else const_int(I64, 0)
+        start = b.add(self.offset, b.umin(advance, self.last) if self.last else advance)
         for row in range(self.rows):
-            for line in range(0, self.size, LINE):
-                b.prefetch(self.base, b.add(start, row * self.pitch + line), self.locality, write=self.write)
+            for start_of_line in range(0, self.size, line):
+                b.prefetch(self.base, b.add(start, row * self.pitch + start_of_line), self.locality, write=self.write)
 
     def spread(self, b: TensorBuilder, number: Value, first: Value, steps: int) -> PrefetchStream:
-        """The stream that requests a row of this one piece by piece, in so many steps from a first one on."""
+        """The stream that requests row `number` of this one piece by piece, in `steps` steps from step `first` on."""
         each = -(-self.size // steps)
         offset = b.add(self.offset, b.sub(b.mul(number, self.advance), b.mul(first, each)))
         return replace(self, offset=offset, size=each, advance=each)
@@ -116,10 +116,12 @@ class Prefetcher:
         over_parts, over_pieces: Rows that are requested step by step: one by each part, and one by each piece of a
             part.
         pieces: Pieces of a part.
+        line: Bytes of a cache line.
     """
 
-    def __init__(self, b: TensorBuilder, pointers: Sequence[Value], gemm: Gemm, recipe: Recipe) -> None:
+    def __init__(self, b: TensorBuilder, pointers: Sequence[Value], gemm: Gemm, recipe: Recipe, line: int) -> None:
         self.b = b
+        self.line = line
         self.gemm = gemm
         self.recipe = recipe
         self.streams: list[PrefetchStream] = []
@@ -150,9 +152,9 @@ class Prefetcher:
         self._tiles_before = 0
 
     def begin_tile(self, rows: int, columns: int, ij: tuple[Value, Value]) -> None:
-        """Begin row tile i by panel j of a range of `rows` by `columns` tiles, which follows the ranges before it.
+        """Begin row tile i by panel j of a range of `rows` by `columns` tiles, after the tiles of earlier ranges.
 
-        With no columns it is a tile that is emitted on its own, before the others.
+        With 0 columns it is a tile that is emitted separately, before the others of its range.
         """
         self.streams = []
         if not self._later:
@@ -166,26 +168,26 @@ class Prefetcher:
             self.streams.append(PrefetchStream(pointer, offset, part, part, locality=self.recipe.prefetch.locality))
 
     def begin_part(self, number: Value, first: Value, steps: int) -> None:
-        """Begin a part of K: so many steps from a first one on."""
+        """Begin part `number` of K: `steps` steps from step `first` on."""
         if self.at_parts is not None:
-            self.at_parts.emit(self.b, number)
+            self.at_parts.emit(self.b, self.line, number)
         self.streams = self._spread(self.over_parts, number, first, steps)
 
     def begin_piece(self, number: Value, first: Value, steps: int) -> None:
-        """Begin a piece of a part: so many steps from a first one on."""
+        """Begin piece `number` of K, a part of a part: `steps` steps from step `first` on."""
         self.streams = [*self.streams, *self._spread(self.over_pieces, number, first, steps)]
 
     def _spread(self, stream: PrefetchStream | None, number: Value, first: Value, steps: int) -> list[PrefetchStream]:
         return [] if stream is None else [stream.spread(self.b, number, first, steps)]
 
     def end_parts(self) -> None:
-        """Request nothing in the steps after the parts."""
+        """End the parts: later steps request nothing."""
         self.streams = []
 
     def step(self, number: Value) -> None:
-        """Request what a step along K requests."""
+        """Emit the prefetches of a step along K."""
         for stream in self.streams:
-            stream.emit(self.b, number)
+            stream.emit(self.b, self.line, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +197,13 @@ class RowPrefetch:
     Attributes:
         base, view: The matrix.
         distance: Bytes from the read to the prefetch.
+        line: Bytes of a cache line.
     """
 
     base: Value
     view: MatrixView
     distance: int
+    line: int
 
 
 def prefetch_rows(b: TensorBuilder, prefetches: Sequence[RowPrefetch], place: ResultTile) -> None:
@@ -208,4 +212,4 @@ def prefetch_rows(b: TensorBuilder, prefetches: Sequence[RowPrefetch], place: Re
         size = bytes_of(each.view.element)
         start, distance = tile_address(b, each.view, each.base, place), const_int(I64, each.distance)
         rows, pitch = place.rows, each.view.row_stride * size
-        PrefetchStream(start, distance, place.cols * size, rows=rows, pitch=pitch).emit(b)
+        PrefetchStream(start, distance, place.cols * size, rows=rows, pitch=pitch).emit(b, each.line)

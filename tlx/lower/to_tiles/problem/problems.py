@@ -16,7 +16,8 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mangle
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.target.hardware import Sign
 
 _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiply
@@ -276,8 +277,8 @@ class Reduction:
         value: The expression that is reduced.
         operation: add, mul, max, min, and, or, xor.
         axis: The axis that disappears.
-        products: For sums of products that may be rounded as a matrix product: how many adjacent products one
-            instruction of the target sums; else 0.
+        products: How many adjacent products one instruction of the target sums, for a sum of products that may be
+            rounded as a matrix product; else 0.
         offset_row: A row of products whose sum is subtracted from each result; None for none.
         epilogue: Applied to the row of results, which is its `ProductLeaf`; its leaves follow those of the value.
     """
@@ -400,7 +401,7 @@ def _transposed_view(view: MatrixView) -> MatrixView:
 
 
 def pointer_views(problem: Elementwise | Reduction) -> list[MatrixView]:
-    """The views behind a problem's pointers: the result's, then the first leaf's of each pointer."""
+    """The views that a problem's pointers address: the result's, then for each pointer that of its first leaf."""
     views = {leaf.pointer: leaf.view for leaf in reversed(list(problem.value.leaves()))}
     return [problem.destination, *(views[number] for number in sorted(views))]
 

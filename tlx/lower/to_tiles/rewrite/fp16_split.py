@@ -28,24 +28,20 @@ from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.pack.hoist import HoistPoints
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, Node, SplatLeaf
 from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm
-from tlx.lower.to_tiles.select.caches import LINE
-from tlx.lower.to_tiles.select.cost import cost
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import round_up
+from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
+from tlx.target.hardware import Caches
+from tlx.target.matrix_unit import SplitCosts
 from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
 _UPPER: Final = 1 << 16
-_REGISTER: Final = 16
-_DEPTH: Final = 1024
-"""Positions of K that are split at a time: longer row tiles would not stay in L1."""
-_BYTES: Final = (16 << 20, 8 << 20)
-"""Bytes of the parts of A and of B at a time: malloc maps 32 MB or more anew in each call."""
 _GRANULE: Final = 32
-_SAME_SETS: Final = 1024
-"""Bytes: 16 rows at this distance share four sets of L1."""
+"""Rows, columns and positions of K that blocks are a multiple of: whole register tiles."""
 
 SplitStep = tuple[Elementwise | Gemm, list[tuple[Value, MatrixView]]]
 """A kernel's problem and its operands."""
@@ -64,33 +60,33 @@ class Fp16Split:
     """An fp16 product computed as products of bf16 parts.
 
     Attributes:
-        found: The matched product.
-        gemm: Its problem.
+        gemm: The product.
+        caches: The machine's caches, by which the parts are laid out.
         rows, columns, depths: How M, N and K are cut.
     """
 
-    found: Match
     gemm: Gemm
+    caches: Caches
     rows: tuple[Interval, ...]
     columns: tuple[Interval, ...]
     depths: tuple[Interval, ...]
 
     @classmethod
-    def of(cls, found: Match, gemm: Gemm) -> Fp16Split:
+    def of(cls, gemm: Gemm, caches: Caches, costs: SplitCosts) -> Fp16Split:
         """The product in blocks whose parts take little memory; whole if C cannot be accumulated onto."""
         whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
         if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
-            return cls(found, gemm, *whole)
-        depths = _cut(gemm.k, _DEPTH)
-        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in _BYTES)
-        return cls(found, gemm, _cut(gemm.m, rows), _cut(gemm.n, columns), depths)
+            return cls(gemm, caches, *whole)
+        depths = _cut(gemm.k, costs.depth)
+        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.bytes)
+        return cls(gemm, caches, _cut(gemm.m, rows), _cut(gemm.n, columns), depths)
 
     @property
     def first(self) -> Gemm:
         """The product of the first block's parts; no block is larger."""
         gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
         a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
-        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), _lines(a), _lines(b))
+        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), self._part(a), self._part(b))
 
     @property
     def bytes(self) -> int:
@@ -103,50 +99,70 @@ class Fp16Split:
         gemm, first = self.gemm, self.first
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves / _REGISTER * target.matrix.timing.split + transfer_cycles(
-            4 * halves * bytes_of(HALF), target
-        )
+        splitting = halves * target.matrix.timing.split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
         return splitting + blocks * cost(first, select(first, target), target).total
 
-    def rewrite_operands(self, places: HoistPoints, b: Builder) -> list[SplitStep]:
+    def rewrite_operands(self, found: Match, places: HoistPoints, b: Builder) -> list[SplitStep]:
         """Allocate the parts and turn the matched product into the last block's.
 
         Returns:
             The kernels to call before it.
         """
         memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
-        c, a, rhs, *acc = self.found.pointers[: 3 + (self.gemm.acc is not None)]
+        c, a, rhs, *acc = found.pointers[: 3 + (self.gemm.acc is not None)]
         calls: list[SplitStep] = []
         for depth in self.depths:
             for rows in self.rows:
-                parts_a = _split(b, memory[0], _piece(b, a, rows, depth), calls)
+                parts_a = self._split(b, memory[0], _piece(b, a, rows, depth), calls)
                 for columns in self.columns:
                     if len(self.columns) > 1 or rows is self.rows[0]:
-                        _split(b, memory[1], _piece(b, rhs, depth, columns), calls)
+                        self._split(b, memory[1], _piece(b, rhs, depth, columns), calls)
                     result = _piece(b, c, rows, columns)
                     added = [_piece(b, x, rows, columns) for x in acc] if depth is self.depths[0] else [result]
-                    parts_b = memory[1], _lines(_of_size(self.gemm.b, depth, columns))
+                    parts_b = memory[1], self._part(_of_size(self.gemm.b, depth, columns))
                     accumulator = added[0][1] if added else None
                     product = replace(self.gemm, c=result[1], acc=accumulator)
                     problem = _of_parts(product, parts_a[1], parts_b[1])
                     calls.append((problem, [result, parts_a, parts_b, *added]))
-        self.found.problem, operands = calls.pop()
-        self.found.pointers[: 3 + len(acc)] = operands
+        found.problem, operands = calls.pop()
+        found.pointers[: 3 + len(acc)] = operands
         return calls
 
+    def _split(
+        self, b: Builder, memory: Value, source: tuple[Value, MatrixView], calls: list[SplitStep]
+    ) -> tuple[Value, MatrixView]:
+        """Append the kernels that split a matrix to `calls`; returns the address and view of its first part."""
+        view = self._part(source[1])
+        for number in range(2):
+            problem = self._splitting(source[1], number)
+            calls.append((problem, [(b.gep(BFLOAT, memory, number * _room(view)), problem.destination), source]))
+        return memory, view
 
-def split_fp16(found: Match, target: Target) -> Fp16Split | None:
+    def _part(self, view: MatrixView, element: Type = BFLOAT) -> MatrixView:
+        """The layout of a part: rows of whole cache lines, and one more where 16 rows would share few sets."""
+        line, width = self.caches.line, view.cols if view.is_row_major else view.rows
+        size = round_up(width * bytes_of(element), line)
+        pitch = (size + (line if size % self.caches.crowded_pitch == 0 else 0)) // bytes_of(element)
+        return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
+
+    def _splitting(self, view: MatrixView, number: int) -> Elementwise:
+        """The elementwise problem that computes the first or second part, as the upper halves of floats."""
+        lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
+        return Elementwise(self._part(lines, I16), _upper_half(lines, number))
+
+
+def split_fp16(gemm: Gemm, target: Target) -> Fp16Split | None:
     """The fp16 product split for the target's bf16 matrix unit, where that is faster; else None."""
-    gemm = found.problem
-    if not isinstance(gemm, Gemm) or len(gemm.term_offsets) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
+    if len(gemm.term_offsets) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
         return None
     if target.matrix is None or not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
-    vectors, parts = select(gemm, target), Fp16Split.of(found, gemm)
+    costs = target.matrix.timing.split
+    vectors, parts = select(gemm, target), Fp16Split.of(gemm, target.caches, costs)
     splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
-    if not splits or parts.bytes > 2 * sum(_BYTES):
+    if not splits or parts.bytes > 2 * sum(costs.bytes):
         return None
-    return parts if parts.cycles(target) < target.matrix.timing.split_lead * cost(gemm, vectors, target).total else None
+    return parts if parts.cycles(target) < costs.lead * cost(gemm, vectors, target).total else None
 
 
 def _cut(extent: int, most: int) -> tuple[Interval, ...]:
@@ -184,32 +200,13 @@ def _memory(places: HoistPoints, b: Builder, view: MatrixView) -> Value:
     return b.retype(places.memory(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
 
 
-def _split(
-    b: Builder, memory: Value, source: tuple[Value, MatrixView], calls: list[SplitStep]
-) -> tuple[Value, MatrixView]:
-    """Append the kernels that split a matrix to `calls`; returns the address and view of its first part."""
-    view = _lines(source[1])
-    for part in range(2):
-        problem = _part_of(source[1], part)
-        calls.append((problem, [(b.gep(BFLOAT, memory, part * _room(view)), problem.destination), source]))
-    return memory, view
-
-
-def _lines(view: MatrixView, element: Type = BFLOAT) -> MatrixView:
-    """The layout of a part: rows padded to whole cache lines, and by one more where 16 rows would share few sets."""
-    size = round_up((view.cols if view.is_row_major else view.rows) * bytes_of(element), LINE)
-    pitch = (size + (LINE if size % _SAME_SETS == 0 else 0)) // bytes_of(element)
-    return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
-
-
 def _room(view: MatrixView) -> int:
     """Elements of a part, padding included."""
     return view.pitch * (view.rows if view.is_row_major else view.cols)
 
 
-def _part_of(view: MatrixView, part: int) -> Elementwise:
-    """The elementwise problem that computes the first or second part, as the upper halves of floats."""
-    lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
+def _upper_half(lines: MatrixView, part: int) -> Expression:
+    """The upper halves of the floats that are the first or second part."""
     first: list[Node] = [
         MatrixLeaf(HALF, lines.broadcast(), 0),
         InstructionNode(FLOAT, ElementwiseOp("fpext"), (0,)),
@@ -233,4 +230,4 @@ def _part_of(view: MatrixView, part: int) -> Elementwise:
         InstructionNode(I32, ElementwiseOp("lshr"), (bits, bits + 1)),
         InstructionNode(I16, ElementwiseOp("trunc"), (bits + 2,)),
     ]
-    return Elementwise(_lines(lines, I16), Expression(lines.rows, lines.cols, tuple(nodes)))
+    return Expression(lines.rows, lines.cols, tuple(nodes))

@@ -30,32 +30,28 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
-from tlx.ir.values import ConstInt, Global
+from tlx.ir.values import ConstInt
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
-    MatrixView,
     Node,
     ProductLeaf,
     SplatLeaf,
     UnaryNode,
 )
 from tlx.lower.to_tiles.problem.problems import Gemm, Reduction, as_row_view, gemm_accumulator_type
-from tlx.lower.to_tiles.select.cost import cost
-from tlx.lower.to_tiles.select.selection import select
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
 
-def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
-    """The transposed product, whose operands are B and A, where it takes fewer cycles on every version; else None."""
-    gemm = found.problem
-    if not isinstance(gemm, Gemm) or not _is_transposable(gemm) or isinstance(found.pointers[2][0], Global):
-        return None  # a constant B is packed by the compiler
-    other = replace(
+def transposed_product(gemm: Gemm) -> Gemm | None:
+    """The transposed product, whose operands are B and A; None where it computes something else or gains nothing."""
+    if not _is_transposable(gemm):
+        return None
+    return replace(
         gemm,
         a=_transposed_view(gemm.b),
         b=_transposed_view(gemm.a),
@@ -63,9 +59,6 @@ def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
         lhs_sign=gemm.rhs_sign,
         rhs_sign=gemm.lhs_sign,
         term_offsets=tuple((b, a) for a, b in gemm.term_offsets),
-    )
-    return (
-        other if all(_product_cycles(other, version) < _product_cycles(gemm, version) for version in versions) else None
     )
 
 
@@ -77,10 +70,6 @@ def _is_transposable(gemm: Gemm) -> bool:
 
 def _transposed_view(view: MatrixView) -> MatrixView:
     return MatrixView(view.element, view.cols, view.rows, view.col_stride, view.row_stride)
-
-
-def _product_cycles(gemm: Gemm, target: Target) -> float:
-    return cost(gemm, select(gemm, target), target).total
 
 
 _A, _B = 0, 1

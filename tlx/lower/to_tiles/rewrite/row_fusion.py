@@ -26,8 +26,9 @@ from tlx.ir.transform.rewrite import Use, uses
 from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, scalar_parameter_type
 from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target
 

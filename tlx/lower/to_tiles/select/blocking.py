@@ -3,7 +3,7 @@
 Cache blocks: a block of one operand stays in a cache while the other operand is streamed through.
 
 L1               a panel of B, reused by the row tiles of a block
-L2               a block of B's columns, reused by all of A; small operands stay beside it
+L2               a block of B's columns, reused by all of A; small operands stay there, too
 last level       A, packed once for all blocks of columns
 
 Whether B is packed, and how K is split into passes:
@@ -43,26 +43,12 @@ not faster.
 from __future__ import annotations
 
 from math import isqrt
-from typing import Final
 
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select.caches import usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.target import Target
-
-_FEW_ROWS: Final = 19
-"""Rows of A up to which B is never packed, whichever cache holds it."""
-_REUSES: Final = 128
-"""Rows up to which a B that exceeds L2 is read unpacked."""
-_LONGEST: Final = 2048
-"""Positions of K in a pass, at most."""
-_SHORTEST: Final = 32
-"""Positions of K in a pass that prefetches the next one's part of B, at least."""
-_LOOKED_UP: Final = 128
-"""Rows of B in a pass where each is in a page of its own."""
-_GROUPS_APART: Final = 64
-"""Groups of rows up to which a pitch of whole pages does no harm."""
 
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
@@ -71,19 +57,23 @@ def b_misses_l2(gemm: Gemm, target: Target) -> bool:
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
-    """Whether B, elements of so many bytes, is best read unpacked."""
+    """Whether B, elements of `size` bytes, is best read unpacked."""
+    limits = target.core.limits
     if not gemm.b.is_row_major and gemm.b.interleave == 1:
         return False
-    if gemm.m <= _FEW_ROWS or (gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator)):
+    if gemm.m <= limits.unpacked_rows:
         return True
-    return not rows_share_sets(gemm, size, target) and (not b_misses_l2(gemm, target) or gemm.m <= _REUSES)
+    if gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator):
+        return True
+    near = not b_misses_l2(gemm, target) or gemm.m <= limits.unpacked_far_rows
+    return near and not rows_share_sets(gemm, size, target)
 
 
 def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
         gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
-        and gemm.k > _GROUPS_APART * gemm.b.interleave
+        and gemm.k > target.core.limits.paged_groups * gemm.b.interleave
     )
 
 
@@ -98,10 +88,11 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
     far = gemm.a.bytes_moved > usable_last_level_bytes(target)
-    most = min(_LONGEST, isqrt(target.caches.l2 // size)) if far else _LONGEST
+    _, longest = target.core.limits.k_pass
+    most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _pass_positions(gemm, target)
-        most = part if not b_misses_l2(gemm, target) or _pays(gemm, part) else most
+        most = part if not b_misses_l2(gemm, target) or _pays(gemm, target, part) else most
     if gemm.k <= most or not _may_hold_partial_sums(gemm, accumulator):
         return gemm.k
     passes = -(-gemm.k // most)
@@ -111,23 +102,24 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
 def _most_rows(gemm: Gemm, target: Target) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in the second cache."""
     near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
-    return 2 * _REUSES if near else _REUSES
+    return (2 if near else 1) * target.core.limits.unpacked_far_rows
 
 
 def _pass_positions(gemm: Gemm, target: Target) -> int:
     """Positions of K in a pass over a B that is read unpacked."""
-    pages = _LOOKED_UP if _pitch(gemm) >= target.caches.page else _LONGEST
+    limits = target.core.limits
+    pages = limits.paged_k_pass if _pitch(gemm) >= target.caches.page else limits.k_pass[1]
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target)) if b_misses_l2(gemm, target) else pages
 
 
-def _pays(gemm: Gemm, part: int) -> bool:
-    """Whether passes of so many positions gain twice what they cost, in cycles per position for a register of C.
+def _pays(gemm: Gemm, target: Target, part: int) -> bool:
+    """Whether passes of this many positions gain twice what they cost, in cycles per position for a register of C.
 
     gains    4 lanes / M FAR_BYTES                what it takes to read B
     costs    4 lanes kc / K M FAR_BYTES           the first part of it
              8 lanes / kc 2 FAR_BYTES             C, read and written
     """
-    return part >= _SHORTEST and part - 2 * part * part / gemm.k >= gemm.m
+    return part >= target.core.limits.k_pass[0] and part - 2 * part * part / gemm.k >= gemm.m
 
 
 def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
@@ -143,11 +135,11 @@ def _may_hold_partial_sums(gemm: Gemm, accumulator: Type) -> bool:
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
     near = not b_misses_l2(gemm, target)
-    return _may_hold_partial_sums(gemm, accumulator) and (near or _pays(gemm, _pass_positions(gemm, target)))
+    return _may_hold_partial_sums(gemm, accumulator) and (near or _pays(gemm, target, _pass_positions(gemm, target)))
 
 
 def _b_rows_in_half_l2(gemm: Gemm, target: Target) -> int:
-    """Half of the rows of B that fit L2 beside C."""
+    """Half of the rows of B that fit L2 together with C."""
     return max(0, target.caches.l2 * 3 // 4 - gemm.c.bytes_moved) // 2 // max(_pitch(gemm), 1)
 
 
@@ -156,18 +148,13 @@ def _pitch(gemm: Gemm) -> int:
     return gemm.b.row_stride * bytes_of(gemm.b.element)
 
 
-_OF_L3: Final = 4
-"""Fraction of the last-level cache that all of A, packed, may take."""
-_PACKED_AGAIN: Final = 2
-"""Times that A is packed at most: reading a copy is faster than making one, whichever cache holds it."""
-
-
 def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
-    """Whether an A with rows of so many bytes is packed once for all blocks of columns.
+    """Whether an A with rows of this many bytes is packed once for all blocks of columns.
 
     That is where the last-level cache holds it, or there are many blocks; else each block packs it again.
     """
-    return gemm.m * row <= target.caches.l3 // _OF_L3 or gemm.n > _PACKED_AGAIN * nc
+    limits = target.core.limits
+    return gemm.m * row <= target.caches.l3 // limits.whole_a or gemm.n > limits.a_packings * nc
 
 
 def cache_blocks(
@@ -208,9 +195,6 @@ def _blocks(
     return max(mr, held // row // mr * mr), nc
 
 
-_IN_LOOPS: Final = 2
-
-
 def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], *, unrolled: bool) -> int:
     """Positions of K that a step of a tile's sum multiplies, by multiply-adds.
 
@@ -227,7 +211,7 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     if rows <= vectors or not _lies_in_rows(gemm, recipe) or recipe.prefetch.b_steps:
         return 1
     held = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(1, min(held, int(target.core.latency) - 1 if unrolled else _IN_LOOPS))
+    return max(1, min(held, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
 
 
 def _lies_in_rows(gemm: Gemm, recipe: Recipe) -> bool:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tlx.lower.to_tiles.problem.problems import BatchStrides
 from tlx.target.target import Target
-
-LINE: Final = 64
-"""Bytes to which copies and the lowering's own memory are aligned: a cache line on all known machines."""
-PAGE: Final = 4096
-"""Bytes; the pitch of copies is never a multiple of it, since such rows would share cache sets."""
 
 
 def usable_last_level_bytes(target: Target) -> int:

@@ -38,20 +38,11 @@ from tlx.lower.to_tiles.problem.problems import (
     pointer_views,
     take_rows,
 )
-from tlx.lower.to_tiles.select.caches import (
-    retained_last_level_bytes,
-    usable_last_level_bytes,
-)
+from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
 
-_MOST_REGISTERS: Final = 4
 _SQUARE: Final = 16
-_STEADY: Final = 4
-"""Number of leaves equal in all rows from which on tiles have many rows: a tile loads each leaf once for all rows."""
-_CHAINS: Final = 8
-_CROWDED: Final = 2048
-"""Bytes; rows whose pitch is a multiple of it share few sets of L1."""
 COSTLY: Final = 20
 _CONSTANTS: Final = 16
 """Registers for the constants of a mathematical function."""
@@ -79,16 +70,20 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     """
     value = problem.value
     shape = tile_shape(value, target)
-    if shape.cols != shape.lanes or len(_steady(value)) < _STEADY or problem.streamed_bytes <= target.caches.l2:
+    if (
+        shape.cols != shape.lanes
+        or len(_steady(value)) < target.core.limits.steady_leaves
+        or problem.streamed_bytes <= target.caches.l2
+    ):
         return shape
-    in_order = all(leaf.view.cols == 1 for leaf in _steady(value)) or _is_crowded(value)
+    in_order = all(leaf.view.cols == 1 for leaf in _steady(value)) or _is_crowded(value, target)
     return replace(shape, rows=1) if in_order else shape
 
 
-def _is_crowded(value: Expression) -> bool:
+def _is_crowded(value: Expression, target: Target) -> bool:
     """Whether the pitch of rows makes them share few sets of L1."""
     views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
-    return any(view.rows > 1 and view.row_stride * size % _CROWDED == 0 for view, size in views)
+    return any(view.rows > 1 and view.row_stride * size % target.caches.far_pitch == 0 for view, size in views)
 
 
 def tile_shape(value: Expression, target: Target) -> TileShape:
@@ -96,10 +91,11 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     if needs_transpose(value):
         return square_tile(value, lanes, target)
-    if len(_steady(value)) >= _STEADY and value.rows > 1:
-        tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
+    limits = target.core.limits
+    if len(_steady(value)) >= limits.steady_leaves and value.rows > 1:
+        tiles = -(-value.rows // max(1, min(limits.chains, target.registers // (value.max_live + 1))))
         return TileShape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
+    registers = max(1, min(limits.tile_registers, target.registers // (2 * value.max_live + 1)))
     if value.cost >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
@@ -108,7 +104,7 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
 
 def _steady(value: Expression) -> list[MatrixLeaf]:
     """Leaves equal in all rows."""
-    return [node for node in map(value.nodes.__getitem__, value.steady) if isinstance(node, MatrixLeaf)]
+    return [node for node in map(value.nodes.__getitem__, value.row_invariant) if isinstance(node, MatrixLeaf)]
 
 
 def _costly_registers(value: Expression, target: Target) -> int:
@@ -127,7 +123,7 @@ def square_tile(value: Expression, lanes: int, target: Target) -> TileShape:
     """The tile to transpose; it has fewer rows where that is needed to keep all live values in registers."""
     side = min(lanes, _SQUARE)
     rows = side
-    while rows > 4 and rows * (value.live + 1) > target.registers:
+    while rows > 4 and rows * (value.max_live + 1) > target.registers:
         rows //= 2
     return TileShape(min(rows, value.rows), side, side)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from math import gcd
-from typing import Final
 
 from tlx.ir.types import Type, bits_of
 from tlx.lower.knobs import NO_KNOBS, Knobs
@@ -25,7 +24,6 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch.policy import a_misses_l2, with_prefetches
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
-from tlx.lower.to_tiles.select.cost import cost, stays_near
 from tlx.lower.to_tiles.select.recipe import (
     Blocks,
     MultiplyAdd,
@@ -37,13 +35,10 @@ from tlx.lower.to_tiles.select.recipe import (
     round_up,
     row_ranges,
 )
+from tlx.lower.to_tiles.select.recipe_cost import cost, stays_near
 from tlx.target.hardware import Dot
-from tlx.target.matrix import MatrixUnit
+from tlx.target.matrix_unit import MatrixTiming, MatrixUnit
 from tlx.target.target import Target
-
-_REUSES: Final = 4
-"""Panels that read A before copying it to aligned rows pays."""
-_FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile behind
 
 
 def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
@@ -84,6 +79,11 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     recipe = recipe.with_blocks(mc=mc, nc=nc)
     recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_leaves_l1(gemm, recipe, target)))
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
+
+
+def _timing(target: Target) -> MatrixTiming:
+    assert target.matrix is not None
+    return target.matrix.timing
 
 
 def _k_step(k: int, most: int, width: int) -> int:
@@ -132,7 +132,7 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
 def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
     aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line == 0
-    return not aligned and gemm.n >= _REUSES * recipe.tile.nr
+    return not aligned and gemm.n >= _timing(target).copy_uses * recipe.tile.nr
 
 
 def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
@@ -160,7 +160,7 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """
     size = bits_of(gemm.b.element) // 8
     far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
-    return far and gemm.m >= _REUSES * recipe.tile.mr and not stays_near(gemm, recipe, target)
+    return far and gemm.m >= _timing(target).copy_uses * recipe.tile.mr and not stays_near(gemm, recipe, target)
 
 
 def _b_leaves_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -184,10 +184,11 @@ def _b_leaves_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the unit's peak that the kernel should reach: cycles of its products over all its cycles."""
+    timing = _timing(target)
     assert target.matrix is not None
     deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    alone = gemm.epilogue is not None and steps <= _FEW_STEPS
-    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * target.matrix.timing.epilogue_row if alone else 0
+    alone = gemm.epilogue is not None and steps <= timing.few_steps
+    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if alone else 0
     return products / (cost(gemm, recipe, target).compute + finishing)

@@ -15,6 +15,7 @@ anything else, and what a slow      accumulator's type     fused multiply-add
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -24,24 +25,58 @@ from tlx.ir.types import I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.to_tiles.problem.problems import Gemm, gemm_accumulator_type
-from tlx.lower.to_tiles.select.cost import cost
 from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
 from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
-_CACHE_SIZE: Final = 4096  # products of a compilation
+CACHE_SIZE: Final = 4096  # products of a compilation
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
 def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     """The recipe for a product on a target: what the knobs demand, and otherwise the one of least cost.
+
+    Targets that differ only in what does not concern the product share it.
 
     Raises:
         UsageError: The knobs do not fit.
     """
+    return _select_on(gemm, target if knobs else _equivalent(target, gemm.a.element, gemm.b.element), knobs)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
+    """The target with only the dot products that can multiply two types, as they are or as i16; without a name."""
+    types = {str(lhs), str(rhs)} | ({"i16"} if I8 in (lhs, rhs) else set[str]())
+    dots = tuple(dot for dot in target.usable_dots if types.issuperset((dot.lhs[0], dot.rhs[0])))
+    tiles = tuple(dot for dot in target.usable_matrix_dots if types.issuperset((dot.lhs[0], dot.rhs[0])))
+    matrix = replace(target.matrix, dots=tiles) if target.matrix is not None and tiles else None
+    return Target(
+        name="",
+        title="",
+        features=tuple(dict.fromkeys(f"+{dot.feature}" for dot in (*dots, *tiles))),
+        vector_bytes=target.vector_bytes,
+        registers=target.registers,
+        fused=target.fused,
+        broadcasts=target.broadcasts,
+        masked_bits=target.masked_bits,
+        converts_half=target.converts_half,
+        rounds=target.rounds,
+        dots=dots,
+        matrix=matrix,
+        caches=target.caches,
+        memory=target.memory,
+        core=target.core,
+        blocks=target.blocks,
+    )
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _select_on(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe:
+    """`select`, with a cache by all of the target."""
     types = _types(gemm)
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is not None and (knobs.tile is not None or gemm.b.interleave > 1 or gemm.all_pairs):
@@ -56,7 +91,7 @@ def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     return _on_vectors(gemm, target, types, knobs)
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
+@lru_cache(maxsize=CACHE_SIZE)
 def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     """The cheapest recipe that keeps a tile's sums in registers, vector or tile, and its cycles."""
     types = _types(gemm)
@@ -142,16 +177,6 @@ def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot
         return None
     wanted = (("i16", "s"), ("i16", "s"), str(accumulator))
     return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
-
-
-def select_with_knobs(context: LoweringContext, gemm: Gemm, target: Target, at: Instruction) -> tuple[Recipe, Knobs]:
-    """The recipe by the knobs that the context has for a product, and those knobs.
-
-    Raises:
-        UsageError: Binding knobs do not fit.
-    """
-    knobs = knobs_of(context, gemm, target, at)
-    return select(gemm, target, knobs), knobs
 
 
 def knobs_of(context: LoweringContext, gemm: Gemm, target: Target, at: Instruction) -> Knobs:

@@ -27,15 +27,13 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.cost import ideal_cycles
 from tlx.lower.to_tiles.select.recipe import Blocks, MultiplyAdd, Packing, Recipe, Tile
-from tlx.target.hardware import Dot, Sign
+from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
+from tlx.target.hardware import Dot, Sign, drawn_cycles
 from tlx.target.target import Target
 
 Correction = Literal["none", "columns", "rows"]
 
-_MOST_ROWS: Final = 8  # of A
-_MOST_STREAMS: Final = 16
 _MOST_PRODUCTS: Final = 128  # instructions of a step
 _LANE_BITS: Final = 128
 
@@ -104,16 +102,16 @@ def streaming_methods(gemm: Gemm, dots: Sequence[Dot], narrow: Type, accumulator
     a, b = gemm.a.element, gemm.b.element
     signs = gemm.lhs_sign, gemm.rhs_sign
     turned: tuple[Sign, Sign] = (signs[0], "u" if signs[1] == "s" else "s")
-    ways: list[tuple[Type, tuple[Sign, Sign], Correction]] = [(b, signs, "none")]
+    widened = I16 if (a, b) == (I8, I16) else a  # i16 holds bytes of any sign
+    ways: list[tuple[Type, Type, tuple[Sign, Sign], Correction]] = [(widened, b, signs, "none")]
     if a == b == I8:
-        ways.append((I8, turned, "rows"))
-        ways.append((I16, ("s", "s"), "none"))
-    for operand, seen, correction in ways:
-        lhs = operand if operand == I16 else a
+        ways.append((I8, I8, turned, "rows"))
+        ways.append((I16, I16, ("s", "s"), "none"))
+    for operand_a, operand_b, seen, correction in ways:
+        wanted = (str(operand_a), seen[0]), (str(operand_b), seen[1]), str(narrow)
         for dot in dots:
-            types = (dot.lhs, dot.rhs, dot.accumulator)
-            if dot.reads is None and types == ((str(lhs), seen[0]), (str(operand), seen[1]), str(narrow)):
-                yield StreamingMethod(dot, seen, correction, operand, narrow)
+            if dot.reads is None and (dot.lhs, dot.rhs, dot.accumulator) == wanted:
+                yield StreamingMethod(dot, seen, correction, operand_b, narrow)
     yield StreamingMethod(None, signs, "none", b, accumulator)
 
 
@@ -122,7 +120,12 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     kind = next(kinds)
     b = gemm.b
     streamed = b.is_row_major and b.col_stride == 1 and gemm.c.is_row_major
-    if gemm.m > _MOST_ROWS or len(gemm.term_offsets) > 1 or gemm.reduction is not None or not streamed:
+    if (
+        gemm.m > target.core.limits.streamed_rows
+        or len(gemm.term_offsets) > 1
+        or gemm.reduction is not None
+        or not streamed
+    ):
         return None
     lanes = target.vector_bytes * 8 // bits_of(kind.accumulator)
     whole = kind.order[0] * lanes
@@ -139,10 +142,13 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
         chain = steps * (step.rows // kind.width * target.core.latency + costs.store_to_load)
         return max(ports, chain) + costs.streamed_sums * gemm.m * across + once
 
+    def rank(step: _Step) -> float:
+        return drawn_cycles(costs.seed, cycles(step), gemm.knob_key, step)
+
     steps = [s for s in _steps(gemm, kind, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
         return None
-    best = min(steps, key=lambda s: (cycles(s), s.rows * s.vectors))
+    best = min(steps, key=lambda s: (rank(s), s.rows * s.vectors))
     nr = best.vectors * lanes
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(kind.accumulator)) // nr * nr)
     moving = transfer_cycles(gemm.b.bytes_moved, target)
@@ -157,13 +163,13 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
         Packing(a=bool(pack_a), b=False),
         efficiency=share,
     )
-    return recipe, total
+    return recipe, drawn_cycles(costs.seed, total, gemm.knob_key, "streamed")
 
 
 def _steps(gemm: Gemm, kind: StreamingMethod, target: Target) -> Iterator[_Step]:
     """Steps whose sums and operands fit the registers."""
     across = kind.order[0]
-    most = min(_MOST_STREAMS, max(kind.width, gemm.k // kind.width * kind.width))
+    most = min(target.core.limits.streams, max(kind.width, gemm.k // kind.width * kind.width))
     for vectors in range(across, target.registers, across):
         fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
         for groups in range(1, most // kind.width + 1):

@@ -21,24 +21,20 @@ from tlx.lower.to_tiles.select.blocking import (
     reads_b_unpacked,
     rows_share_sets,
 )
-from tlx.lower.to_tiles.select.caches import LINE, batch_exceeds_caches
-from tlx.lower.to_tiles.select.cost import (
+from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
+from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
+from tlx.lower.to_tiles.select.recipe_cost import (
     dot_product_columns_cycles,
     dot_product_rows,
     paired_columns_cycles,
     paired_step_cycles,
     vector_efficiency,
 )
-from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
-_AHEAD: Final = 8
 _NARROWEST: Final = 128
-_HALF_LINE: Final = LINE // 2
-_MOST_WIDENED: Final = 2
-"""Uses of an operand up to which one converting instruction for each costs less than packing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ def vector_recipe(
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
     roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else LLVM spills at prefetches
-    ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
+    ahead = target.core.limits.prefetch_steps * (roomy and useful) if knobs.ahead is None else knobs.ahead
     unit = "dot" if dot else "fma"
     recipe = Recipe(
         MultiplyAdd(unit, MMA_NAMES[signs], product.operand_a, operand_b, accumulator, width, correction),
@@ -163,7 +159,7 @@ def vector_recipe(
 
 
 def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
-    """How columns are summed, in passes of so many positions of K and registers of so many columns."""
+    """How columns are summed, given the positions of K in a pass and the columns of a register."""
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
     resident = target.caches.l1 // 2 // (kc * len(gemm.term_offsets) * lanes * size)
@@ -177,7 +173,7 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     dots, shape = (0, whole) if pairs else (dots, shape)
     shape = replace(shape, n=gemm.n - dots - pairs or pairs)
     long = product.dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
-    return _Columns(_by_columns(gemm, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
+    return _Columns(_by_columns(gemm, target, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
 
 
 def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
@@ -195,7 +191,7 @@ def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
-    """The recipe with the decisions that follow from tiles and blocks; a row of A has so many bytes."""
+    """The recipe with the decisions that follow from tiles and blocks; `row` is the size of a row of A in bytes."""
     tile = recipe.tile
     several = recipe.mma.correction != "rows" and (recipe.blocks.nc < gemm.n or 0 < tile.paired_columns < gemm.n)
     # A is read back from memory; B, once converted, is in registers.
@@ -238,7 +234,8 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     """Whether B is read so rarely that converting it at each use is cheaper than packing it."""
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
-    times = _MOST_WIDENED if gemm.n % lanes == 0 else 1  # a part of a register takes more than one instruction
+    whole = gemm.n % lanes == 0  # a part of a register takes more than one instruction
+    times = target.core.limits.widened_uses if whole else 1
     fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= times * rows
 
@@ -267,13 +264,16 @@ def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
     return _is_long(gemm, target, kc) and gemm.n > 2 * nr
 
 
-def _by_columns(gemm: Gemm, shape: RegisterTileProblem, *, copied: bool, size: int) -> RegisterTileProblem:
+def _by_columns(
+    gemm: Gemm, target: Target, shape: RegisterTileProblem, *, copied: bool, size: int
+) -> RegisterTileProblem:
     """The shape with the cost of storing C, or copying A, column by column."""
+    half_line = target.caches.line // 2
     if copied:
-        shape = replace(shape, copied_a=max(1, _HALF_LINE // size))
+        shape = replace(shape, copied_a=max(1, half_line // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
         return shape
-    return replace(shape, transposed_store=gemm.total_k, column=max(1, _HALF_LINE * 8 // bits_of(gemm.c.element)))
+    return replace(shape, transposed_store=gemm.total_k, column=max(1, half_line * 8 // bits_of(gemm.c.element)))
 
 
 def dot_product_columns(
@@ -346,7 +346,7 @@ def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -
 
 
 def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:
-    """Approximate cycles of register tiles of so many columns."""
+    """Approximate cycles of register tiles with this number of columns."""
     mr, nv = register_tile(RegisterTileProblem(gemm.m, columns, lanes), target.registers, target.core)
     vectors = -(-columns // lanes)
     panels = -(-vectors // nv)

@@ -31,7 +31,7 @@ DTYPES: Final[dict[str, Any]] = {
     "c32": np.complex64,
     "c64": np.complex128,
 }
-GUARD: Final = 16  # elements before and behind an array that are looked at afterwards
+GUARD: Final = 16  # elements before and after an array that are looked at afterwards
 TWO_INPUTS: Final = ("gemm", "gemv", "ger", "hadamard")
 
 

@@ -1,4 +1,4 @@
-"""Barriers between several subgroups: what one writes before a barrier the others read behind it."""
+"""Barriers between several subgroups: what one writes before a barrier the others read after it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 import tlx.frontends.tensor_language as tl
 from tests.semantics.frontends.tensor_language.guarded import at_end, at_start
-from tlx.frontends.tensor_language.calling.arguments import dtype_of
+from tlx.frontends.tensor_language.runtime import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS
 
 TARGETS: Final = ("generic", "avx2", "native")
@@ -66,7 +66,7 @@ func @run(%X: memref<{type_}x?>, %Y: memref<{type_}x?>, %Z: memref<{type_}x?>, %
             np.testing.assert_array_equal(z, expected[1])
 
 
-def test_nothing_runs_for_nobody() -> None:
+def test_no_code_runs_without_work_items() -> None:
     """A null memref is not looked at, nor is anything divided, where no work-item wants it."""
     text = f"""
 func @run(%X: memref<i32x16>, %D: memref<i32>, %zero: i32, %Y: memref<i32x16>) {{
@@ -284,7 +284,7 @@ func @run(%X: memref<f32x16>, %Y: memref<f32x16>, %p: i32, %low: index) {{
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_was_loaded_before_a_store_is_carried(target: str) -> None:
-    """A choice by the mask of a load stays where it is: behind a store there is something else."""
+    """A choice by the mask of a load stays where it is: after a store there is something else."""
     text = f"""
 func @run(%G: memref<f32x16>, %N: memref<i32x16>, %R: memref<f32x16>, %S: memref<f32x16>) {{
   %zero = constant 0 : i32

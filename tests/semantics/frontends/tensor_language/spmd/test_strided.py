@@ -66,7 +66,7 @@ func @run(%from: {type_}, %to: {type_}, %step: {type_}, %N: memref<i64x{LANES}>,
 
 @pytest.mark.parametrize("type_", ["i32", "index"])
 def test_no_masks_where_all_run(type_: str) -> None:
-    """A row of a matrix each subgroup, elements in turn: plain loads in the full rounds, masked ones behind."""
+    """A row of a matrix each subgroup, elements in turn: plain loads in the full rounds, masked ones after."""
     text = f"""
 func @run(%X: memref<f32x?x?>, %Y: memref<f32x?x?>, %n: {type_})
     attributes {{subgroup_size=16,work_group_size=[16,4]}} {{

@@ -200,7 +200,7 @@ JUNK: Final[tuple[Any, ...]] = (
 
 
 def run(k: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *, spmd: bool = False) -> None:
-    """Call a method, in a region where it needs one; with what a complete kernel has behind it."""
+    """Call a method, in a region where it needs one; with what a complete kernel has after it."""
     if spmd:
         with k.parallel():
             run(k, name, arguments, named)
@@ -334,7 +334,7 @@ def test_did_you_mean() -> None:
         k.alloca("memref<f32x4,local>", alignmnt=64)
     with pytest.raises(TlxError, match="gemm: missing a required argument: 'a'"):
         k.gemm(1.0)
-    with pytest.raises(TlxError, match=r"'memrf<f32x4>' is no type: .*did you mean 'memref'"):
+    with pytest.raises(TlxError, match=r"'memrf<f32x4>' is not a type: .*did you mean 'memref'"):
         k.alloca("memrf<f32x4>")
     with pytest.raises(TlxError, match="did you mean 'sequentially_consistent'"):
         k.atomic_add(1, k.I, 0, semantics="seq_cst")

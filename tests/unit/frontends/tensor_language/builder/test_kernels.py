@@ -263,9 +263,9 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "iteration": (lambda k: [*k.x], "%x cannot be iterated over: use for_() or foreach()"),
     "other types": (lambda k: k.f + k.i, "add needs operands of one type, got <%f: f32> and <%i: i32>: cast() one"),
     "two numbers": (lambda k: k.add(1, 2), "add of two numbers: compute it in Python"),
-    "a float for an int": (lambda k: k.i + 1.5, "1.5 is no constant of type i32"),
-    "too large": (lambda k: k.i + (1 << 31), "2147483648 is no constant of type i32"),
-    "truth": (lambda k: k.f + True, "True is no constant of type f32"),
+    "a float for an int": (lambda k: k.i + 1.5, "1.5 is not a constant of type i32"),
+    "too large": (lambda k: k.i + (1 << 31), "2147483648 is not a constant of type i32"),
+    "truth": (lambda k: k.f + True, "True is not a constant of type f32"),
     "text": (lambda k: k.f + "1", "add: rhs must be a value of the kernel or a number, got '1'"),
     "no value": (lambda k: k.exp(1.0), "exp: operand must be a value of the kernel, got 1.0"),
     "no memref": (lambda k: k.gemm(1.0, k.f, k.x, 0.0, k.x), "an input must be a memref, got <%f: f32>"),
@@ -273,8 +273,8 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda k: k.axpby(1.0, k.G, 0.0, k.x),
         "got <%G: group<memref<f32x4>x2>>; load a member of the group first",
     ),
-    "type": (lambda k: k.alloca("memref<f32x"), "'memref<f32x' is no type: "),
-    "two types": (lambda k: k.alloca("f32, %y: f32"), "'f32, %y: f32' is no type: more follows the type"),
+    "type": (lambda k: k.alloca("memref<f32x"), "'memref<f32x' is not a type: "),
+    "two types": (lambda k: k.alloca("f32, %y: f32"), "'f32, %y: f32' is not a type: more follows the type"),
     "attributes": (lambda k: k.alloca("memref<f32x4,local> {alignment=4}"), "which only parameters have"),
     "no type": (lambda k: k.alloca(3), "alloca: type_ must be a type such as 'memref<f32x4x8>', got 3"),
     "slices": (lambda k: k.subview(k.x, 0, 0), "subview of <%x: memref<f32x4>>: expected a slice each mode, 1, got 2"),
@@ -296,7 +296,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tile": (lambda k: k.foreach_tile((0, 0), (1, 1), 16).__enter__(), "expected a tile shape of 2 modes, got 1"),
     "no matrix": (lambda k: k.cooperative_matrix_scale(1.0, k.f), "expected a cooperative matrix, got <%f: f32>"),
     "attribute": (lambda _: tl.kernel("g", attributes={"x": 1.5}), "not 1.5"),
-    "name": (lambda _: tl.kernel("a-b"), "'a-b' is no name: a letter, then letters, digits and underscores"),
+    "name": (lambda _: tl.kernel("a-b"), "'a-b' is not a name: a letter, then letters, digits and underscores"),
 }
 
 

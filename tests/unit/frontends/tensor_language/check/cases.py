@@ -100,8 +100,8 @@ def without_marks(text: str) -> tuple[str, list[tuple[int, int]]]:
     spans: list[tuple[int, int]] = []
     plain = ""
     for part in text.split("⟦"):
-        inside, mark, behind = part.rpartition("⟧")
+        inside, mark, after = part.rpartition("⟧")
         if mark:
             spans.append((len(plain), len(plain) + len(inside)))
-        plain += inside + behind
+        plain += inside + after
     return plain, spans

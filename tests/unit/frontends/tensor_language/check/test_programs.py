@@ -49,7 +49,7 @@ def test_reports_everything_in_the_order_of_the_text() -> None:
         "gemm: rows(op1(%A)) = 16 but rows(%X) = 8; the extents must be equal",
         "subview: %i must be of type index (cast it), but it is i32",
         f"subview: the result must have extent 8 in mode 1: expected {_VIEW}, not memref<f32x4x4,strided<1,16>>",
-        "sum is collective and cannot stand in an SPMD region: move it out of parallel, foreach, foreach_tile",
+        "sum is collective and cannot be in an SPMD region: move it out of parallel, foreach, foreach_tile",
         "sum: rows(op(%A)) = 16 but rows(%K) = 8; the extents must be equal",
         "load: %A takes 2 indices, not 1: each mode takes one index",
         "load: the result must be f32, the element type of %A, not f64",

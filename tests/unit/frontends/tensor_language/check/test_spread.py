@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlx.frontends.tensor_language.check.uniformity import (
+from tlx.frontends.tensor_language.analysis import (
     UNIFORM,
     Spread,
     binary_spread,

@@ -29,21 +29,21 @@ INSTRUCTIONS = [
     ("«hadamard_product» %a, %A, %B, %b, %C", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("«hadamard_product».atomic %a", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("%x = «group_size»", "'group_size' is a spelling of version 1: write 'num_groups.x'"),
-    ("%x = group_id «:» index", "expected '.x', '.y' or '.z' behind 'group_id', found ':'"),
+    ("%x = group_id «:» index", "expected '.x', '.y' or '.z' after 'group_id', found ':'"),
     (
         "%x = alloca «->» memref<f32x4>",
         (
             "expected ':' and the type of the result of 'alloca', found '->': version 2 writes the type of the result "
-            "behind ':'"
+            "after ':'"
         ),
     ),
     (
         "gemm.n.t«.atomic» %a, %A, %B, %b, %C",
-        "'.atomic' stands in the wrong place or too often: write 'gemm[.atomic][.n|.t][.n|.t]'",
+        "'.atomic' is misplaced or repeated: write 'gemm[.atomic][.n|.t][.n|.t]'",
     ),
     (
         "gemm.n.t«,» %a, %A, %B, %b, %C",
-        "expected alpha of 'gemm', found ',': no comma stands behind the instruction's name",
+        "expected alpha of 'gemm', found ',': no comma follows the instruction's name",
     ),
     (
         "gemm «1.0», %A, %B, %b, %C",
@@ -54,11 +54,11 @@ INSTRUCTIONS = [
     ),
     (
         "gemm %a, %A, %B, %b, %C «:» f32, memref<f32>",
-        "'gemm' gives no value, so no type stands behind it: remove ': ...'",
+        "'gemm' gives no value, so no type follows it: remove ': ...'",
     ),
     (
         "store %a, %A[] «:» memref<f32>",
-        "'store' gives no value, so no type stands behind it: remove ': ...'",
+        "'store' gives no value, so no type follows it: remove ': ...'",
     ),
     (
         "%x = load %A[«5», %i] : f32",
@@ -116,16 +116,16 @@ INSTRUCTIONS = [
     ("«add» %a, %b : f32", "'add' gives a value: write '%name = add ...'"),
     ("«%x, %y =» add %a, %b : f32", "'add' gives one value, found 2 names"),
     ("%x = «%a»", "expected an instruction, found '%a': a value needs no second name"),
-    ("%x «add» %a, %b : f32", "expected '=' behind the name of a result, found 'add'"),
+    ("%x «add» %a, %b : f32", "expected '=' after the name of a result, found 'add'"),
     ("%x, «add» %a, %b : f32", "expected a result (%name), found 'add'"),
     ("«:»", "expected an instruction, found ':'"),
-    ("«else» {}", "expected an instruction, found 'else': it stands right behind the region of an 'if'"),
+    ("«else» {}", "expected an instruction, found 'else': it comes right after the region of an 'if'"),
     ("%x = load«.n» %A[] : f32", "'load' has no modifiers, found '.n'"),
     (
         "axpby.n«.t» %a, %A, %b, %B",
-        "'.t' stands in the wrong place or too often: write 'axpby[.atomic][.n|.t]'",
+        "'.t' is misplaced or repeated: write 'axpby[.atomic][.n|.t]'",
     ),
-    ("barrier.local«.global»", "'.global' stands in the wrong place or too often: write 'barrier[.global][.local]'"),
+    ("barrier.local«.global»", "'.global' is misplaced or repeated: write 'barrier[.global][.local]'"),
     (
         "axpby«.atmic» %a, %A, %b, %B",
         "unknown modifier '.atmic' of 'axpby' (known: .atomic, .n, .t): did you mean '.atomic'?",
@@ -139,13 +139,13 @@ INSTRUCTIONS = [
     ),
     (
         "%x = cooperative_matrix_reduce_add «%v» : coopmatrix<f32x4x1,matrix_a>",
-        "expected '.row' or '.column' behind 'cooperative_matrix_reduce_add', found '%v'",
+        "expected '.row' or '.column' after 'cooperative_matrix_reduce_add', found '%v'",
     ),
     # Operands.
     ("%x = add %a «%b» : f32", "expected ',' and the second operand of 'add', found '%b'"),
     ("%x = add %a, «:» f32", "expected the second operand of 'add' (%name), found ':'"),
     ("%x = add %a, %b «f32»", "expected ':' and the type of the result of 'add', found 'f32'"),
-    ("%x = load %A «:» f32", "expected '[' behind '%A' in 'load', found ':'"),
+    ("%x = load %A «:» f32", "expected '[' after '%A' in 'load', found ':'"),
     ("%x = load %A[%i «:» f32", "expected ',' or ']', found ':'"),
     ("cumsum %a, %A, «%m», %b, %B", "expected the mode of 'cumsum' (an integer), found '%m'"),
     ("cooperative_matrix_prefetch «%l», %A[%i,%i], 8, 8", "expected the cache level (an integer), found '%l'"),
@@ -180,30 +180,30 @@ INSTRUCTIONS = [
     # Attributes.
     (
         "%x = alloca {«aligment»=4} : memref<f32,local>",
-        "unknown attribute 'aligment' (did you mean 'alignment'?): names of other attributes stand in quotes",
+        "unknown attribute 'aligment' (did you mean 'alignment'?): names of other attributes are written in quotes",
     ),
     (
         "%x = alloca {«colour»=4} : memref<f32,local>",
         (
             "unknown attribute 'colour' (known: alignment, shape_gcd, stride_gcd, subgroup_size, unroll, "
-            "work_group_size): names of other attributes stand in quotes"
+            "work_group_size): names of other attributes are written in quotes"
         ),
     ),
     (
         "%x = alloca {alignment=«4.0»} : memref<f32,local>",
         "expected an attribute's value (true, false, an integer, a string, '[...]' or '{...}'), found '4.0'",
     ),
-    ("%x = alloca {alignment=4 «:» memref<f32,local>", "expected ',' or '}' behind an attribute, found ':'"),
-    ('%x = alloca {"a"=[4 «}» : memref<f32,local>', "expected ',' or ']' behind a value of the list, found '}'"),
-    ("%x = alloca {alignment«:»4} : memref<f32,local>", "expected '=' behind the attribute 'alignment', found ':'"),
+    ("%x = alloca {alignment=4 «:» memref<f32,local>", "expected ',' or '}' after an attribute, found ':'"),
+    ('%x = alloca {"a"=[4 «}» : memref<f32,local>', "expected ',' or ']' after a value of the list, found '}'"),
+    ("%x = alloca {alignment«:»4} : memref<f32,local>", "expected '=' after the attribute 'alignment', found ':'"),
     # Loops and branches.
     ("if %a -> «f32» {}", "expected '(' before the types of the results, found 'f32': write '(f32)'"),
-    ("for %i=%a,%b «->» (f32) {}", "types of results stand behind 'init(%carried=%first, ...)'"),
-    ("for %i=%a,%b init(%x«,»%y) -> (f32) {}", "expected '=' behind the carried value's name, found ','"),
+    ("for %i=%a,%b «->» (f32) {}", "types of results come after 'init(%carried=%first, ...)'"),
+    ("for %i=%a,%b init(%x«,»%y) -> (f32) {}", "expected '=' after the carried value's name, found ','"),
     ("for %i=%a,%b init(%x=%y) «{» yield () }", "expected '->' and the types of the results, found '{'"),
     ("foreach (%i)=(%a)«{» yield () }", "expected ',' and the upper bounds of 'foreach', found '{'"),
     ("foreach «()»=(),() {}", "expected the loop variables of 'foreach', found '()'"),
-    ("foreach_tile (%i)=(%a),(%b) as (%t)«=»(32) {}", "expected '<=' behind the sizes of the tile, found '='"),
+    ("foreach_tile (%i)=(%a),(%b) as (%t)«=»(32) {}", "expected '<=' after the sizes of the tile, found '='"),
     ("foreach_tile (%i)=(%a),(%b) as (%t)<=(«%c») {}", "expected the tile shape (an integer), found '%c'"),
     ("parallel «yield» ()", "expected '{' and the region of 'parallel', found 'yield'"),
     # Characters.
@@ -243,11 +243,11 @@ _TOO_MANY = "'}' ends the function, but more follows: one '}' too many?"
 
 FUNCTIONS = [
     ("func «f»() {}", "expected the function's name (@name), found 'f'"),
-    ("func @f «{»}", "expected '(' behind the function's name, found '{'"),
+    ("func @f «{»}", "expected '(' after the function's name, found '{'"),
     ("func @f(%a «f32») {}", "expected ':' and the type of the parameter, found 'f32'"),
     ("func @f(«a»: f32) {}", "expected a parameter (%name), found 'a'"),
-    ("func @f(%a: f32 «%b»: f32) {}", "expected ',' or ')' behind a parameter, found '%b'"),
-    ("func @f(%a: f32 «{» yield () }", "expected ',' or ')' behind a parameter, found '{'"),
+    ("func @f(%a: f32 «%b»: f32) {}", "expected ',' or ')' after a parameter, found '%b'"),
+    ("func @f(%a: f32 «{» yield () }", "expected ',' or ')' after a parameter, found '{'"),
     ("func @f() «%a»", "expected '{' and the region of 'func', found '%a'"),
     ("func @f() attributes «[»]", "expected '{' before the attributes, found '['"),
     (
@@ -268,9 +268,9 @@ FUNCTIONS = [
     ("func @f() {\n  %b = neg %a : f32 «}»\n  %c = neg %a : f32\n}", _TOO_MANY),
     ("func @f() {\n  barrier «}» .local\n}", _TOO_MANY),
     ("func @f() {}\n«fun» @g() {}", "expected 'func', found 'fun': did you mean 'func'?"),
-    ("«kernel» @f() {}", "expected 'func', found 'kernel': instructions stand in functions"),
-    ("«%x» = neg %a : f32", "expected 'func', found '%x': instructions stand in functions"),
-    ("«gemm»", "expected 'func', found 'gemm': instructions stand in functions"),
+    ("«kernel» @f() {}", "expected 'func', found 'kernel': instructions belong in functions"),
+    ("«%x» = neg %a : f32", "expected 'func', found '%x': instructions belong in functions"),
+    ("«gemm»", "expected 'func', found 'gemm': instructions belong in functions"),
     ("func @f() { yield ()« »", "expected '}' at the end of the region, found the end of the text"),
     ("func« »", "expected the function's name (@name), found the end of the text"),
     ("func @f() {\n«func» @g() {}", "expected '}' at the end of the region, found 'func'"),
@@ -343,7 +343,7 @@ def test_the_region_of_a_misspelt_instruction_is_read() -> None:
     ]
 
 
-def test_errors_behind_a_region_do_not_repeat_those_in_it() -> None:
+def test_errors_after_a_region_do_not_repeat_those_in_it() -> None:
     text = "func @f() { for %i=%a,%b { %x = foobarbaz } attributes [] if %a {} else 3 %y = quuxquux }"
     found = [e.message for e in errors_of(text).errors]
     assert [m.split(",")[0] for m in found] == [

@@ -68,7 +68,7 @@ ERRORS = [
     ("i1", "i1", f"expected a type ({ALL_TYPES}), found 'i1': the boolean type is 'bool'"),
     ("void", "void", f"expected a type ({ALL_TYPES}), found 'void': no value has type 'void'"),
     ("4", "4", f"expected a type ({ALL_TYPES}), found '4'"),
-    ("memref", ")", "expected '<' behind 'memref', found ')'"),
+    ("memref", ")", "expected '<' after 'memref', found ')'"),
     ("memref<bool>", "bool", f"expected a number type ({NUMBER_TYPES}), found 'bool'"),
     ("memref<memref<f32>>", "memref<f32>>", f"expected a number type ({NUMBER_TYPES}), found 'memref'"),
     ("memref<f32xMxN>", "f32xMxN", f"expected a number type ({NUMBER_TYPES}), found 'f32xMxN': did you mean 'f32'?"),
@@ -81,7 +81,7 @@ ERRORS = [
     (
         "memref<f32x4,local,strided<1>>",
         ",strided",
-        "expected '>' behind the address space, found ',': a layout 'strided<...>' stands before it",
+        "expected '>' after the address space, found ',': a layout 'strided<...>' comes before it",
     ),
     (
         "memref<f32x9223372036854775808>",
@@ -100,8 +100,8 @@ ERRORS = [
         "expected 'x' and the size of the group, found '>': write 'group<memref<...>x?>' where it is not known",
     ),
     ("group<f32x4>", "f32", "expected a memref type (memref), found 'f32'"),
-    ("group<memref<f32>x4,shift:2>", "shift", "expected 'offset' behind the size of the group, found 'shift'"),
-    ("group<memref<f32>x4,offset=2>", "=2", "expected ':' behind 'offset', found '='"),
+    ("group<memref<f32>x4,shift:2>", "shift", "expected 'offset' after the size of the group, found 'shift'"),
+    ("group<memref<f32>x4,offset=2>", "=2", "expected ':' after 'offset', found '='"),
     ("coopmatrix<f32x4,matrix_a>", ",", "expected 'x' and the columns of the matrix, found ','"),
     ("coopmatrix<f32x4x?,matrix_a>", "?", "expected the columns of the matrix (an integer), found '?'"),
     (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.frontends.tensor_language.v1.texts import body, converted, read, v2
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language.calling.signature import c_parameters
+from tlx.frontends.tensor_language.signature import c_parameters
 from tlx.frontends.tensor_language.syntax import parser
 from tlx.frontends.tensor_language.syntax.nodes import Attribute, NamedAttribute
 from tlx.frontends.tensor_language.syntax.printer import print_program

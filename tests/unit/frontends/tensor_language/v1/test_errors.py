@@ -146,7 +146,7 @@ def test_what_version_2_has_not(text: str, error: str) -> None:
         ),
         ("%x = subview %A[1,4:0] : memref<f32x16x8>", "1:21: the size of a slice must be positive, got 0"),
         ("%x = subview %A[1,4:-3] : memref<f32x16x8>", "1:21: the size of a slice must be positive, got -3"),
-        ("%x = subview %A[16:?,1] : memref<f32x16x8>", "1:17: what is left of 16 behind 16 must be positive, got 0"),
+        ("%x = subview %A[16:?,1] : memref<f32x16x8>", "1:17: what is left of 16 after 16 must be positive, got 0"),
         ("%x = expand %A[2->4x4] : memref<f32x16x8>", "1:6: expand takes a mode below 2 for memref<f32x16x8>, got 2"),
         ("%x = expand %A[-1->4x4] : memref<f32x16x8>", "1:6: expand takes a mode below 2 for memref<f32x16x8>, got -1"),
         (
@@ -155,7 +155,7 @@ def test_what_version_2_has_not(text: str, error: str) -> None:
         ),
         (
             "%x = expand %A[0->3x?] : memref<f32x16x8>",
-            "1:21: the mode's size 16 is no multiple of 3, so '?' has no value",
+            "1:21: the mode's size 16 is not a multiple of 3, so '?' has no value",
         ),
         (
             "%x = expand %A[0->0x?] : memref<f32x16x8>",
@@ -184,14 +184,11 @@ def test_types_of_results_that_cannot_be_found(text: str, error: str) -> None:
         (f"gemm.n %a, %A, %B, %b, %C : {_GEMM}", "1:1: version 1 names every transpose: write 'gemm.n.n' or the like"),
         (
             f"gemm.n.n, %a, %A, %B, %b, %C : {_GEMM}",
-            (
-                "1:9: expected alpha of 'gemm' (%name or a constant), found ',': no comma stands behind "
-                "the instruction's name"
-            ),
+            ("1:9: expected alpha of 'gemm' (%name or a constant), found ',': no comma follows the instruction's name"),
         ),
         (
             f"gemm.atomic.n.n %a, %A, %B, %b, %C : {_GEMM}",
-            "1:12: '.n' stands in the wrong place or too often: write 'gemm[.n|.t][.n|.t][.atomic]'",
+            "1:12: '.n' is misplaced or repeated: write 'gemm[.n|.t][.n|.t][.atomic]'",
         ),
         (f"gemm.n.n %a, %A, 1.0, %b, %C : {_GEMM}", "1:18: expected a memref of 'gemm' (%name), found '1.0'"),
         ("store 1.0, %v[0] : memref<f32x8>", "1:7: expected the value of 'store' (%name), found '1.0'"),
@@ -212,7 +209,7 @@ def test_types_of_results_that_cannot_be_found(text: str, error: str) -> None:
             "%x = arith.mod %i, %j : i32",
             (
                 "1:11: expected one of .add, .sub, .mul, .div, .rem, .shl, .shr, .and, .or, .xor, .neg, "
-                ".not behind 'arith', found '.mod'"
+                ".not after 'arith', found '.mod'"
             ),
         ),
         ("arith.add %i, %j : i32", "1:1: 'arith' gives a value: write '%name = arith ...'"),
@@ -228,13 +225,13 @@ def test_texts_that_the_grammar_has_not(text: str, error: str) -> None:
     [
         (
             "%x = constant 1 : i32",
-            "'constant' is no instruction of version 1: write the constant in the place of the operand",
+            "'constant' is not an instruction of version 1: write the constant in the place of the operand",
         ),
-        ("%x = add %i, %j : i32", "'add' is no instruction of version 1: write 'arith.add'"),
-        ("%x = less_than %i, %j : bool", "'less_than' is no instruction of version 1: write 'cmp.lt'"),
-        ("%x = num_groups.x : index", "'num_groups' is no instruction of version 1: write 'group_size'"),
-        ("%x = exp %a : f32", "'exp' is no instruction of version 1: version 2 has it (--std=v2)"),
-        ("%x = math.exp %a : f32", "'math' is no instruction of version 1: version 2 has it (--std=v2)"),
+        ("%x = add %i, %j : i32", "'add' is not an instruction of version 1: write 'arith.add'"),
+        ("%x = less_than %i, %j : bool", "'less_than' is not an instruction of version 1: write 'cmp.lt'"),
+        ("%x = num_groups.x : index", "'num_groups' is not an instruction of version 1: write 'group_size'"),
+        ("%x = exp %a : f32", "'exp' is not an instruction of version 1: version 2 has it (--std=v2)"),
+        ("%x = math.exp %a : f32", "'math' is not an instruction of version 1: version 2 has it (--std=v2)"),
     ],
 )
 def test_instructions_of_version_2(text: str, hint: str) -> None:

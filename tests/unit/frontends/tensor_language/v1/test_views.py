@@ -43,7 +43,7 @@ def test_what_is_left_of_a_known_mode_is_a_number(written: str, slices: str, typ
     assert view(f"subview %M[{written}]", type_) == v2(f"%r = subview %M[{slices}] : {result}")
 
 
-def test_what_is_left_behind_an_unknown_offset_is_computed() -> None:
+def test_what_is_left_after_an_unknown_offset_is_computed() -> None:
     assert view("subview %M[%n:?]", "memref<f32x16>") == v2(
         "%c16 = constant 16 : index",
         "%rest = sub %c16, %n : index",

@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.syntax import parser
 from tlx.frontends.tensor_language.syntax.nodes import Program
 from tlx.frontends.tensor_language.syntax.printer import print_program
-from tlx.frontends.tensor_language.v1.parser import parse
+from tlx.frontends.tensor_language.v1 import parse
 
 PARAMETERS: Final = (
     "%a: f32, %b: f32, %d: f64, %i: i32, %j: i32, %n: index, %m: index, %p: i1, %q: i1, "

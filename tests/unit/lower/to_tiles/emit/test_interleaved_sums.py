@@ -8,8 +8,8 @@ import pytest
 
 from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.emit.gemm.k_loop import conflict_free_groups
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 
@@ -31,7 +31,7 @@ def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
         (1, 0, [[0, 1, 2, 3, 4, 5, 6, 7, 8]]),
     ],
 )
-def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> None:
+def test_separate_products(rows: int, pitch: int, expected: list[list[int]]) -> None:
     """Windows of 3 x 3 pixels of 8 channels, in an image of 12 pixels a line."""
     gemm = product([8 * (12 * i + j) for i in range(3) for j in range(3)], pitch)
     assert conflict_free_groups(gemm, rows) == expected
@@ -47,14 +47,14 @@ def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> Non
         ([(8 * i, 16 * i) for i in range(49)], 16 * 49, False),
     ],
 )
-def test_takes_turns(offsets: list[tuple[int, int]], pitch: int, expected: bool) -> None:
+def test_products_are_interleaved(offsets: list[tuple[int, int]], pitch: int, expected: bool) -> None:
     """Where rows of B of one position of K are next to each other, in order, and not too many."""
     a, b = MatrixView(FLOAT, 14, 8, 8, 1), MatrixView(FLOAT, 8, 16, pitch, 1)
     gemm = Gemm(a, b, MatrixView(FLOAT, 14, 16, 16, 1), None, "f", "f", term_offsets=tuple(offsets))
     assert gemm.is_interleaved == expected
 
 
-def test_what_is_read_end_to_end_is_not_asked_for() -> None:
+def test_contiguous_operands_are_not_prefetched() -> None:
     """The machine follows one run of lines by itself; the rows of a panel that is part of them are asked for."""
     b, c = MatrixView(FLOAT, 128, 128, 128 * 9, 1), MatrixView(FLOAT, 28, 128, 128, 1)
     a = MatrixView(FLOAT, 28, 128, 144, 1)

@@ -35,7 +35,7 @@ def _program(element: str, m: int, n: int, k: int) -> str:
     ("n", "said"),
     [(49, "the last column is summed along K"), (196, "the last 4 columns are summed along K"), (48, ""), (62, "")],
 )
-def test_few_columns_behind_whole_registers_are_summed_along_k(n: int, said: str) -> None:
+def test_few_columns_after_whole_registers_are_summed_along_k(n: int, said: str) -> None:
     remark = remarks_of(_program("float", 512, n, 512))
     assert said in remark
     assert said or "summed along K" not in remark

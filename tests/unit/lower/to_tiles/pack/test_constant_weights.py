@@ -135,7 +135,7 @@ def test_panels_of_pairs_and_of_tiles() -> None:
     assert panels == np.ascontiguousarray(pairs).tobytes()
 
 
-def test_sums_of_columns_lie_behind_the_panels() -> None:
+def test_column_sums_follow_the_panels() -> None:
     _, b, _ = operands("i8", (64, 32, 64))
     (panels,) = panels_of(constant("w", b) + product("i8", (64, 32, 64), "@w"), "avx512")
     sums = np.frombuffer(panels[64 * 32 :], np.int32)

@@ -13,21 +13,23 @@ import pytest
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
-from tlx.ir.builder.instructions import Builder, Thread, new_function
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.parallel import Thread
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles.emit.kernel import may_alias_leaf
-from tlx.lower.to_tiles.parallel.nests import parallelise_nests
 from tlx.lower.to_tiles.parallel.partition import ParallelCost, Slabs, cut_into_slabs, gemm_parallel_cost
 from tlx.lower.to_tiles.parallel.stealing import ThreadShare, ThreadShares, emit_stealing
 from tlx.lower.to_tiles.parallel.team import run_in_shares
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.parallel.worksharing import parallelise_nests
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
 from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reduction, RowFusion, RowFusionPart
-from tlx.lower.to_tiles.select.cost import cost
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import store_alignment
+from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
 
@@ -214,7 +216,7 @@ def test_no_more_jobs_than_are_worth_it() -> None:
 
 
 @pytest.mark.parametrize("team", [ThreadTeam(5), ThreadTeam(5, reverse_order=True), ThreadTeam(2)])
-def test_a_thread_runs_the_shares_of_others_behind_its_own(team: ThreadTeam) -> None:
+def test_a_thread_steals_after_its_own_share(team: ThreadTeam) -> None:
     """The evaluator runs one thread after the other, so that the first one does all: its own share first."""
     calls = takings(10, 100, team)
     owners = list(dict.fromkeys(owner for owner, _, _ in calls))
@@ -302,7 +304,7 @@ def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
 
 
 @pytest.mark.parametrize("cols", [64, 1 << 14])
-def test_a_slab_is_written_past_the_caches_where_the_whole_is(cols: int) -> None:
+def test_parts_of_large_results_are_stored_non_temporally(cols: int) -> None:
     """A slab of 1 << 14 columns is far from 32 MB, but all of them are not."""
     large, target = view(4096, cols), find_target("avx512")
     slabs = cut(Elementwise(large, value(4096, cols, large)))

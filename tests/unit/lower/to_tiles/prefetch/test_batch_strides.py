@@ -10,16 +10,16 @@ import pytest
 
 import tlx
 from tlx.bench.workloads.products import batch
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.analysis.loops import FunctionLoops
 from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, PTR
 from tlx.ir.values import Local
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_tiles.match.loops import BatchLoops
+from tlx.lower.to_tiles.match.batch_strides import BatchLoops
 from tlx.lower.to_tiles.prefetch.policy import batch_prefetch_distance, batch_prefetch_locality
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import BatchStrides
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.target.hardware import Caches
 from tlx.target.lookup import find_target
@@ -37,7 +37,7 @@ loop:
   %y = getelementptr float, ptr %a, i64 %run
   %next = add i64 %i, 1
   %again = icmp slt i64 %next, 100
-  br i1 %again, label %loop, label %end
+  br i1 %again, label %loop, label %end, !tlx.independent !{}
 end:
   ret void
 }
@@ -47,12 +47,12 @@ end:
 def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
     module = parse(_LOOP, wanted=lambda _: True)
     function = module.functions[0]
-    flow = ControlFlow(function)
-    rounds = BatchLoops(module, function, flow, natural_loops(flow))
-    return rounds.batch(flow.blocks["loop"], [(Local(PTR, name), view) for name in names])
+    return BatchLoops(module, FunctionLoops(function)).batch(
+        function.block("loop"), [(Local(PTR, name), view) for name in names]
+    )
 
 
-def test_steps_are_bytes_from_round_to_round() -> None:
+def test_strides_are_bytes_between_iterations() -> None:
     """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
     found = _batch(["x", "x", "same", "y"], MatrixView(FLOAT, 8, 8, 8, 1))
     assert found == BatchStrides((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
@@ -67,11 +67,10 @@ def test_matrices_with_gaps_are_not_prefetched() -> None:
     assert found.read == ()
 
 
-def test_outside_of_loops_there_are_no_rounds() -> None:
+def test_no_strides_outside_of_loops() -> None:
     """A product alone has no next one."""
     module = parse(_LOOP, wanted=lambda _: True)
-    flow = ControlFlow(module.functions[0])
-    assert BatchLoops(module, module.functions[0], flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+    assert BatchLoops(module, FunctionLoops(module.functions[0])).batch(module.functions[0].entry, []) is None
 
 
 def test_functions_say_that_they_are_called_in_a_loop() -> None:
@@ -84,8 +83,7 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
 }
 """
     module = parse(text, wanted=lambda _: True)
-    flow = ControlFlow(module.functions[0])
-    rounds, view = BatchLoops(module, module.functions[0], flow, []), MatrixView(FLOAT, 8, 8, 8, 1)
+    rounds, view = BatchLoops(module, FunctionLoops(module.functions[0])), MatrixView(FLOAT, 8, 8, 8, 1)
     pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
     found = rounds.batch(module.functions[0].entry, pointers)
     assert found == BatchStrides((0, 256, 0), (256,) * 3, None)
@@ -115,7 +113,7 @@ def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bo
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
-def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> None:
+def test_short_iterations_prefetch_further_ahead(size: int, rounds: int) -> None:
     """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
     target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
     assert batch_prefetch_distance(found, target) == rounds
@@ -123,11 +121,11 @@ def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> Non
     assert batch_prefetch_distance(found, small) <= 2
 
 
-def test_rounds_on_a_matrix_unit_prefetch_for_the_next_one() -> None:
+def test_matrix_units_prefetch_for_the_next_iteration() -> None:
     """16 x 16 x 16 bfloat moves 2 KB a round."""
     remarks = Remarks()
     tlx.compile(batch("bf16", 10000, 16).text(), "amx", options=Options(emulate_matrix=True, remarks=remarks))
-    assert any("the next round's operands prefetched" in remark.message for remark in remarks)
+    assert any("the next iteration's operands prefetched" in remark.message for remark in remarks)
 
 
 def test_operands_that_stay_do_not_count_as_moved() -> None:

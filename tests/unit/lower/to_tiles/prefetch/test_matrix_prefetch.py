@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 

@@ -224,7 +224,7 @@ def _sum_of_turned(element: str, rows: int, cols: int) -> str:
 
 @pytest.mark.parametrize(("rows", "cols"), [(37, 160), (64, 200), (70, 130)])
 @pytest.mark.parametrize("target", TARGETS)
-def test_sums_of_turned_matrices_past_the_caches(target: str, rows: int, cols: int) -> None:
+def test_transposed_products_use_non_temporal_stores(target: str, rows: int, cols: int) -> None:
     module = _lowered(_sum_of_turned("float", rows, cols), _small(target))
     assert ("!nontemporal" in str(module)) == (cols * 4 % find_target(target).vector_bytes == 0)
     rng = np.random.default_rng(0)

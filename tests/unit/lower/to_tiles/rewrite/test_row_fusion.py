@@ -99,7 +99,7 @@ def test_what_may_overlap_is_not_interleaved() -> None:
     assert np.allclose(memory[1:], expected, rtol=2e-5)
 
 
-def test_what_fits_the_cache_is_left_apart() -> None:
+def test_operations_that_fit_the_cache_are_not_fused() -> None:
     assert _kernels(str(lower(parse(softmax(4, 300, APART)), "avx512"))) > 1
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, Type
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, ProductLeaf
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.rewrite.products import as_row_reduction
 from tlx.target.discovery import targets
 
@@ -68,7 +69,7 @@ def test_sums_are_rounded_to_the_result(element: Type, result: Type, rounding: s
     assert sums.destination.element == sums.epilogue.element == result
 
 
-def test_what_is_added_is_a_leaf_behind_the_operands() -> None:
+def test_the_accumulator_is_the_leaf_after_the_operands() -> None:
     sums = as_row_reduction(_gemm(100, 1, 300, acc=True), AVX512)
     assert sums is not None
     assert sums.epilogue is not None

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, Type
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets

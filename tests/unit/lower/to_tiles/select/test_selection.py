@@ -11,8 +11,8 @@ import pytest
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 from tlx.lower.cost import RegisterTileProblem, register_tile
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.problem.expression import MatrixView
 from tlx.lower.to_tiles.problem.problems import BatchStrides, Gemm
+from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
@@ -334,7 +334,7 @@ def test_the_predicted_share_counts_what_comes_from_the_second_cache() -> None:
         (BFLOAT, "f", 40, 64, True),  # half a register
         (BFLOAT, "f", 1024, 1024, True),  # pairs of rows a page apart
         (I8, "u", 64, 64, False),
-        (I8, "s", 64, 64, True),  # columns are summed up
+        (I8, "s", 64, 64, True),  # columns are summed
     ],
 )
 def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int, k: int, packs: bool) -> None:
@@ -349,7 +349,7 @@ def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int
     ("n", "k", "result", "asks"),
     [(128, 128, I32, True), (128, 64, I32, True), (256, 256, I32, False), (64, 64, I32, False), (512, 128, I32, True)],
 )
-def test_results_are_asked_for_where_their_stores_take_longer_than_the_products(
+def test_results_are_prefetched_if_stores_take_longer_than_products(
     n: int, k: int, result: Type, *, asks: bool
 ) -> None:
     """Not where they stay in the first cache, nor where four steps of K hide them."""

@@ -1,1 +1,1 @@
-"""The kernels of matrix products: loop nest, register tile, K loop, epilogue, N tail, matrix unit, streaming."""
+"""The kernels of matrix products: loop nests, operands, register tiles, K loops, epilogue and stores, N tail."""

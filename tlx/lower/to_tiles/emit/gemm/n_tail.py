@@ -12,7 +12,7 @@ Up to half a register of columns share registers with the next position of K:
 
     16 lanes, 8 columns    sums of a row   c0 c0' c1 c1' ... c7 c7'     of even and of odd positions of K
     B, pairs of its rows   b00 b10 b01 b11 ... b07 b17
-    A, a pair              a0 a1 a0 a1 ... a0 a1                        a broadcast load, which needs no multiply port
+    A, a pair              a0 a1 a0 a1 ... a0 a1                        a broadcast load, off the multipliers' ports
 
     C[i, n:] = c0 + c0', c1 + c1', ...                                  added at the end, two rows at a time
 
@@ -25,16 +25,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.emit.copy import TileCopy, in_chunks
-from tlx.lower.to_tiles.emit.kernel import column_tile, convert_tile, tile
-from tlx.lower.to_tiles.problem.expression import MatrixView
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.cost import dot_product_rows, pairs_stay_in_registers
-from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles
-from tlx.target.target import Target
+from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
+from tlx.lower.to_tiles.emit.scratch import Buffer, Scratch
+from tlx.lower.to_tiles.emit.tiles import column_tile, convert_tile, tile
+from tlx.lower.to_tiles.select.recipe import PAIR
+from tlx.lower.to_tiles.select.recipe_cost import dot_product_rows, pairs_stay_in_registers
 
 
 @dataclass(eq=False)
@@ -42,33 +40,34 @@ class DotProductColumns:
     """Emits an N tail of dot products along K.
 
     Attributes:
-        b: The builder.
-        gemm: The product.
-        target: The machine.
+        function: The kernel's function.
+        pitch: Row stride of A, packed or not.
         count: Columns of the tail.
         lanes: Elements of a register.
-        pitch: Row stride of A, packed or not.
-        rows_of_b: The columns of B as rows, zero-padded to whole registers, once their memory is allocated.
+        rows_of_b: The columns of B as rows, zero-padded to whole registers.
     """
 
-    b: TensorBuilder
-    gemm: Gemm
-    target: Target
-    count: int
-    lanes: int
+    function: GemmFunction
     pitch: int
-    rows_of_b: Value | None = None
+    rows_of_b: Buffer = field(default_factory=Buffer)
+
+    def __post_init__(self) -> None:
+        self.b, self.gemm, self.target = self.function.b, self.function.gemm, self.function.target
+        self.count, self.lanes = self.function.recipe.tile.dot_columns, self.function.recipe.tile.lanes
 
     @property
     def depth(self) -> int:
         """Elements of a copied column, padding included."""
         return -(-self.gemm.k // self.lanes) * self.lanes
 
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve memory for the copied columns."""
+        self.rows_of_b = scratch.reserve(self.function.recipe.mma.accumulator, self.depth * self.count)
+
     def copy(self, rhs: Value) -> None:
         """Copy the columns of B to rows."""
         b, view, lanes, element = self.b, self.gemm.b, self.lanes, self.gemm.c.element
-        assert self.rows_of_b is not None
-        rows, start = self.rows_of_b, b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
+        rows, start = self.rows_of_b.pointer, b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
         copy = TileCopy(
             b, view.element, view.row_stride, False, element, lambda v: convert_tile(b, v, element, "f"), "b"
         )
@@ -116,31 +115,28 @@ class DotProductColumns:
         for column in range(self.count):
             lines = sums[column :: self.count]
             for top in range(0, rows, lanes):
-                behind = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
-                self._store(b.gep(element, c, behind), lines[top : top + lanes], first=first)
+                offset = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
+                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
         """The sums, row by row, after one register along K, at a pass's start plus an offset.
 
-        The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but after a pass that is
-        not the last one come the next one's elements, which may be infinite.
+        The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but any pass before the
+        last one is followed by elements of the next pass, which may be infinite.
         """
         b, gemm, lanes = self.b, self.gemm, self.lanes
-        element, (start, behind) = gemm.c.element, at
-        k = b.add(start, behind)
+        element, (start, offset) = gemm.c.element, at
+        k = b.add(start, offset)
         present = tile(element, 1, lanes, (0, padding))
         ends_in_zeros = isinstance(k, ConstInt) and k.value + lanes == self.depth == gemm.k + padding
         copied = tile(element, 1, lanes) if ends_in_zeros else present
-        assert self.rows_of_b is not None
-        columns = [
-            b.tovector(
-                b.tensor_load(b.gep(element, self.rows_of_b, b.add(k, column * self.depth)), copied, None, "b"), copied
-            )
-            for column in range(self.count)
-        ]
+        columns: list[Value] = []
+        for column in range(self.count):
+            place = b.gep(element, self.rows_of_b.pointer, b.add(k, column * self.depth))
+            columns.append(b.tovector(b.tensor_load(place, copied, None, "b"), copied))
         found: list[Value] = []
         for row in range(rows):
-            address = b.gep(element, a, b.add(behind, row * self.pitch))
+            address = b.gep(element, a, b.add(offset, row * self.pitch))
             part = b.tovector(b.tensor_load(address, present, None, "a"), present)
             before = sums[row * self.count : (row + 1) * self.count]
             found += [self._multiply_add(part, column, total) for column, total in zip(columns, before, strict=True)]
@@ -152,7 +148,7 @@ class DotProductColumns:
         return self.b.call_intrinsic(name, [total.type], total.type, [part, column, total], "dot")
 
     def _store(self, place: Value, lines: list[Value], *, first: bool) -> None:
-        """Reduce the sums of at most as many rows as there are lanes, and store them to a column."""
+        """Reduce the sums of some rows, at most one for each lane, and store them to a column."""
         b, view, lanes = self.b, self.gemm.c, self.lanes
         element, count = view.element, len(lines)
         tokens = [b.typeinfo(line, tile(element, 1, lanes), "line") for line in lines]
@@ -182,28 +178,33 @@ class PairedColumns:
     """Emits an N tail with pairs of positions of K in a register.
 
     Attributes:
-        b: The builder.
+        function: The kernel's function.
         view: The view of B.
         accumulator: Type of the sums.
         columns: The columns of the tail.
-        target: The machine.
         packs_a: Whether A is packed, with its rows zero-padded.
         is_once: Whether there is a single row tile, of an even number of rows.
-        panel: Interleaved pairs of rows of B, once their memory is allocated.
+        panel: Interleaved pairs of rows of B, if they are many.
         lines: The pairs in registers, if they are few.
-        first: Address of B's columns, if pairs are interleaved as they are multiplied.
+        b_start: Address of B's columns, if pairs are interleaved as they are multiplied.
     """
 
-    b: TensorBuilder
-    view: MatrixView
-    accumulator: Type
-    columns: EqualTiles
-    target: Target
-    packs_a: bool
-    is_once: bool = False
-    panel: Value | None = None
+    function: GemmFunction
+    panel: Buffer = field(default_factory=Buffer)
     lines: list[Value] = field(default_factory=list[Value])
-    first: Value | None = None
+    b_start: Value | None = None
+
+    def __post_init__(self) -> None:
+        function, gemm, recipe = self.function, self.function.gemm, self.function.recipe
+        self.b, self.view, self.accumulator = function.b, gemm.b, recipe.mma.accumulator
+        self.columns = function.columns[-1]
+        self.packs_a = recipe.packing.a
+        self.is_once = recipe.packing.a and gemm.m <= recipe.tile.mr and gemm.m % PAIR == 0
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve memory for the pairs, unless they stay in registers."""
+        if not self.stays_in_registers:
+            self.panel = scratch.reserve(self.accumulator, self.steps * self.lanes)
 
     @property
     def lanes(self) -> int:
@@ -221,24 +222,23 @@ class PairedColumns:
         return self.steps - (self.view.rows % PAIR and not self.packs_a)
 
     @property
-    def are_few(self) -> bool:
+    def stays_in_registers(self) -> bool:
         """Whether all pairs of rows stay in registers."""
-        return pairs_stay_in_registers(self.steps, self.target)
+        return pairs_stay_in_registers(self.steps, self.function.target)
 
     def pack(self, rhs: Value) -> None:
         """Interleave pairs of rows of B, from its address; a missing row is zero."""
         b, view = self.b, self.view
         start = b.gep(view.element, rhs, self.columns.start * view.col_stride)
-        if self.are_few and self.is_once:
-            self.first = start
+        if self.stays_in_registers and self.is_once:
+            self.b_start = start
             return
-        if self.are_few:
+        if self.stays_in_registers:
             pairs = self._pairs(start, const_int(I64, 0), view.rows)
             spans = [range(n * self.lanes, (n + 1) * self.lanes) for n in range(self.steps)]
             self.lines = [b.shuffle(pairs, None, span, "b.pair") for span in spans]
             return
-        assert self.panel is not None
-        panel, element = self.panel, self.accumulator
+        panel, element = self.panel.pointer, self.accumulator
 
         def part(number: Value, count: int) -> None:
             row = b.mul(number, _ROWS_AT_ONCE)
@@ -247,7 +247,7 @@ class PairedColumns:
             b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
 
         in_chunks(b, view.rows, _ROWS_AT_ONCE, "k", part)
-        b.keep(self.panel)
+        b.keep_in_memory(panel)
 
     def _pairs(self, start: Value, row: Value, count: int) -> Value:
         """`count` rows of B from one on, interleaved in pairs; a missing row is zero."""
@@ -271,18 +271,18 @@ class PairedColumns:
 
     def total(self, a: Value, pitch: int, rows: int) -> Value:
         """The flattened tile of sums of `rows` rows of A, from the address of the first one."""
-        if self.first is not None:
-            return self._by_rows(self.first, a, pitch, rows)
+        if self.b_start is not None:
+            return self._by_rows(self.b_start, a, pitch, rows)
         b, steps = self.b, self.steps
         sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * rows
-        looped = 0 if self.are_few or steps * rows <= _MAX_UNROLLED_PRODUCTS else self._full
+        looped = 0 if self.stays_in_registers or steps * rows <= _MAX_UNROLLED_PRODUCTS else self._full
         if looped:
             with b.loop(0, looped, carry=sums, name="kk") as loop:
                 loop.next(*self._step(a, pitch, loop.index, loop.carried))
             sums = list(loop.results)
         for number in range(looped, steps):
             sums = self._step(a, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
-        return self._folded(sums)
+        return self._add_pairs(sums)
 
     def _by_rows(self, first: Value, a: Value, pitch: int, rows: int) -> Value:
         """The same, two rows at a time over all of K; the first two interleave the pairs of B.
@@ -300,7 +300,7 @@ class PairedColumns:
                 if not row:
                     self.lines.append(self._pairs(first, const_int(I64, start), min(PAIR, self.view.rows - start)))
                 sums = self._step(place, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
-            parts.append(self._folded(sums))
+            parts.append(self._add_pairs(sums))
         if len(parts) == 1:
             return parts[0]
         two = tile(self.accumulator, _FOLDED_AT_ONCE, columns)
@@ -318,7 +318,7 @@ class PairedColumns:
             if missing:
                 token = b.typeinfo(b.tovector(token, pair, "a"), tile(element, 1, PAIR), "a")
             repeated = b.broadcast(token, (self.columns.size, PAIR), (0, 1), tile(element, self.columns.size, PAIR))
-            found.append(b.call_intrinsic("llvm.fma", [rhs.type], rhs.type, [rhs, repeated, total], "sums"))
+            found.append(b.fma(rhs, repeated, total, "sums"))
         return found
 
     def _line(self, number: Value) -> Value:
@@ -326,10 +326,10 @@ class PairedColumns:
         b, element, line = self.b, self.accumulator, tile(self.accumulator, 1, self.lanes)
         if isinstance(number, ConstInt) and self.lines:
             return self.lines[number.value]
-        assert self.panel is not None
-        return b.tovector(b.tensor_load(b.gep(element, self.panel, b.mul(number, self.lanes)), line, None, "b"), line)
+        place = b.gep(element, self.panel.pointer, b.mul(number, self.lanes))
+        return b.tovector(b.tensor_load(place, line, None, "b"), line)
 
-    def _folded(self, sums: list[Value]) -> Value:
+    def _add_pairs(self, sums: list[Value]) -> Value:
         """The sums of even and odd positions added: the flattened tile."""
         b, element, rows = self.b, self.accumulator, len(sums)
         filled = [*sums, *sums[-1:] * (rows % PAIR)]

@@ -1,0 +1,577 @@
+"""Kernels compiled into this process, called with numpy arrays.
+
+    kernels = tl.compile("func @scale(%a: f32, %A: memref<f32x?x?>) { ... }")
+    kernels.scale(2.0, array)                          one work-group
+    kernels.fused(2.0, arrays, b, groups=(4, 2))       4 x 2 work-groups
+
+`tlx.api.compiler` lowers, compiles and loads. Arrays and numbers become C parameters:
+
+    A: memref<f32x8x?>                 an array of shape (8, n)   ->  address, n, stride of mode 1 in elements
+    B: group<memref<f32x?>x?>          a list of n vectors        ->  addresses, extents, n
+    c: c32                             1+2j                       ->  two floats
+
+Machine code trusts its arguments; a wrong one would crash the process or give wrong results. So each is checked against
+the type and the attributes of the parameter. Arrays are never copied.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
+
+import numpy as np
+
+from tlx.api import compiler
+from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
+from tlx.api.compiler import Namespace
+from tlx.diagnostics import UsageError
+from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.signature import CParameter, c_parameters, signatures
+from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Parameter, Program
+from tlx.frontends.tensor_language.translation import Standard, emitted, parse
+from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType, number_of_kind
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.numpy_types import dtype_of as numpy_type
+from tlx.ir.types import BFLOAT
+from tlx.llvm.openmp import Threads
+
+if TYPE_CHECKING:
+    from tlx.frontends.tensor_language.builder.kernel import Kernel
+    from tlx.lower.options import Options
+    from tlx.target.target import Target
+
+_MOST_LAYOUTS: Final = 256
+
+
+@dataclass(slots=True)
+class BoundArgument:
+    """An argument, converted.
+
+    Attributes:
+        values: The value of each of its C parameters, by role and mode.
+        keep: Objects that must live until the call returns.
+    """
+
+    values: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
+    keep: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentPlace:
+    """The argument of a call that is checked.
+
+    Attributes:
+        position: Its position.
+        parameter: The parameter.
+        written: Whether the kernel changes its memory.
+        tested: Whether the kernel compares it with null.
+        member: Position in a group, None where it is not a member.
+    """
+
+    position: int
+    parameter: Parameter
+    written: bool
+    tested: bool
+    member: int | None = None
+
+    def error(self, expected: str, got: str) -> ArgumentError:
+        """An error with what was expected and what was given."""
+        member = "" if self.member is None else f", member {self.member}"
+        name = f"argument {self.position} ({self.parameter.name}: {self.parameter.type}){member}"
+        return ArgumentError(f"{name}: expected {expected}, got {got}")
+
+
+def bind(place: ArgumentPlace, value: Any, offset: int = 0) -> BoundArgument:
+    """Check an argument and convert it.
+
+    Args:
+        place: Which argument it is.
+        value: The argument.
+        offset: For groups whose offset is `?`: elements added to each address.
+
+    Raises:
+        ArgumentError: It does not fit.
+    """
+    type_ = place.parameter.type.type
+    if isinstance(type_, GroupType):
+        return _group(place, type_, value, offset)
+    if isinstance(type_, MemrefType):
+        address, extents = _memref(place, type_, value, 0)
+        return BoundArgument({("pointer", 0): address, **extents}, [value])
+    assert isinstance(type_, ScalarType), "the checker lets no cooperative matrix be a parameter"
+    try:
+        return BoundArgument({("scalar", 0): scalar_argument(type_, value)})
+    except (TypeError, ValueError, OverflowError):
+        raise place.error(f"a value of {type_}", describe(value)) from None
+
+
+class Binder:
+    """Converts the arguments for one parameter.
+
+    Arrays of the same element type, shape and strides have the same extents, which are cached; alignment and
+    writability, which may differ between such arrays, are checked in every call.
+
+    Args:
+        place: The parameter.
+        taken: Its C parameters.
+
+    Attributes:
+        known: Cached extents and strides, by `common_layout`.
+        flags: Flags that an array must have in addition to a known layout.
+        align: Its alignment in bytes.
+    """
+
+    def __init__(self, place: ArgumentPlace, taken: Iterable[CParameter]) -> None:
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.flags = ALIGNED | (WRITEABLE if place.written else 0)
+        self.align = max(1, _alignment(place))
+        self._place = place
+        self._keys = [(c.role, c.mode) for c in taken]
+        self._is_memref = isinstance(place.parameter.type.type, MemrefType)
+
+    def look(self, value: Any, offset: int, taken: list[Any]) -> BoundArgument:
+        """Check an argument in full, and append its values: numbers and addresses.
+
+        Args:
+            value: The argument.
+            offset: For groups whose offset is `?`: elements added to each address.
+            taken: The list to which they are appended.
+
+        Returns:
+            The converted argument, which must live until the call returns.
+
+        Raises:
+            ArgumentError: It does not fit.
+        """
+        bound = bind(self._place, value, offset)
+        values = [bound.values[key] for key in self._keys]
+        taken += [array_address(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
+        if self._is_memref and type(value) is np.ndarray:
+            if len(self.known) >= _MOST_LAYOUTS:
+                self.known.clear()
+            self.known[common_layout(value)] = tuple(values[1:])
+        return bound
+
+
+def common_layout(array: Array) -> Any:
+    """The properties of an array that determine its extents and strides."""
+    return array.dtype, array.shape, array.strides
+
+
+def _alignment(place: ArgumentPlace) -> int:
+    """The alignment in bytes that the parameter's attribute promises; 0 if it has none."""
+    alignment = place.parameter.attributes.get("alignment")
+    return alignment.value if alignment is not None and isinstance(alignment.value, int) else 0
+
+
+def describe(value: object) -> str:
+    """A value, as described in errors."""
+    if isinstance(value, np.ndarray):
+        array = cast("Array", value)
+        return f"{array.dtype} array of shape {array.shape}"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+_Extents = dict[tuple[str, int], int]
+
+
+def _group(place: ArgumentPlace, type_: GroupType, value: Any, offset: int) -> BoundArgument:
+    if value is None:
+        return _null_group(place, type_)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise place.error("a list of arrays", describe(value))
+    members: list[Any] = list(cast("Iterable[Any]", value))
+    if type_.size is not None and len(members) != type_.size:
+        raise place.error(f"{type_.size} arrays", str(len(members)))
+    offset = offset if type_.offset is None else type_.offset
+    addresses: list[int] = []
+    extents: list[_Extents] = []
+    checked: dict[Any, _Extents] = {}
+    quick = not offset and not _alignment(place)
+    flags = ALIGNED | (WRITEABLE if place.written else 0)
+    for k, member in enumerate(members):
+        alike = quick and type(member) is np.ndarray and member.flags.num & flags == flags
+        key = common_layout(member) if alike else None
+        found = checked.get(key)
+        if found is None:
+            at = ArgumentPlace(place.position, place.parameter, place.written, place.tested, k)
+            address, found = _memref(at, type_.memref, member, offset)
+        else:
+            address = array_address(member)
+        if key is not None:
+            checked[key] = found
+        addresses.append(address)
+        extents.append(found)
+    values: dict[tuple[str, int], Any] = {("size", 0): len(members), ("offset", 0): offset}
+    values["pointers", 0] = np.array(addresses, np.uintp)
+    for role, all_ in _roles(type_.memref):
+        for mode, extent in enumerate(all_):
+            if extent is None:
+                values[f"{role}s", mode] = np.array([found[role, mode] for found in extents], np.int64)
+    return BoundArgument(values, members)
+
+
+def _null_group(place: ArgumentPlace, type_: GroupType) -> BoundArgument:
+    if not place.tested:
+        raise place.error("a list of arrays", "None, though the kernel does not test it with 'associated'")
+    values: dict[tuple[str, int], Any] = {("pointers", 0): 0, ("size", 0): 0, ("offset", 0): 0}
+    for role, extents in _roles(type_.memref):
+        values |= {(f"{role}s", mode): 0 for mode in range(len(extents))}
+    return BoundArgument(values)
+
+
+def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
+    return (("shape", type_.shape), ("stride", type_.stride))
+
+
+def _memref(place: ArgumentPlace, type_: MemrefType, value: Any, offset: int) -> tuple[int, _Extents]:
+    """Address and extents of an array; the kernel accesses it `offset` elements further."""
+    if value is None:
+        return _null(place, type_)
+    array = _checked_array(place, type_, value)
+    strides = _strides(place, type_, array)
+    _check_attributes(place, array, strides)
+    if offset:
+        _check_offset(place, array, strides, offset)
+    extents = {("shape", mode): extent for mode, extent in enumerate(array.shape)}
+    return array_address(array), extents | {("stride", mode): stride for mode, stride in enumerate(strides)}
+
+
+def _null(place: ArgumentPlace, type_: MemrefType) -> tuple[int, _Extents]:
+    if not place.tested:
+        raise place.error("a numpy array", "None, though the kernel does not test it with 'associated'")
+    extents: _Extents = {("shape", mode): extent or 0 for mode, extent in enumerate(type_.shape)}
+    return 0, extents | {("stride", mode): stride or 1 for mode, stride in enumerate(type_.stride)}
+
+
+def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array:
+    wanted = dtype_of(type_.element)
+    if not isinstance(value, np.ndarray):
+        raise place.error(f"a numpy array of {wanted}", describe(value))
+    array = cast("Array", value)
+    if array.dtype != wanted:
+        raise place.error(f"elements of {wanted}", describe(array))
+    if array.ndim != type_.order:
+        raise place.error(f"{type_.order} modes", describe(array))
+    for mode, (extent, got) in enumerate(zip(type_.shape, array.shape, strict=True)):
+        if extent not in (None, got):
+            raise place.error(f"an extent of {extent} in mode {mode}", describe(array))
+    if place.written and not array.flags.writeable:
+        raise place.error("an array that can be written, since the kernel stores to it", "a read-only one")
+    if not array.flags.aligned:
+        raise place.error(f"an array aligned as {wanted} is", "one that is not")
+    return array
+
+
+def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]:
+    """The stride of each mode in elements; for a mode with at most one index that of the type."""
+    found: list[int] = []
+    packed = 1
+    for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
+        stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
+        if wanted is not None and wanted != stride:
+            raise place.error(f"a stride of {counted(wanted, 'element')} in mode {mode}", f"{stride}{_advice(array)}")
+        if stride < packed:
+            least = f"a stride of at least {counted(packed, 'element')} in mode {mode}" if mode else "a positive stride"
+            raise place.error(least, f"{stride}{_advice(array)}")
+        found.append(stride)
+        packed = stride * max(1, array.shape[mode])
+    return found
+
+
+def _elements(place: ArgumentPlace, array: Array, step: int) -> int:
+    if step % array.itemsize:
+        raise place.error(f"strides of whole elements ({array.itemsize} bytes)", f"strides of {array.strides} bytes")
+    return step // array.itemsize
+
+
+def _advice(array: Array) -> str:
+    if array.ndim < 2 or not array.flags.c_contiguous:
+        return ""
+    return "; memrefs are column-major: make the array with order='F', or pass a transpose"
+
+
+def _check_attributes(place: ArgumentPlace, array: Array, strides: list[int]) -> None:
+    """Check the promises of the parameter's attributes."""
+    attributes = place.parameter.attributes
+    alignment = _alignment(place)
+    if alignment and array_address(array) % alignment:
+        raise place.error(f"an array aligned to {alignment} bytes", f"one at {array_address(array):#x}")
+    _check_divisors(place, attributes.get("shape_gcd"), array.shape, "extent")
+    _check_divisors(place, attributes.get("stride_gcd"), strides, "stride")
+
+
+def _check_divisors(place: ArgumentPlace, divisors: Attribute | None, extents: Iterable[int], what: str) -> None:
+    if divisors is None or not isinstance(divisors.value, tuple):
+        return
+    for mode, (divisor, extent) in enumerate(zip(divisors.value, extents, strict=False)):
+        if isinstance(divisor.value, int) and divisor.value and extent % divisor.value:
+            raise place.error(f"a multiple of {divisor.value} as {what} of mode {mode}", str(extent))
+
+
+def _check_offset(place: ArgumentPlace, array: Array, strides: list[int], offset: int) -> None:
+    """Check that the part that the kernel accesses lies in the memory of the array's base."""
+    if array.size == 0:
+        return
+    start = array_address(array) + offset * array.itemsize
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
+    low, high = _bounds(array)
+    if start < low or start + (last + 1) * array.itemsize > high:
+        raise place.error(f"an array whose memory goes on for {offset} elements more", "one that ends before")
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """First and one past the last byte of the memory that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
+    low = array_address(array) + sum(step for step in steps if step < 0)
+    return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
+
+
+_FORMATS: Final = {"f16": struct.Struct("<e"), "f32": struct.Struct("<f"), "f64": struct.Struct("<d")}
+_INFINITE: Final = 0x7F80  # of bf16
+_DTYPES: Final[dict[str, Any]] = {
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "index": np.int64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "c32": np.complex64,
+    "c64": np.complex128,
+}
+
+
+def dtype_of(type_: ScalarType) -> np.dtype[Any]:
+    """The element type of arrays for a memref; for bf16 that of ml_dtypes, or uint16 without it."""
+    if type_.name != "bf16":
+        return np.dtype(_DTYPES[type_.name])
+    dtype = numpy_type(BFLOAT)
+    return dtype if dtype.itemsize == 2 else np.dtype(np.uint16)
+
+
+def scalar_argument(type_: ScalarType, value: Any) -> Any:
+    """A number in the form of the compiled function: bits for bf16 and f16, an array of two parts for complex types.
+
+    Raises:
+        TypeError: It is not a number of that kind.
+        OverflowError: The type has no such value.
+    """
+    number = number_of_kind(value, type_)
+    if isinstance(number, complex):
+        parts = [_rounded(type_.part, number.real), _rounded(type_.part, number.imag)]
+        return np.array(parts, _DTYPES[type_.part.name])
+    if isinstance(number, float):
+        return _bits(type_, number) if type_.is_narrow_float else _rounded(type_, number)
+    return number
+
+
+def _rounded(type_: ScalarType, number: float) -> float:
+    """A number rounded to f16, f32 or f64; overflow raises an OverflowError in `struct`."""
+    form = _FORMATS[type_.name]
+    return form.unpack(form.pack(number))[0]
+
+
+def _bits(type_: ScalarType, number: float) -> int:
+    """The bits of a 16-bit number, as a signed integer."""
+    if type_.name == "f16":
+        return int.from_bytes(_FORMATS["f16"].pack(number), "little", signed=True)
+    rounded = _bfloat16(number)
+    if rounded & 0x7FFF == _INFINITE and not math.isinf(number):
+        raise OverflowError
+    return int(np.array([rounded], np.uint16).view(np.int16)[0])
+
+
+def _bfloat16(number: float) -> int:
+    """The bits of the nearest bfloat16, ties to even; through f32 rounded to odd, which avoids double rounding."""
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    bits = int(np.array([single]).view(np.uint32)[0])
+    if math.isnan(number):
+        return (bits >> 16) | 0x40
+    if math.isfinite(number) and float(single) != number:
+        away = abs(float(single)) > abs(number)
+        bits = (bits - 1 if away else bits) | 1
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+Groups = SupportsIndex | Sequence[SupportsIndex]
+_MAX_GROUPS: Final = 1 << 62
+
+
+class CompiledKernel:
+    """A kernel that can be called.
+
+    Attributes:
+        function: Its syntax tree.
+    """
+
+    def __init__(self, function: Function, call: CompiledFunction) -> None:
+        self.function = function
+        self._call = call
+        used = parameter_uses(function)
+        taken = c_parameters(function, one_group=False)
+        self._names = [p.name.text for p in function.parameters]
+        self._binders = [
+            Binder(ArgumentPlace(k, p, k in used.written, k in used.tested), [c for c in taken if c.parameter == k])
+            for k, p in enumerate(function.parameters)
+        ]
+        self._offsets = {
+            f"{p.name.text}_offset": k
+            for k, p in enumerate(function.parameters)
+            if isinstance(p.type.type, GroupType) and p.type.type.offset is None
+        }
+        self.__doc__ = signatures(Program([function]))
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
+        return f"<compiled @{self.function.name.text}({taken})>"
+
+    def __call__(self, *arguments: Any, groups: Groups = 1, **named: Any) -> None:
+        """Run the kernel.
+
+        Args:
+            arguments: An array for a memref, a list of arrays for a group, a number for a scalar.
+            groups: The number of work-groups along x, or along x, y and z.
+            named: Arguments by the parameters' names; for a group `%A` with a dynamic offset also `A_offset`, which is
+                0 by default.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        counts = _counts(groups)
+        offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets} if named else {}
+        values = self._ordered(arguments, named)
+        taken: list[Any] = []
+        held: list[BoundArgument] = []
+        for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
+            if type(value) is np.ndarray and value.flags.num & binder.flags == binder.flags:
+                known = binder.known.get(common_layout(value))
+                address = array_address(value)
+                if known is not None and not address % binder.align:
+                    taken.append(address)
+                    taken += known
+                    continue
+            held.append(binder.look(value, offsets.get(k, 0), taken))
+        self._call.unchecked(*taken, *counts)
+        del held  # keeps everything alive that the code points to
+
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
+        """The arguments in the order of the parameters."""
+        names = self._names
+        if not named and len(arguments) == len(names):
+            return arguments
+        listed = ", ".join(f"%{name}" for name in names)
+        kernel = f"@{self.function.name.text} takes {counted(len(names), 'argument')} ({listed})"
+        if unknown := [name for name in named if name not in names]:
+            raise ArgumentError(f"{kernel}, none of them called {unknown[0]}")
+        if twice := [name for name in names[: len(arguments)] if name in named]:
+            raise ArgumentError(f"{kernel}, got %{twice[0]} twice")
+        missing = [name for name in names[len(arguments) :] if name not in named]
+        if len(arguments) > len(names) or missing:
+            got = f"got {len(arguments) + len(named)}"
+            raise ArgumentError(f"{kernel}, {f'%{missing[0]} is missing' if named else got}")
+        return [*arguments, *(named[name] for name in names[len(arguments) :])]
+
+
+class CompiledKernels(Namespace[CompiledKernel]):
+    """Compiled kernels, as attributes, or as items if the name is no Python identifier.
+
+    Attributes:
+        program: The syntax tree.
+        lowered: The LLVM IR that was compiled.
+    """
+
+    def __init__(self, program: Program, compiled: compiler.CompiledModule) -> None:
+        self.program = program
+        self.lowered = compiled.lowered
+        super().__init__({f.name.text: CompiledKernel(f, compiled[f.name.text]) for f in program.functions})
+
+    def __getitem__(self, name: str) -> CompiledKernel:
+        """The kernel of that name.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if name not in self._named:
+            known = ", ".join(f"@{known}" for known in self._named) or "none"
+            raise UsageError(f"there is no kernel @{name}; the program has {known}")
+        return self._named[name]
+
+
+def compile(  # noqa: A001 (named as tlx.compile)
+    source: str | os.PathLike[str] | Program | Kernel,
+    target: Target | str = "native",
+    *,
+    std: Standard = "v2",
+    threads: Threads = "none",
+    opt_level: int = 2,
+    options: Options | None = None,
+) -> CompiledKernels:
+    """Compile kernels; the result has a function for each, which takes numpy arrays.
+
+    Args:
+        source: A text, the path of a file, a syntax tree, or a kernel written in Python.
+        target: The target, which must run on this machine; a target or its name.
+        std: Version of the language that a text is written in.
+        threads: The library that runs work-groups in parallel.
+        opt_level: LLVM's optimisation level, 0 to 3.
+        options: How to lower.
+
+    Raises:
+        TlxError: The source is wrong, or cannot be lowered.
+    """
+    program, name = _program(source, std)
+    module = emitted(program, threads=threads, name=name)
+    compiled = compiler.compile(module, target, opt_level=opt_level, options=options)
+    return CompiledKernels(program, compiled)
+
+
+def _program(source: str | os.PathLike[str] | Program | Kernel, std: Standard) -> tuple[Program, str]:
+    """The syntax tree of a source, and its name in diagnostics."""
+    if isinstance(source, Program):
+        return source, "<program>"
+    from tlx.frontends.tensor_language.builder.kernel import Kernel
+
+    if isinstance(source, Kernel):
+        return Program([source.function]), f"@{source.name}"
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+        return parse(source, std=std), "<string>"
+    from tlx.api import files
+
+    path = os.fspath(source)
+    return parse(files.decode(files.read_bytes(path), path, hint=""), path, std=std), path
+
+
+def _counts(groups: Groups) -> tuple[int, int, int]:
+    """Numbers of work-groups along x, y and z."""
+    if type(groups) is int and 0 <= groups < _MAX_GROUPS:
+        return groups, 1, 1
+    given: Sequence[SupportsIndex] = groups if isinstance(groups, Sequence) else (groups,)
+    try:
+        counts = [operator.index(count) for count in given]
+    except TypeError:
+        raise ArgumentError(f"groups: expected up to three integers, got {describe(groups)}") from None
+    if not 1 <= len(counts) <= 3 or not all(0 <= count < _MAX_GROUPS for count in counts):
+        raise ArgumentError(f"groups: expected up to three numbers of work-groups, got {describe(groups)}")
+    x, y, z = [*counts, 1, 1][:3]
+    return x, y, z
+
+
+def _offset(name: str, value: Any) -> int:
+    try:
+        offset = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected a number of elements, got {describe(value)}") from None
+    if offset < 0:
+        raise ArgumentError(f"{name}: expected a number of elements that is not negative, got {offset}")
+    return offset

@@ -1,0 +1,209 @@
+"""Loops around kernels: functions of their own, for the target, in which kernels need not be called.
+
+A call of a kernel costs little, but what it brings about costs more: registers are cleared for code of older machines,
+and a matrix unit is configured and released. Small kernels in loops suffer. So loops around kernels move out of the
+user's functions, which may be compiled for any machine, into functions that are compiled for the target. There kernels
+are inlined once they are made of target instructions.
+
+Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of stage 3):
+    define void @f(...) {                         define void @f(...) {
+      for (i)                                       call void @tlx.nest.f(...)
+        call void @tlx.matmul.8x8x8(...)          }
+    }                                       ->    define internal void @tlx.nest.f(...) "target-features"="..." {
+    define internal void @tlx.matmul.8x8x8(...)     for (i)
+                                                      ... the product ...
+                                                  }
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.analysis.loops import remove_marks
+from tlx.ir.functions import Function
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.module import Module
+from tlx.ir.transform.functions import LoopRegion, can_inline, extract_region, inline_call, loop_region, remove_regions
+from tlx.ir.values import Global
+from tlx.lower.context import (
+    CALL_COUNTER_ATTRIBUTE,
+    NEST_STAGE,
+    STAGE_ATTRIBUTE,
+    is_kernel,
+    is_nest,
+    wants_target,
+)
+
+_MOVABLE: Final = (
+    BINARY_OPCODES
+    | CAST_OPCODES
+    | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
+)
+_MEMORY: Final = frozenset({"load", "store"})
+_ORDERED: Final = frozenset({"volatile", "atomic"})
+_INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
+_GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
+_COUNTER: Final = re.compile(rf' *"{CALL_COUNTER_ATTRIBUTE}"="[^"]*"')
+_MANY: Final = 1 << 20
+MOST_INLINED: Final = 600
+"""Instructions up to which a kernel is inlined in more than one place."""
+
+
+def outline_nests(module: Module, choosers: Collection[str] = ()) -> list[Function]:
+    """Move the outermost loops around calls of kernels into functions that have the kernels' features.
+
+    Args:
+        module: The module.
+        choosers: Names of functions that call one of several kernels.
+
+    Returns:
+        The new functions.
+    """
+    kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in choosers}
+    made: list[Function] = []
+    for function in module.functions:
+        if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
+            made += _outline(module, function, kernels)
+    return made
+
+
+def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
+    """Move the loops that can be moved, outer ones first; those in them move with them."""
+    if not any(instruction.callee in kernels for instruction in function.instructions()):
+        return []
+    flow = ControlFlow(function)
+    called = {
+        name: [kernels[str(i.callee)] for i in block.instructions if str(i.callee) in kernels]
+        for name, block in flow.blocks.items()
+    }
+    regions: list[LoopRegion] = []
+    moved: set[str] = set()
+    made: list[Function] = []
+    for loop in natural_loops(flow):
+        inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
+        region = loop_region(flow, loop, lambda i: _is_movable(i, kernels)) if inside else None
+        inside = [kernel for kernel in inside if is_kernel(module, kernel)]
+        if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
+            continue
+        name = module.global_names.fresh(f"tlx.nest.{function.name}")
+        nest, caller = extract_region(module, function, region, name, nest_attributes(module, inside))
+        made.append(nest)
+        regions.append(region)
+        moved |= loop.blocks
+        others = [p for p in flow.predecessors[region.exit.name] if p not in loop.blocks]
+        flow.predecessors[region.exit.name] = [*others, caller.name]
+        flow.blocks[caller.name] = caller
+    remove_regions(function, regions)
+    return made
+
+
+def _features(module: Module, kernel: Function) -> str:
+    return module.function_attributes(kernel.signature).get("target-features", "")
+
+
+def nest_attributes(module: Module, kernels: Sequence[Function]) -> str:
+    """Attributes of a nest around kernels, each of which has all features of those with fewer."""
+    features = max((_features(module, kernel) for kernel in kernels), key=len, default="")
+    return f'nounwind noinline "{STAGE_ATTRIBUTE}"="{NEST_STAGE}"' + (
+        f' "target-features"="{features}"' if features else ""
+    )
+
+
+def _is_movable(instruction: Instruction, kernels: dict[str, Function]) -> bool:
+    if instruction.is_call:
+        callee = str(instruction.callee)
+        return instruction.opcode == "call" and (callee in kernels or callee.startswith(_INTRINSICS))
+    if instruction.opcode in _MEMORY:
+        return not _ORDERED & set(instruction.flags)
+    return instruction.opcode in _MOVABLE
+
+
+@dataclass(frozen=True, slots=True)
+class LegalizedKernel:
+    """A kernel made of target instructions.
+
+    Attributes:
+        function: The kernel.
+        tile_shapes: The shapes of its tiles, for which a matrix unit has to be configured.
+    """
+
+    function: Function
+    tile_shapes: frozenset[tuple[str, ...]]
+
+
+def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> None:
+    """Inline kernels into nests, and into functions that have asked for the target's features.
+
+    Args:
+        module: The module; kernels that are no longer called are removed.
+        legalized: The kernels by name, made of target instructions.
+    """
+    calls = _count_calls(module, legalized)
+    before = dict(calls)
+    for function in module.functions:
+        nest = is_nest(module, function)
+        if (nest or wants_target(module, function)) and not _has_bfloat_memory(module, function):
+            _inline(function, legalized, calls, keeps_attributes=not nest)
+        if CALL_COUNTER_ATTRIBUTE in function.signature.attributes:
+            function.replace_attributes(_COUNTER.sub("", function.signature.attributes))
+        remove_marks(function.blocks)
+    module.remove(*(kernel.function for name, kernel in legalized.items() if before[name] and not calls[name]))
+
+
+def _has_bfloat_memory(module: Module, function: Function) -> bool:
+    """Whether a function for LLVM 14 has bfloat buffers: inlined kernels would store i16 there, and LLVM 14 crashes."""
+    return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
+
+
+def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
+    """How often each kernel is called; functions that were not parsed count as many times."""
+    calls = dict.fromkeys(legalized, 0)
+    for function in module.functions:
+        for instruction in function.instructions():
+            for operand in instruction.operands:
+                if isinstance(operand, Global) and operand.name in calls:
+                    calls[operand.name] += 1
+    for name in _GLOBAL.findall(module.raw_text()):
+        calls[name] = calls.get(name, 0) + _MANY
+    return calls
+
+
+def _inline(
+    function: Function, legalized: Mapping[str, LegalizedKernel], calls: dict[str, int], *, keeps_attributes: bool
+) -> None:
+    """Inline the kernels of one function; a nest gets the attributes of its kernels."""
+    attributes = ""
+    shapes: frozenset[tuple[str, ...]] = frozenset()
+    pending = list(function.blocks)
+    while pending:
+        block = pending.pop(0)
+        for call in block.instructions:
+            found = legalized.get(str(call.callee))
+            if found is None:
+                continue
+            kernel, own = found.function, found.tile_shapes
+            if not keeps_attributes:
+                attributes = max(attributes, kernel.signature.attributes, key=len)
+            if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
+                continue
+            if shapes and own and own != shapes:
+                continue
+            shapes = shapes or own
+            calls[kernel.name] -= 1
+            pending.insert(0, inline_call(function, block, call, kernel))
+            break
+    if attributes:
+        function.replace_attributes(attributes)
+
+
+def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
+    """Whether a kernel is inlined; one that needs attributes that its caller lacks is not."""
+    if not can_inline(kernel):
+        return False
+    if keeps_attributes and "optnone" in kernel.signature.attributes:
+        return False
+    return calls == 1 or sum(1 for _ in kernel.instructions()) <= MOST_INLINED

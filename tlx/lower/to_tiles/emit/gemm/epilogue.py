@@ -1,0 +1,279 @@
+"""The epilogue of a product: an expression on its sums, whose results are stored or reduced.
+
+A short epilogue is computed row by row on the sums in registers. A long one, and any on a matrix unit, goes through a
+small tile in memory, so that its code is emitted once and has all registers:
+
+    %row = shufflevector %sums, <r*cols ... >           store %sums, %tile
+    %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
+    store %y, c[r]                                                    store %y, c[r][c]
+
+The epilogue may be reduced tile by tile, without the product ever being stored:
+
+rows to a column: a register of partial results for each row, folded at the end
+columns to a row: one partial result for each column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.module import NO_SUBNORMALS
+from tlx.ir.types import FloatType, VectorType, bits_of
+from tlx.ir.values import Value
+from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
+from tlx.lower.to_tiles.emit.kernel import expression_parameters
+from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
+from tlx.lower.to_tiles.emit.scratch import Buffer, Scratch
+from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
+from tlx.lower.to_tiles.emit.tiles import tile as tile_type
+from tlx.lower.to_tiles.problem.expression import Expression
+from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+
+_MOST_IN_REGISTERS: Final = 8
+
+
+@dataclass(eq=False)
+class TileEpilogue:
+    """The epilogue of a kernel's register tiles.
+
+    Attributes:
+        function: The kernel's function.
+        expression: The epilogue.
+        pointers, scalars: Its leaves and scalars.
+        consume: Called with each place and its result: stores it, or adds it to a reduction.
+        tile: A tile in memory, where the epilogue is not computed in registers.
+    """
+
+    function: GemmFunction
+    expression: Expression
+    pointers: Sequence[Value]
+    scalars: Sequence[Value]
+    consume: Callable[[ResultTile, Value], None]
+    tile: Buffer | None = None
+
+    @classmethod
+    def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
+        """The epilogue of a product, if it has one."""
+        gemm = function.gemm
+        if gemm.epilogue is None:
+            return None
+        arguments = function.arguments[4 if gemm.acc else 3 :]
+        count = len(expression_parameters(gemm.epilogue)[0])
+        return cls(function, gemm.epilogue, arguments[:count], arguments[count:], consume)
+
+    def __post_init__(self) -> None:
+        self.b, self.recipe, self.target = self.function.b, self.function.recipe, self.function.target
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
+        if self.recipe.mma.unit == "matrix" or self.expression.cost > _MOST_IN_REGISTERS:
+            height, width = (max(r.size for r in ranges) for ranges in (self.function.rows, self.function.columns))
+            self.tile = scratch.reserve(self.recipe.mma.accumulator, height * width)
+
+    def finish(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the epilogue of a register tile of `sums`, at a row and a column."""
+        if self.tile is None:
+            self._in_registers(sums, rows, columns, place)
+        else:
+            self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
+
+    def whole(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> Value:
+        """The results of a register tile, for kernels that store them themselves."""
+        if self.tile is None:
+            return self._result(ResultTile(rows.size, columns.size, columns.padding, *place), sums)
+        b, element = self.b, self.expression.element
+        pitch = columns.size * bits_of(self.recipe.mma.accumulator) // bits_of(element)
+        tile = b.retype(self.tile.pointer, element)
+
+        def keep(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
+            """Write results over their sums, which are at least as wide."""
+            address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
+            store_tile_vector(b, MatrixView(element, 1, at.cols - at.padding, 0, 1), address, at, value)
+
+        self._through_scratch(sums, rows, columns, place, keep)
+        there = tile_type(element, rows.size, columns.size)
+        return b.tovector(b.tensor_load(tile, there, (0, pitch), "results"), there, "results")
+
+    def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        b = self.b
+        lanes = min(self.recipe.tile.lanes, columns.size)
+        registers = columns.size // lanes
+        live = (rows.size + self.expression.max_live - 1) * registers
+        width = columns.size if live <= self.target.registers else lanes
+        for row in range(rows.valid):
+            for piece in padded_tiles(columns.valid, width, lanes):
+                for start in range(piece.start, piece.start + piece.count * piece.size, piece.size):
+                    first = row * columns.size + start
+                    part = b.shuffle(sums, None, range(first, first + piece.size), "sums")
+                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
+                    self._consume(at, part)
+
+    def keep(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
+        """Store sums to the tile in memory."""
+        assert self.tile is not None
+        type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
+        self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
+
+    def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the epilogue for one row of the tile in memory, unrolled and without padding."""
+        b, element = self.b, self.recipe.mma.accumulator
+        assert self.tile is not None
+        width = self._width(columns)
+        for start in range(0, columns.size, width):
+            size = min(width, columns.size - start)
+            at = ResultTile(1, size, 0, b.add(place[0], row), b.add(place[1], start))
+            address = b.gep(element, self.tile.pointer, b.add(b.mul(row, columns.size), start))
+            self._consume(
+                at, load_tile_vector(b, MatrixView(element, 1, size, 0, 1), address, at, self._metadata_of_sums)
+            )
+
+    def _through_scratch(
+        self,
+        sums: Value,
+        rows: EqualTiles,
+        columns: EqualTiles,
+        place: tuple[Value, Value],
+        consume: Callable[[ResultTile, tuple[Value, Value], Value], None],
+    ) -> None:
+        """Store the sums, then compute a few columns of a row at a time; `consume` gets their place in the tile."""
+        b = self.b
+        self.keep(sums, rows, columns)
+        assert self.tile is not None
+        element = self.recipe.mma.accumulator
+        with b.loop(0, rows.valid, name="er") as row:
+            for piece in padded_tiles(columns.valid, self._width(columns), min(self._lanes, columns.size)):
+                with b.loop(0, piece.count, name="ec") as loop:
+                    start = piece.start_of(b, loop.index)
+                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
+                    address = b.gep(element, self.tile.pointer, b.add(b.mul(row.index, columns.size), start))
+                    view = MatrixView(element, 1, piece.size - piece.padding, 0, 1)
+                    part = load_tile_vector(b, view, address, at, self._metadata_of_sums)
+                    consume(at, (row.index, start), self._result(at, part))
+
+    @property
+    def _lanes(self) -> int:
+        """Columns of a register."""
+        return max(1, self.target.vector_bytes * 8 // self.expression.bits)
+
+    def _width(self, columns: EqualTiles) -> int:
+        """Columns that are computed together: two registers, which narrower results may share, if enough are free."""
+        registers = 2 if 2 * self.expression.max_live <= self.target.registers else 1
+        return min(columns.size, registers * self._lanes)
+
+    @property
+    def _metadata_of_sums(self) -> str:
+        """Metadata for loads of sums: those of a matrix unit are not subnormal."""
+        mma = self.recipe.mma
+        return NO_SUBNORMALS if mma.unit == "matrix" and isinstance(mma.accumulator, FloatType) else ""
+
+    def _consume(self, place: ResultTile, sums: Value) -> None:
+        self.consume(place, self._result(place, sums))
+
+    def _result(self, place: ResultTile, sums: Value) -> Value:
+        product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
+        emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
+        return emitter.result(place)
+
+
+_LONGEST_PIECE = 64
+
+
+@dataclass(eq=False)
+class PartialReduction:
+    """A reduction of a product's epilogue, tile by tile.
+
+    Attributes:
+        b: Where to emit.
+        combine: The reduction's operation.
+        axis: 0: columns are reduced to a row; 1: rows to a column.
+        extents: Rows and columns that are reduced.
+        lanes: Elements of a register; tiles are multiples of it.
+        to, base: View and address of the result.
+        memory: The partial results.
+    """
+
+    b: TensorBuilder
+    combine: ReductionOperation
+    axis: int
+    extents: tuple[int, int]
+    lanes: int
+    to: MatrixView
+    base: Value
+    memory: Buffer = field(default_factory=Buffer)
+
+    @classmethod
+    def of(cls, function: GemmFunction) -> PartialReduction | None:
+        """The reduction of a product, if it has one."""
+        gemm = function.gemm
+        if gemm.reduction is None or gemm.epilogue is None:
+            return None
+        operation, axis = gemm.reduction
+        lanes = min(function.recipe.tile.lanes, max(1, function.target.vector_bytes * 8 // gemm.epilogue.bits))
+        combine = ReductionOperation(operation, gemm.epilogue.element)
+        return cls(function.b, combine, axis, (gemm.m, gemm.n), lanes, gemm.c, function.c)
+
+    @property
+    def count(self) -> int:
+        """Number of partial results: a multiple of `lanes`, as tiles may extend beyond the last column."""
+        if self.axis == 1:
+            return self.extents[0] * self.lanes
+        return -(-(self.extents[1] + _LONGEST_PIECE) // self.lanes) * self.lanes
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve memory for the partial results."""
+        self.memory = scratch.reserve(self.combine.partial_element, self.count)
+
+    def start(self) -> None:
+        """Set the partial results to the identity."""
+        b = self.b
+        with b.loop(0, self.count // self.lanes, name="p") as loop:
+            place = ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes))
+            self._write(place, self.combine.identity(self.lanes))
+
+    def add(self, place: ResultTile, value: Value) -> None:
+        """Combine a tile of one row with the partial results."""
+        b = self.b
+        value = self.combine.widened(b, value)
+        if self.axis == 1:
+            assert place.row is not None
+            value = self.combine.combine_all(b, split_vector(b, self.combine.masked(b, value, place), self.lanes))
+            place = ResultTile(1, self.lanes, 0, None, b.mul(place.row, self.lanes))
+        else:
+            place = ResultTile(1, place.cols, 0, None, place.column)
+        self._write(place, self.combine.apply(b, self._read(place), value))
+
+    def finish(self) -> None:
+        """Write the result."""
+        b = self.b
+        if self.axis == 1:
+            with b.loop(0, self.extents[0], name="r") as loop:
+                row = self._read(ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes)))
+                self._store(ResultTile(1, 1, 0, loop.index), self.combine.reduce_row(b, row, self.lanes))
+            return
+        for columns in padded_tiles(self.extents[1], self.lanes, self.lanes):
+            with b.loop(0, columns.count, name="c") as loop:
+                column = columns.start_of(b, loop.index)
+                place = ResultTile(1, columns.size, columns.padding, None, column)
+                self._store(place, self._read(place))
+
+    @property
+    def _view(self) -> MatrixView:
+        return MatrixView(self.combine.partial_element, 1, self.count, 0, 1)
+
+    def _read(self, place: ResultTile) -> Value:
+        return load_tile_vector(self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, place), place)
+
+    def _write(self, place: ResultTile, value: Value) -> None:
+        assert isinstance(value.type, VectorType)
+        store_tile_vector(
+            self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, place), place, value
+        )
+
+    def _store(self, place: ResultTile, value: Value) -> None:
+        address = tile_address(self.b, self.to, self.base, place)
+        store_tile_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))

@@ -1,0 +1,117 @@
+"""Tiles of matrices in memory: their types, addresses, loads, stores, and conversions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import I1, I8, FloatType, IntType, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Value, const_ints, const_vector
+from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.target.hardware import Sign
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTile:
+    """A tile of the result: `rows` x `cols` from (`row`, `column`) on; its last `padding` columns hold no data.
+
+    `row` and `column` may be None where nothing depends on them.
+    """
+
+    rows: int
+    cols: int
+    padding: int
+    row: Value | None = None
+    column: Value | None = None
+
+    @property
+    def count(self) -> int:
+        """Elements, padding included."""
+        return self.rows * self.cols
+
+    def type(self, element: Type) -> TensorType:
+        """The tile's type."""
+        return tile(element, self.rows, self.cols, (0, self.padding))
+
+
+def tile_address(b: TensorBuilder, view: MatrixView, base: Value, place: ResultTile) -> Value:
+    """Address of a tile of a matrix."""
+    at = b.gep(view.element, base, b.mul(place.row, view.row_stride)) if place.row and view.rows > 1 else base
+    if place.column is None or view.cols == 1:
+        return at
+    return b.gep(view.element, at, b.mul(place.column, view.col_stride))
+
+
+def load_tile_vector(
+    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = ""
+) -> Value:
+    """A tile of a matrix as a row-major flattened vector."""
+    token = load_tile(b, view, address, place, metadata)
+    if _is_transposed(view, place):
+        return b.transpose(token, (0, 1), VectorType(place.count, view.element), "x.rows")
+    return b.tovector(token, place.type(view.element), "x")
+
+
+def load_tile(b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = "") -> Value:
+    """A token for a tile of a matrix, column-major where its rows are not contiguous."""
+    if _is_transposed(view, place):
+        type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
+        return b.tensor_load(address, type_, (0, view.col_stride), "x", metadata)
+    pitch = max(view.row_stride, 1) if place.rows > 1 else place.cols
+    return b.tensor_load(address, place.type(view.element), (0, pitch), "x", metadata)
+
+
+def _is_transposed(view: MatrixView, place: ResultTile) -> bool:
+    """Whether the elements of a tile's row are not contiguous."""
+    return view.col_stride != 1 and place.cols > 1
+
+
+def store_tile_vector(
+    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, value: Value, metadata: str = ""
+) -> None:
+    """Write a row-major flattened tile to a row-major matrix."""
+    pitch = max(view.row_stride, 1) if place.rows > 1 else 0
+    b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch), metadata=metadata)
+
+
+def data_mask(place: ResultTile) -> Value:
+    """Which elements of a tile hold data."""
+    row = [ConstInt(I1, int(column < place.cols - place.padding)) for column in range(place.cols)]
+    return const_vector(row * place.rows)
+
+
+def tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:
+    """A row-major tile."""
+    return TensorType(element, (rows, cols), (0, 1), padding)
+
+
+def column_tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:
+    """A column-major tile of `rows` x `cols` (its shape is listed in memory order: columns first)."""
+    return TensorType(element, (cols, rows), (1, 0), (padding[1], padding[0]))
+
+
+def convert_tile(b: TensorBuilder, value: Value, element: Type, sign: Sign) -> Value:
+    """A flattened tile with its elements converted; integers are widened by `sign`."""
+    type_ = value.type
+    if not isinstance(type_, VectorType) or type_.element == element:
+        return value
+    to = VectorType(type_.count, element)
+    source = type_.element
+    narrower = bits_of(element) < bits_of(source)
+    if isinstance(source, FloatType) and isinstance(element, FloatType):
+        return b.cast("fptrunc" if narrower else "fpext", value, to)
+    if isinstance(source, IntType) and isinstance(element, IntType):
+        widen = "zext" if sign == "u" else "sext"
+        return b.cast("trunc" if narrower else widen, value, to)
+    msg = f"no conversion from {source} to {element}"
+    raise TypeError(msg)
+
+
+def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
+    """Bytes xor 0x80: s8 as u8 plus 128, and u8 as s8 minus 128."""
+    type_ = value.type
+    if not isinstance(type_, VectorType):
+        msg = f"no vector: {type_}"
+        raise TypeError(msg)
+    return b.binary("xor", value, const_ints(I8, [-128] * type_.count))

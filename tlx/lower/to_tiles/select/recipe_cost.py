@@ -1,0 +1,278 @@
+"""The cost of a product by a recipe: cycles of vector kernels and of matrix-unit kernels.
+
+Register tiles are priced by `tlx.lower.cost`.
+
+The cost decides which unit multiplies: a matrix unit, or vectors where a product is too small for it.
+
+    unit      cycles of a kernel besides its products
+    matrix    configuration, packing of whole tiles (padding included), sums stored through the cache
+    vectors   packing; products of partly filled registers
+
+A tile product is 8 to 16 times as fast as vectors, but 16x16x16 bytes take 425 cycles on the matrix unit and 50 by
+vector dot products (Sapphire Rapids, operands in the first cache): 250 of them for the configuration, others for tile
+loads that wait for what packing stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot
+
+from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.lower.cost import copied_a_cycles, port_cycles, product_cycles, transfer_cycles, transposed_store_cycles
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
+from tlx.target.hardware import Dot, drawn_cycles
+from tlx.target.matrix_unit import MatrixTiming
+from tlx.target.target import Target
+
+
+def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it."""
+    whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
+    packs = recipe.packing.b and not recipe.packing.prepacked_b
+    return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
+
+
+def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether a row tile of A stays in L1 while all columns of B are streamed past it."""
+    return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Predicted cycles of a kernel on one thread.
+
+    Attributes:
+        compute: Products, packing and stores, with the operands of vector code in L1.
+        total: The same with stalls for caches and memory.
+    """
+
+    compute: float
+    total: float
+
+
+def cost(gemm: Gemm, recipe: Recipe, target: Target) -> Cost:
+    """The cost of a product by a recipe."""
+    if recipe.mma.unit == "matrix":
+        cycles = total = _matrix_cycles(gemm, recipe, target)
+    else:
+        products, others = _vector_parts(gemm, recipe, target)
+        cycles = products + others + target.core.costs.call
+        total = _with_memory_stalls(cycles, gemm, recipe, target)
+    return Cost(cycles, drawn_cycles(target.core.costs.seed, total, gemm.knob_key, recipe.mma.unit))
+
+
+def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
+    """The dot product that a recipe multiplies by; None for multiply-adds."""
+    reads = str(recipe.mma.operand_a), str(recipe.mma.operand_b), recipe.mma.width
+    dots = (dot for dot in target.usable_dots if (dot.lhs[0], dot.rhs[0], dot.width) == reads)
+    return next(dots, None) if recipe.mma.unit == "dot" else None
+
+
+def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a product on the matrix unit.
+
+    A step of p x q tiles loads p of A and q of B while it multiplies p * q times; the longer of the two counts. Where
+    the working set exceeds L1, C and packed tiles are read from the next level and written back.
+    """
+    matrix, size = target.matrix, bits_of(gemm.a.element) // 8
+    assert matrix is not None
+    timing = matrix.timing
+    rows, columns = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.tile.lanes)
+    steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
+    tiles, depth = rows * columns, steps * recipe.tile.kstep * size
+    p, q = min(rows, recipe.tile.mr // matrix.rows), min(columns, recipe.tile.nr // recipe.tile.lanes)
+    packs_b = recipe.packing.b and not recipe.packing.prepacked_b
+    by_steps = packs_by_steps(gemm, recipe)
+    kept = packs_b and not by_steps
+    held = kept * min(recipe.blocks.nc, gemm.n) + (recipe.packing.a and recipe.blocks.mc > recipe.tile.mr) * gemm.m
+    place = _holding_level(gemm, recipe, target, depth * held)
+    many_pages = min(recipe.blocks.nc, gemm.n) * depth > target.memory.tlb_bytes
+    load_b = timing.load[0 if place == 0 or by_steps else 1 + many_pages]
+    load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
+    loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + load_b / p)
+    loads += tiles * steps * (gemm.products_per_operand - 1) * (timing.load[0] / q + timing.load[0] / p)
+    products = tiles * steps * gemm.products_per_operand * matrix.rows
+    row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
+    lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
+    packing = steps * (
+        lines * columns * packs_b * gemm.packs_per_product * row_of_b + matrix.rows * rows * recipe.packing.a * row_of_a
+    )
+    crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
+    store = timing.store[place] * (timing.crossing if crosses else 1)
+    once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
+    busy = max(products, loads) + tiles * store + packing
+    return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
+
+
+def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -> tuple[float, float]:
+    """Cycles of a row of a packed tile of A, and of B; `place`: the cache level that holds operands and panels."""
+    deep = timing.masked_row if gemm.k % recipe.tile.kstep else 0
+    masked_a = timing.masked_row if any(r.padding for r in row_ranges(gemm, recipe)) else deep
+    masked_b = timing.masked_row if any(c.padding for c in column_ranges(gemm, recipe)) else deep
+    row_of_b = timing.packed_row[0 if packs_by_steps(gemm, recipe) else place] + masked_b
+    if not gemm.a.is_row_major:
+        return timing.transposed_row[place] + masked_a, row_of_b
+    return timing.packed_row[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
+
+
+def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
+    """Cycles of loading a tile of A.
+
+    Where A does not stay in L2, the first panel of each block loads a row tile from beyond it.
+    """
+    assert target.matrix is not None
+    load = target.matrix.timing.load
+    if place == 0 or stays_near(gemm, recipe, target):
+        return load[0]
+    first = (
+        min(1.0, recipe.tile.nr / min(recipe.blocks.nc, gemm.n)) if gemm.a.bytes_moved > target.caches.l2 // 2 else 0.0
+    )
+    row_tile = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element)
+    half = min(1.0, target.caches.l1 / row_tile / 2)  # half of L1: the next row tile evicts the other half
+    stays = recipe.prefetch.b_bypasses_l1 * half
+    return (1 - first) * (stays * load[0] + (1 - stays) * load[1]) + first * load[-1]
+
+
+def _holding_level(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
+    """The cache level that holds operands, result and this many bytes of panels together: L1, L2, or beyond."""
+    operands = gemm.total_k * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
+    total = operands + packed + gemm.m * gemm.n * bits_of(recipe.mma.accumulator) // 8
+    return (total > target.caches.l1) + (total > target.caches.l2)
+
+
+def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel by vector tiles whose operands miss L1, given its cycles on operands in L1.
+
+    A     read once, or for each block of columns where it does not stay in L2
+    B     packing waits for it, and products wait for panels that were packed earlier. An unpacked B is read in runs of
+          a tile's width, and hardware prefetchers take a while to recognise each run, where no tile prefetches it
+    C     each cache line read and written in each pass over K
+
+    Reads from beyond L2 are hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048 cubed). Where
+    each pass over K prefetches the part of B that the next one reads, and multiplies for as long as that takes, only
+    the first pass waits, and C stays in L2; where tiles prefetch A and C, an eighth of their stalls remains.
+    """
+    a, b = (view.bytes_moved * len(gemm.term_offsets) for view in (gemm.a, gemm.b))
+    c, memory = gemm.c.bytes_moved, target.memory
+    passes = -(-gemm.k // recipe.blocks.kc)
+    waiting = _with_b(cycles, gemm, recipe, target)
+    if a + b + c <= target.caches.l2:
+        return waiting
+    if recipe.prefetch.locality:
+        waiting = cycles if cycles >= b / memory.bytes_per_cycle else waiting
+        return waiting + (a + b / passes) / memory.bytes_per_cycle + 2 * c * passes / memory.l2_bytes_per_cycle
+    blocks = -(-gemm.n // recipe.blocks.nc) if a > target.caches.l2 // 4 else 1
+    a_waits, c_waits = (
+        target.core.costs.prefetched if operand in recipe.prefetch.operands else 1.0 for operand in "AC"
+    )
+    return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / memory.bytes_per_cycle
+
+
+def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """The fraction of the vectors' peak that a kernel should reach when it is called repeatedly and calls overlap."""
+    products, others = _vector_parts(gemm, recipe, target)
+    cycles = products + target.core.costs.exposed * others
+    if gemm.batch is None:
+        cycles = _with_memory_stalls(cycles, gemm, recipe, target)
+    return min(1.0, ideal_cycles(gemm, recipe.mma.accumulator, target, recipe_dot(recipe, target)) / cycles)
+
+
+def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None) -> float:
+    """Cycles of the products alone on vectors with all lanes filled."""
+    lanes = target.vector_bytes * 8 // bits_of(accumulator)
+    each = dot.cycles / dot.width if dot else 1 / target.core.products
+    return gemm.m * gemm.n * gemm.total_k / lanes * each
+
+
+def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel that waits only for B."""
+    moves = gemm.b.bytes_moved
+    if recipe.packing.b and moves > target.caches.l1:
+        packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
+        read = transfer_cycles(packed, target) if gemm.packs_per_product < 1 else 0
+        return hypot(
+            cycles + packed / target.vector_bytes * target.core.costs.packed_from_far * gemm.packs_per_product, read
+        )
+    run = min(recipe.tile.nr, gemm.n) * bytes_of(gemm.b.element)
+    noticed = (
+        target.memory.stream_detection_bytes / run
+        if moves > target.caches.l2 and "B" not in recipe.prefetch.operands
+        else 0
+    )
+    return max(cycles, transfer_cycles(moves, target) * (1 + noticed))
+
+
+def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, float]:
+    """Cycles of register tiles' products; and of packing, column-by-column stores, and the N tail."""
+    core, lanes, dot = target.core, recipe.tile.lanes, recipe_dot(recipe, target)
+    terms, steps = len(gemm.term_offsets), -(-gemm.k // recipe.tile.kstep)
+    vectors = -(-(gemm.n - recipe.tile.dot_columns - recipe.tile.paired_columns) // lanes)
+    slower = max(1.0, dot.cycles * core.products) if dot is not None else 1.0
+    pairs = paired_columns_cycles(gemm, target, recipe.tile.mr) if recipe.tile.paired_columns else 0
+    if not vectors:
+        return pairs, terms * _packed_a(gemm, recipe, target)
+    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.tile.mr, recipe.tile.nr // lanes)
+    corrected = core.costs.corrected if recipe.mma.correction != "none" else 0
+    near = (
+        gemm.b.is_row_major
+        or gemm.b.interleave > 1
+        or gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
+    )
+    packed_b = (core.costs.packed if near else core.costs.packed_column * lanes) + corrected
+    others = steps * vectors * packed_b * gemm.packs_per_product if recipe.packing.b else 0
+    others += _packed_a(gemm, recipe, target)
+    if not gemm.c.is_row_major:
+        column = max(1, target.caches.line // 2 // bytes_of(gemm.c.element))
+        others += transposed_store_cycles(core, gemm.m, vectors, recipe.tile.mr, column)
+    along = dot_product_columns_cycles(gemm, target, recipe.tile.dot_columns, lanes) if recipe.tile.dot_columns else 0
+    return terms * products, terms * others + along + pairs
+
+
+def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles to pack A, by registers of its rows or by columns of its row tiles; 0 where it is not packed."""
+    if not recipe.packing.a:
+        return 0
+    if recipe.mma.unit == "fma" and not gemm.a.is_row_major:
+        return gemm.k * copied_a_cycles(
+            target.core, gemm.m, recipe.tile.mr, max(1, target.caches.line // 2 // bytes_of(recipe.mma.operand_a))
+        )
+    return gemm.m * -(-gemm.k * bits_of(recipe.mma.operand_a) // (8 * target.vector_bytes)) * target.core.costs.packed
+
+
+def dot_product_columns_cycles(gemm: Gemm, target: Target, count: int, lanes: int) -> float:
+    """Approximate cycles of dot products along K for a number of columns."""
+    core = target.core
+    step = max(count / core.products, (1 + count / 4) / core.loads)
+    folded, copied = core.costs.dot_column
+    return gemm.m * (-(-gemm.k // lanes) * step + count * folded) + gemm.k * count * copied
+
+
+def dot_product_rows(target: Target, count: int) -> int:
+    """Rows of sums that fit the registers, besides one register for each column and one for a row."""
+    return (target.registers - 1) // count - 1
+
+
+def paired_step_cycles(gemm: Gemm, target: Target, mr: int, vectors: float) -> float:
+    """Cycles of a step along K for all rows, in tiles of up to `mr`: what the ports allow.
+
+    For a tile of one register a row, `tlx.lower.cost` overestimates loads: it gives 7.9 cycles for 12x16, which takes
+    6.5.
+    """
+    core, tiles = target.core, -(-gemm.m // mr)
+    rows = gemm.m / tiles
+    return tiles * port_cycles(core, rows * vectors, rows + vectors)
+
+
+def paired_columns_cycles(gemm: Gemm, target: Target, mr: int) -> float:
+    """Approximate cycles of the columns that are summed by pairs, in tiles of up to `mr` rows."""
+    steps = -(-gemm.k // PAIR)
+    stored = not pairs_stay_in_registers(steps, target)
+    *interleaved, folded = target.core.costs.paired_column
+    return steps * (paired_step_cycles(gemm, target, mr, 1) + interleaved[stored]) + gemm.m * folded
+
+
+def pairs_stay_in_registers(steps: int, target: Target) -> bool:
+    """Whether this many pairs of B's rows fit a quarter of the registers."""
+    return steps <= target.registers // 4

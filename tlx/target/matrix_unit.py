@@ -1,0 +1,208 @@
+"""Matrix units: tile registers, products of tiles, and the operations from which the matrix legaliser composes code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.functions import Function
+    from tlx.ir.instructions import Instruction
+    from tlx.ir.values import Value
+    from tlx.target.hardware import Dot
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlace:
+    """Where a tile lies in memory.
+
+    Attributes:
+        pointer: Its base.
+        offset: Bytes from there to the first row.
+        stride: Bytes from row to row.
+    """
+
+    pointer: Value
+    offset: int
+    stride: int
+
+
+class TileOperations(Protocol):
+    """The operations of a matrix unit on tiles, emitted where a builder stands.
+
+    A tile is one value of a type that the unit chooses. Between blocks it may be passed in another form: `phi` makes a
+    phi of that form, `to_phi` and `from_phi` convert.
+    """
+
+    def zero(self) -> Value:
+        """An accumulator of zeros."""
+        ...
+
+    def load(self, place: TilePlace) -> Value:
+        """An accumulator from memory."""
+        ...
+
+    def store(self, tile: Value, place: TilePlace) -> None:
+        """An accumulator to memory."""
+        ...
+
+    def load_a(self, place: TilePlace, depth: int) -> Value:
+        """A left operand: rows of `depth` bytes."""
+        ...
+
+    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
+        """A right operand in VNNI order, of `groups` rows; one that streams stays out of the first cache."""
+        ...
+
+    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """`acc + lhs @ rhs`; `depth`: bytes of a row of `lhs`."""
+        ...
+
+    def phi(self, name: str) -> Instruction:
+        """A phi of accumulators, without incoming values."""
+        ...
+
+    def from_phi(self, value: Value) -> Value:
+        """The accumulator in a phi's result."""
+        ...
+
+    def to_phi(self, tile: Value) -> Value:
+        """The value that a phi takes for an accumulator."""
+        ...
+
+
+class TileOperationsFactory(Protocol):
+    """Makes the operations for one kernel: see `MatrixUnit.operations`."""
+
+    def __call__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
+        """Operations that write where `b` stands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixEmulation:
+    """How LLVM runs a unit's instructions on machines that lack them.
+
+    Attributes:
+        llvm_options: Command-line options of LLVM that turn it on.
+        attributes: Attributes that functions with tiles need for it.
+        opt_level: The highest optimisation level at which LLVM's code is right.
+    """
+
+    llvm_options: tuple[str, ...]
+    attributes: tuple[str, ...] = ()
+    opt_level: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCosts:
+    """Products of fp16 as sums of products of bf16 parts, on a unit that multiplies bf16 only.
+
+    Attributes:
+        cycles: Of splitting an element into its two parts, apart from waiting for memory.
+        lead: Share of the vectors' cycles that such a product may take to be preferred.
+        depth: Positions of K that are split at a time: longer row tiles would not stay in the first-level cache.
+        bytes: Bytes of the parts of A and of B at a time; glibc's malloc maps 32 MB or more anew in each call.
+    """
+
+    cycles: float
+    lead: float
+    depth: int
+    bytes: tuple[int, int] = (16 << 20, 8 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixTiming:
+    """Cycles of the work of a matrix unit's kernel; a tile product takes one for each row of the left tile.
+
+    Attributes:
+        configuration: Of configuring the tiles, once a call, with the stalls that it causes.
+        load: Of a tile from the first-level cache, from the second within and beyond the pages of the first-level TLB,
+            and from beyond.
+        load_bypassing_l1: Of a tile from the second-level cache without entering the first, within the pages of the
+            first-level TLB and beyond.
+        store: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
+        crossing: Factor for stores of tiles whose rows cross cache lines.
+        packed_row: Of a row of a tile that is packed in the first-level cache, the second, and beyond.
+        transposed_row: The same for a column-major left operand.
+        masked_row: Additional ones of a packed row that is padded.
+        epilogue_row: Of a row of sums that is converted after the last product.
+        vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
+            and rows that are streamed.
+        copy_uses: Register tiles that read an operand, from which on it is copied to aligned or adjacent rows.
+        few_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
+        split: Of products of fp16 on a unit that multiplies bf16 only.
+        block_tile, block_packed, block_interleaved: In the blocking of contractions, which has no recipe yet: of a tile
+            product with its loads, and of a tile of the right operand that is packed, or read in place because its rows
+            are interleaved already.
+        block_crossing, block_scattered: Also there: additional ones of a tile of the right operand whose rows cross
+            cache lines, and of the left one whose rows are not adjacent.
+    """
+
+    configuration: float
+    load: tuple[float, float, float, float]
+    load_bypassing_l1: tuple[float, float]
+    store: tuple[float, float, float]
+    crossing: float
+    packed_row: tuple[float, float, float]
+    transposed_row: tuple[float, float, float]
+    masked_row: float
+    epilogue_row: float
+    vectors_lead: tuple[float, float]
+    copy_uses: int
+    few_steps: int
+    split: SplitCosts
+    block_tile: float
+    block_packed: float
+    block_interleaved: float
+    block_crossing: float
+    block_scattered: float
+
+
+def _no_shapes(_function: Function) -> frozenset[tuple[str, ...]]:
+    return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
+
+    Attributes:
+        rows: Rows of a tile.
+        row_bytes: Bytes of a row: of A along K, of accumulators along N.
+        tiles: Tile registers.
+        grid: Accumulators of the inner loop, (along M, along N).
+        dots: Kinds of products the unit has, without `emit`; `width` is the VNNI factor. Sums are float or i32.
+        operations: Makes what emits the unit's instructions: (builder, attributes of the target's functions, emulate).
+        tile_shapes: The shapes of a legalised function's tiles, as text, where the unit is configured by them; a
+            function with tiles of one shape is not inlined into one with tiles of another.
+        emulation: How code for the unit runs without it, if it can.
+        max_uses: How often a loaded tile may be used in a block.
+    """
+
+    rows: int
+    row_bytes: int
+    tiles: int
+    grid: tuple[int, int]
+    dots: tuple[Dot, ...]
+    timing: MatrixTiming
+    operations: TileOperationsFactory
+    tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]] = _no_shapes
+    emulation: MatrixEmulation | None = None
+    max_uses: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        needed = self.grid[0] * self.grid[1] + sum(self.grid)
+        if needed > self.tiles:
+            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
+            raise ValueError(msg)
+        if others := {dot.accumulator for dot in self.dots} - {"float", "i32"}:
+            msg = f"sums of type {min(others)}: a matrix unit's sums are float or i32"
+            raise ValueError(msg)
+
+    @property
+    def columns(self) -> int:
+        """Columns of an accumulator: elements of 32 bits in a row."""
+        return self.row_bytes // 4
