@@ -21,12 +21,11 @@ from pathlib import Path
 
 import click
 
-from tlx.bench import report
-from tlx.bench.workloads import catalogue
+from tlx.bench import report, workloads
 from tlx.diagnostics import UsageError
-from tlx.tuning.measure.workload import Workload
+from tlx.tuning.workload import Workload
 
-_PIECE = 30.0  # approximate seconds of a piece
+PIECE_SECONDS = 30.0
 _RUNS = 40  # runs of a cell's work by all peers, for checks and samples
 _SPEED = 1e11  # assumed operations per second
 _CHECKED = 1e8  # bytes per second that are generated, computed by numpy and compared
@@ -66,7 +65,7 @@ def main(words: Sequence[str]) -> int:
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * options.minutes
-    waiting = sorted(_pieces(_missing(folder, options.rows)), key=lambda piece: piece.seconds)
+    waiting = sorted(pieces(_missing(folder, options.rows)), key=lambda piece: piece.seconds)
     click.echo(f"{sum(len(piece.works) for piece in waiting)} cells in {len(waiting)} pieces")
     running: dict[int, subprocess.Popen[bytes]] = {}
     while (waiting or running) and time.monotonic() < end:
@@ -117,7 +116,7 @@ def _missing(folder: Path, rows: Sequence[str]) -> list[Workload]:
             done |= {report.cell_key(cell) for cell in report.read(str(path))["cells"]}
         except UsageError as error:
             click.echo(error.message)
-    return [work for work in catalogue.select_workloads(rows, [], [], []) if work.key not in done]
+    return [work for work in workloads.select_workloads(rows, [], [], []) if work.key not in done]
 
 
 def _listed(works: Sequence[Workload]) -> Iterator[str]:
@@ -128,13 +127,13 @@ def _listed(works: Sequence[Workload]) -> Iterator[str]:
     yield from (f"{like}: {', '.join(own)}" for like, own in sizes.items())
 
 
-def _pieces(works: Sequence[Workload]) -> Iterator[Piece]:
-    """Split workloads into pieces of about `_PIECE` seconds, or of a single cell."""
+def pieces(works: Sequence[Workload]) -> Iterator[Piece]:
+    """Split workloads into pieces of about `PIECE_SECONDS` seconds, or of a single cell."""
     groups: dict[tuple[str, str, str], Piece] = {}
     for work in works:
         like = (work.row, work.types, work.variant)
         piece = groups.setdefault(like, Piece())
-        if piece.works and piece.seconds + _seconds(work) > _PIECE:
+        if piece.works and piece.seconds + _seconds(work) > PIECE_SECONDS:
             yield piece
             piece = groups[like] = Piece()
         piece.works.append(work)

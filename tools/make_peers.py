@@ -128,11 +128,11 @@ def _symbols(data: bytearray) -> Iterator[int]:
 
 def compile_loops(folder: Path, processor: str) -> None:
     """Fill `clang/` with libraries for a processor."""
+    from tlx.bench import workloads
     from tlx.bench.peers import clang
-    from tlx.bench.workloads import catalogue
 
     folder.mkdir(parents=True, exist_ok=True)
-    clang.build(catalogue.all_workloads(), folder, processor)
+    clang.build(workloads.all_workloads(), folder, processor)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def inputs(folders: list[Path]) -> Iterator[tuple[str, str]]:
     yield from _of_folder("lit", ROOT / "tests" / "lit")
     for folder in folders:
         yield from _of_folder(folder.name, folder)
-    from tlx.bench.workloads.catalogue import all_workloads
+    from tlx.bench.workloads import all_workloads
 
     for index, work in enumerate(all_workloads()):
         yield f"bench-{index:03}.ll", work.text()

@@ -15,7 +15,7 @@ from tlx.target.hardware import Caches, Dot
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.values import Value
 
 _SHORTS: Final = VectorType(8, I16)

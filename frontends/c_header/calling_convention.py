@@ -34,12 +34,12 @@ from typing import Final
 from tlx.frontends.c_header.placeholders import ELEMENTS, PREFIX, PlaceholderCall, c_name, placeholder_calls
 from tlx.intrinsics import Operand, OperandKind
 from tlx.ir.abi import attribute_pointee
-from tlx.ir.analysis.constant_folding import ConstantFolder
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
+from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import definitions
+from tlx.ir.rewrite import definitions
 from tlx.ir.types import (
     DOUBLE,
     FLOAT,
@@ -116,9 +116,9 @@ def _slot_type(known: dict[str, Instruction], pointer: Value) -> Type | None:
 
 def _alignment(attributes: str, type_: Type) -> int:
     """The alignment in the attributes, else that of an element."""
-    found = _ALIGN.search(attributes)
-    if found is not None:
-        return int(found.group(1))
+    match = _ALIGN.search(attributes)
+    if match is not None:
+        return int(match.group(1))
     return bytes_of(type_.element) if isinstance(type_, VectorType) else 1
 
 

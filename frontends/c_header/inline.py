@@ -22,12 +22,12 @@ from tlx.frontends.c_header.placeholders import callee_name, placeholder_calls
 from tlx.frontends.c_header.token_flow import names_with_merges
 from tlx.intrinsics import OperandKind
 from tlx.ir.abi import attribute_pointee
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.instructions import parse_instruction_text
-from tlx.ir.transform.rewrite import replace_uses, split_block
+from tlx.ir.rewrite import replace_uses, split_block
 from tlx.ir.types import LABEL
 from tlx.ir.values import Keyword, Local, Value
 
@@ -68,13 +68,13 @@ class _Inlining:
         promote_slots(function)
 
     def _inline_into(self, function: Function) -> None:
-        while (found := self._wanted_call(function)) is not None:
-            block, call, callee = found
+        while (site := self._call_to_inline(function)) is not None:
+            block, call, callee = site
             _Inliner(self.module, function, callee).inline(block, call)
             self.inlined.add(callee.name)
             self._simplify(function)
 
-    def _wanted_call(self, function: Function) -> tuple[Block, Instruction, Function] | None:
+    def _call_to_inline(self, function: Function) -> tuple[Block, Instruction, Function] | None:
         """A call that takes or returns tokens, with its callee."""
         tokens = _tokens(function)
         for block in function.blocks:

@@ -36,12 +36,12 @@ from tlx.frontends.c_header.placeholders import ELEMENTS, PREFIX, PlaceholderCal
 from tlx.intrinsics import Operand, OperandKind
 from tlx.intrinsics.tensor_type import TensorType, type_problem
 from tlx.ir.abi import attribute_pointee
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import uses
 from tlx.ir.tensors.calls import expanded_form, operand_span
-from tlx.ir.transform.rewrite import uses
 from tlx.ir.types import DOUBLE, I8, I32, TOKEN, VOID, IntType, PointerType, Type, VectorType, bits_of, is_scalar_number
 from tlx.ir.values import ConstInt, Global, Local, Value, int_elements
 
@@ -270,7 +270,7 @@ class _Operation:
                 return list(zip(form, args, strict=True))
         form = max(forms, key=lambda form: self._misfit(form) or 0)
         place = self._misfit(form) or 0
-        self._complain(form[place], args[place])
+        self._report_misfit(form[place], args[place])
         return []
 
     def _misfit(self, form: Sequence[Operand]) -> int | None:
@@ -295,7 +295,7 @@ class _Operation:
     def _is_token(self, value: Value) -> bool:
         return isinstance(value, Local) and value.name in self.tokens
 
-    def _complain(self, operand: Operand, value: Value) -> None:
+    def _report_misfit(self, operand: Operand, value: Value) -> None:
         if operand.kind is OperandKind.TENSOR:
             makers = f"{PREFIX}typeinfo or {PREFIX}load"
             message = f"operand {operand.name} must be the token of a tensor, made by {makers}; got {value.typed}"

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.frontends.c_header.placeholders import callee_name
-from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.transform.rewrite import Use, set_operand, uses
+from tlx.ir.rewrite import Use, set_operand, uses
 from tlx.ir.types import LABEL, PointerType, Type, bits_of
 from tlx.ir.values import Keyword, Local, Value
 

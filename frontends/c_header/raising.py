@@ -41,8 +41,8 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.module import needs_lowering, parse
+from tlx.ir.rewrite import uses
 from tlx.ir.tensors.calls import canonicalise, operand_span
-from tlx.ir.transform.rewrite import uses
 from tlx.ir.types import VOID
 from tlx.ir.values import Local, Value
 
@@ -137,9 +137,9 @@ def remove_dead_code(function: Function) -> None:
         used = uses(function)
         changed = False
         for block in function.blocks:
-            kept = [i for i in block.instructions if i.opcode not in _DEAD or i.flags or used.get(str(i.result))]
-            changed = changed or len(kept) < len(block.instructions)
-            block.instructions = kept
+            live = [i for i in block.instructions if i.opcode not in _DEAD or i.flags or used.get(str(i.result))]
+            changed = changed or len(live) < len(block.instructions)
+            block.instructions = live
 
 
 def remove_declarations(module: Module) -> None:
@@ -193,7 +193,7 @@ def check_placeholders(module: Module) -> None:
 
 def _check_instruction(instruction: Instruction) -> None:
     name = callee_name(instruction)
-    mentions = [found.group(1) for found in _MENTIONED.finditer(instruction.text)]
+    mentions = [match.group(1) for match in _MENTIONED.finditer(instruction.text)]
     if name in mentions:
         mentions.remove(name)
     for mention in mentions:
@@ -318,8 +318,8 @@ def source_note(span: Span | None) -> Note | None:
 
 def _metadata(text: str, name: str) -> str:
     """The text of a metadata node."""
-    found = re.search(rf"(?m)^{re.escape(name)} = (.*)$", text)
-    return found.group(1) if found else ""
+    match = re.search(rf"(?m)^{re.escape(name)} = (.*)$", text)
+    return match.group(1) if match else ""
 
 
 def _source_file(text: str, scope: str) -> str:

@@ -29,8 +29,8 @@ from tlx.frontends.c_header.mem2reg import debug_only
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import replace_uses, set_operand
 from tlx.ir.tensors.calls import operand_span
-from tlx.ir.transform.rewrite import replace_uses, set_operand
 from tlx.ir.types import I64, LABEL, TOKEN, VOID, Type, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Value, int_elements, is_undefined
 
@@ -240,12 +240,12 @@ def _tokens_and_lanes(function: Function, tokens: Collection[str]) -> tuple[set[
     """All names of tokens, including those from vectors, and the lanes of vectors that contain tokens."""
     names: set[str] = set()
     lanes: _Lanes = defaultdict(set)
-    found = names_with_merges(function, tokens)
-    while found != names:
-        names = found
+    merged = names_with_merges(function, tokens)
+    while merged != names:
+        names = merged
         _spread(function, names, lanes)
         extracts = {str(i.result) for i in function.instructions() if _is_extract(i, lanes)}
-        found = names_with_merges(function, names | extracts)
+        merged = names_with_merges(function, names | extracts)
     return names, {name: held for name, held in lanes.items() if held}
 
 
@@ -286,8 +286,8 @@ def _token_lanes(instruction: Instruction, names: Collection[str], lanes: _Lanes
         index, element = operands[2], operands[1]
         if not isinstance(index, ConstInt):
             return of(operands[0])
-        kept = of(operands[0]) - {index.value}
-        return kept | {index.value} if isinstance(element, Local) and element.name in names else kept
+        others = of(operands[0]) - {index.value}
+        return others | {index.value} if isinstance(element, Local) and element.name in names else others
     if instruction.opcode == "shufflevector":
         return {
             lane

@@ -38,11 +38,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Declaration, Module
 from tlx.ir.parser.module import needs_lowering, parse
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, VOID, FloatType, IntType, PointerType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value
 
@@ -168,9 +168,9 @@ def _matrix_access(args: list[Value], attributes: str, vector: object) -> Column
     type_ = transposed_type(vector, rows, columns)
     if type_ is None:
         return None
-    found = _ALIGN.search(attributes)
+    match = _ALIGN.search(attributes)
     size = bytes_of(type_.element)
-    return ColumnMajorMatrix(type_, args[0], args[1], volatile != 0, min(size, int(found.group(1))) if found else size)
+    return ColumnMajorMatrix(type_, args[0], args[1], volatile != 0, min(size, int(match.group(1))) if match else size)
 
 
 def raise_multiply(b: TensorBuilder, call: Instruction) -> Value | None:

@@ -18,15 +18,15 @@ from typing import Final
 
 from tlx.frontends.matrix.raising import ELEMENTS, remove_declarations
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
+from tlx.ir.rewrite import replace_uses, uses
 from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.tensors.inference import analyse, verify_tensors
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.transform.rewrite import replace_uses, uses
 from tlx.ir.types import I1, I32, I64, VOID, FloatType, PointerType, Type, VectorType, is_float
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.remarks import Remarks

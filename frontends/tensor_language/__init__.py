@@ -19,13 +19,14 @@ There are two versions of the language, and kernels written in Python; all of th
     version 1 -- v1 ----------------+--> tree - check --> --+-- signature ----> C header
     Python ----- builder -----------+                       +-- syntax.printer --> version 2
 
-    operations      THE table: each operation of the language once
+    operations      THE table: each operation of the language once, with its rules
     syntax          lexer, syntax tree, parser and printer of version 2
     v1              version 1: its grammar, and its conversion to version 2
     builder         kernels written in Python
     types           the types, and the rules about them
-    analysis        work-group sizes, which parameters a kernel writes, which values differ between work-items
-    check           the rules of the language
+    work_items      sizes of subgroups and work-groups, how values differ between work-items
+    analysis        which parameters a kernel writes, which values may differ, which writes are the first
+    check           checks programs by the rules
     emit            TLX IR
     signature       C signatures and headers
     runtime         compiling into this process; numpy arguments

@@ -1,77 +1,63 @@
-"""Facts about a kernel: its sizes, the parameters that it writes, and which values differ between work-items.
+"""Facts about a kernel: the parameters it writes, the values that may differ between work-items, the first writes.
 
-The subgroup size is the function's attribute. Without one it is 16, or the largest power of two that divides the first
-extent of the work-group if that is not a multiple of 16. Without a work-group size, a work-group is one subgroup.
+*Divergence.* The checker's `Spread` says which values certainly differ, which is an error of the program where they
+must not. Here it is what may differ: the emitter needs vectors for these values (`varying_names`), and `translate`
+warns of barriers that some work-items may not reach (`doubtful_barriers`). A result varies if an operand does, or if
+the instruction itself depends on the work-item: `subgroup_local_id`, a scan, an atomic update in an SPMD region, the
+variables of `foreach`, the entries of `cooperative_matrix_apply`, a component of a cooperative matrix. Results of an
+`if` with a varying condition or a `for` with varying bounds vary. Reductions and broadcasts are uniform in a subgroup,
+but may differ between the subgroups of a work-group, as their ids do.
 
-What *certainly* differs is an error of the program, what *may* differ needs a vector; so there are two analyses.
+*First writes* (`first_writes`): which BLAS outputs in local memory need not be read, and which allocations must be
+zeroed because `beta` reads them.
 
-The checker follows each value as `base + offsets[p]` for work-item p, where the base is either 0 or an unknown uniform
-number (`Spread`):
+    %t = alloca : memref<f32x8x8,local>
+    gemm %one, %A, %B, %zero, %t            is the first write to %t: beta constant 0 need not read it
+    gemm %one, %A, %B, %one, %t             reads %t after all of it has been written
 
-    subgroup_local_id          Spread(exact=True,  offsets=(0, 1, ..., S-1))
-    constant 8                 Spread(exact=True,  offsets=(8,))
-    group_id.x                 Spread(exact=False, offsets=(0,))
-    group_id.x + local id      Spread(exact=False, offsets=(0, 1, ..., S-1))
-    load %A[%i]                None: nothing is known
+An alloca is zeroed only if `beta` may read an element that has not been written. A forward analysis tracks whether
+nothing, a part or all of the memory has been written since the `alloca` ran; a write in one arm of an `if`, or in a
+loop that may not run, counts as a part. A write covers all elements if it is
 
-A single offset means a uniform value, different offsets a value that varies whatever the arguments are. The rule "must
-be dynamically uniform" is certainly broken where the offsets differ; where nothing is known, keeping it is up to the
-author of the kernel.
-
-The emitter asks for the divergent values (`varying_names`), and `translate` for barriers that some work-items may not
-reach (`doubtful_barriers`). A result varies if an operand does, or if the instruction itself depends on the work-item:
-`subgroup_local_id`, a scan, an atomic update in an SPMD region, the variables of `foreach`, the entries of
-`cooperative_matrix_apply`, a component of a cooperative matrix. Results of an `if` with a varying condition or a `for`
-with varying bounds vary. Reductions and broadcasts are uniform in a subgroup, but may differ between the subgroups of a
-work-group, as their ids do.
+    - a collective instruction whose output is the memref or a view of all of it,
+    - `store %x, %t[%i,%j]` in a `foreach (%i,%j)=(0,0),(8,8)`, whose ranges are constants and those of the memref,
+    - `cooperative_matrix_store` of a matrix of the memref's shape at its origin, or `store` to the one element.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tlx.diagnostics import Note, TlxWarning
+from tlx.frontends.tensor_language.operations.blas import Blas
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.operations.core import entry_of
-from tlx.frontends.tensor_language.operations.memory import Associated, AtomicUpdate
-from tlx.frontends.tensor_language.operations.scalars import ArithBinary
+from tlx.frontends.tensor_language.operations.memory import (
+    Alloca,
+    Associated,
+    AtomicStore,
+    AtomicUpdate,
+    Expand,
+    Fuse,
+    Store,
+    Subview,
+)
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, Constant
 from tlx.frontends.tensor_language.operations.subgroups import (
     Builtin,
     CooperativeMatrixApply,
     CooperativeMatrixExtract,
+    CooperativeMatrixStore,
     SubgroupBroadcast,
     SubgroupOperation,
 )
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
-
-DEFAULT_SUBGROUP_SIZE: Final = 16
-LARGEST_SUBGROUP: Final = 128
-LARGEST_WORK_GROUP: Final = 1 << 16
-
-
-def default_subgroup_size(rows: int) -> int:
-    """The subgroup size of a work-group with that many work-items in its first mode."""
-    return math.gcd(rows, DEFAULT_SUBGROUP_SIZE)
-
-
-def work_group_sizes(kernel: Function) -> tuple[int, tuple[int, int]]:
-    """Subgroup size and work-group size of a checked kernel."""
-    size = kernel.attributes.get("subgroup_size")
-    shape = kernel.attributes.get("work_group_size")
-    lanes = size.value if size is not None and isinstance(size.value, int) else None
-    if shape is None or not isinstance(shape.value, tuple):
-        lanes = lanes or DEFAULT_SUBGROUP_SIZE
-        return lanes, (lanes, 1)
-    rows, columns = (entry.value for entry in shape.value)
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
-    return lanes or default_subgroup_size(rows), (rows, columns)
+from tlx.frontends.tensor_language.types import CoopMatrixType, Extent, MemrefType
+from tlx.frontends.tensor_language.work_items import work_group_sizes
 
 
 @dataclass(slots=True)
@@ -89,12 +75,12 @@ class ParameterUses:
 
 def parameter_uses(function: Function) -> ParameterUses:
     """Which parameters a kernel writes and tests, directly or through views."""
-    found = ParameterUses()
-    _visit(function.body, {p.name.text: i for i, p in enumerate(function.parameters)}, found)
-    return found
+    uses = ParameterUses()
+    _visit(function.body, {p.name.text: i for i, p in enumerate(function.parameters)}, uses)
+    return uses
 
 
-def _visit(region: Region, roots: dict[str, int], found: ParameterUses) -> None:
+def _visit(region: Region, roots: dict[str, int], uses: ParameterUses) -> None:
     roots = dict(roots)  # another region may redefine a name
     for instruction in region.instructions:
         viewed = _operand(instruction, entry_of(type(instruction)).views)
@@ -102,11 +88,11 @@ def _visit(region: Region, roots: dict[str, int], found: ParameterUses) -> None:
             roots[instruction.result.text] = roots[viewed.text]
         target = written_operand(instruction)
         if target is not None and target.text in roots:
-            found.written.add(roots[target.text])
+            uses.written.add(roots[target.text])
         if isinstance(instruction, Associated) and instruction.operand.text in roots:
-            found.tested.add(roots[instruction.operand.text])
+            uses.tested.add(roots[instruction.operand.text])
         for inner in instruction.regions():
-            _visit(inner, roots, found)
+            _visit(inner, roots, uses)
 
 
 def written_operand(instruction: Instruction) -> Name | None:
@@ -118,151 +104,11 @@ def _operand(instruction: Instruction, field: str | None) -> Name | None:
     return None if field is None else getattr(instruction, field)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A value as `base + offsets[p]`.
-
-    Attributes:
-        exact: Whether the base is 0; otherwise it is unknown.
-        offsets: One number for all work-items, or one for each.
-    """
-
-    exact: bool
-    offsets: tuple[int, ...]
-
-    @property
-    def varies(self) -> bool:
-        """Whether two work-items certainly hold different values."""
-        return len(self.offsets) > 1
-
-
-UNIFORM: Final = Spread(exact=False, offsets=(0,))
-
-
-def constant_spread(value: int) -> Spread:
-    """A constant, the same in all work-items."""
-    return Spread(exact=True, offsets=(value,))
-
-
-def lane_spread(subgroup_size: int, *, exact: bool) -> Spread:
-    """0, 1, ... for the work-items, with or without an unknown base."""
-    return _spread(exact, tuple(range(subgroup_size)))
-
-
-def varies(spread: Spread | None) -> bool:
-    """Whether the value certainly differs between work-items."""
-    return spread is not None and spread.varies
-
-
-def is_uniform(spread: Spread | None) -> bool:
-    """Whether the value is certainly the same for all work-items."""
-    return spread is not None and not spread.varies
-
-
-def without_base(spread: Spread | None) -> Spread | None:
-    """The same offsets with an unknown base."""
-    return spread if spread is None else _spread(False, spread.offsets)
-
-
-def function_spread(spread: Spread | None) -> Spread | None:
-    """The result of a function: uniform if the argument is."""
-    return UNIFORM if is_uniform(spread) else None
-
-
-def cast_spread(spread: Spread | None, type_: ScalarType) -> Spread | None:
-    """A value of an integer type converted to another type."""
-    if type_.kind != "int":
-        return function_spread(spread)
-    return _fitting(spread, type_)
-
-
-def binary_spread(op: str, lhs: Spread | None, rhs: Spread | None, type_: ScalarType) -> Spread | None:
-    """The value of an arithmetic instruction on integers or truth values, or of a comparison."""
-    if lhs is None or rhs is None:
-        return None
-    found = _sum(op, lhs, rhs) or _exactly(op, lhs, rhs) or _product(op, lhs, rhs)
-    if found is None:
-        return UNIFORM if is_uniform(lhs) and is_uniform(rhs) else None
-    return _fitting(found, type_)
-
-
-def trip_counts(start: Spread | None, stop: Spread | None, step: Spread | None) -> tuple[int, ...] | None:
-    """The trip count of a loop for each work-item, None if it is unknown."""
-    if start is None or stop is None or step is None or not (start.exact and stop.exact and step.exact):
-        return None
-    if step.varies or step.offsets[0] <= 0:
-        return None
-    width = step.offsets[0]
-    return tuple(max(0, -((a - b) // width)) for a, b in zip(*_aligned(start, stop), strict=True))
-
-
-_EXACT: Final[dict[str, Callable[[int, int], int]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "max": max,
-    "min": min,
-    "and": int.__and__,
-    "or": int.__or__,
-    "xor": int.__xor__,
-    "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    "rem": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less_than": operator.lt,
-    "less_than_equal": operator.le,
-    "greater_than": operator.gt,
-    "greater_than_equal": operator.ge,
-}
-
-
-def _sum(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
-    """`(u + a) + (v + b)` and `(u + a) - (v + b)`: unknown bases are added to one."""
-    if op not in {"add", "sub"}:
-        return None
-    return _spread(lhs.exact and rhs.exact, tuple(map(_EXACT[op], *_aligned(lhs, rhs))))
-
-
-def _exactly(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
-    if not (lhs.exact and rhs.exact) or op not in _EXACT or (op in {"div", "rem"} and 0 in rhs.offsets):
-        return None
-    return _spread(True, tuple(map(int, map(_EXACT[op], *_aligned(lhs, rhs)))))
-
-
-def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
-    """`(u + a) * 4`: a known factor scales the offsets."""
-    if op != "mul" or lhs.exact == rhs.exact:
-        return None
-    factor, other = (lhs, rhs) if lhs.exact else (rhs, lhs)
-    return None if factor.varies else _spread(False, tuple(factor.offsets[0] * o for o in other.offsets))
-
-
-def _aligned(lhs: Spread, rhs: Spread) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The offsets of both, extended to the same length."""
-    count = max(len(lhs.offsets), len(rhs.offsets))
-    a, b = (s.offsets * count if len(s.offsets) == 1 else s.offsets for s in (lhs, rhs))
-    return a, b
-
-
-def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
-    if min(offsets) != max(offsets):
-        return Spread(exact, offsets)
-    return constant_spread(offsets[0]) if exact else UNIFORM
-
-
-def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
-    """The spread if its offsets fit a type; otherwise values may wrap around, and nothing is known."""
-    limit = 2 if type_.kind == "bool" else 1 << (type_.bits - 1)
-    if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):
-        return spread
-    return None if spread.varies else UNIFORM
-
-
 def varying_names(function: Function) -> frozenset[int]:
     """Ids of the defining `Name`s of values that may vary within a subgroup."""
-    analysis = _Analysis("subgroup", masked=True)
+    analysis = _DivergenceAnalysis("subgroup", masked=True)
     analysis.region(function.body)
-    return frozenset(analysis.found)
+    return frozenset(analysis.varying)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +131,7 @@ def doubtful_barriers(function: Function) -> list[DoubtfulBarrier]:
     lanes, (rows, columns) = work_group_sizes(function)
     if math.prod((rows, columns)) == 1:
         return []
-    analysis = _Analysis("work-group" if rows * columns > lanes else "subgroup", masked=False)
+    analysis = _DivergenceAnalysis("work-group" if rows * columns > lanes else "subgroup", masked=False)
     analysis.region(function.body)
     return [doubt for doubt in analysis.doubts.values() if doubt is not None]
 
@@ -309,7 +155,7 @@ def first_barrier(i: Instruction) -> Barrier | None:
     return next((barrier for barrier in inner if barrier is not None), None)
 
 
-class _Analysis:
+class _DivergenceAnalysis:
     """Visits the regions of a function.
 
     Args:
@@ -318,7 +164,7 @@ class _Analysis:
     """
 
     def __init__(self, within: Literal["subgroup", "work-group"], *, masked: bool) -> None:
-        self.found: set[int] = set()
+        self.varying: set[int] = set()
         self.doubts: dict[int, DoubtfulBarrier | None] = {}
         self._masked = masked
         self._within_subgroup = within == "subgroup"
@@ -332,7 +178,7 @@ class _Analysis:
         yields: list[bool] = []
         for instruction in region.instructions:
             if isinstance(instruction, Yield):
-                yields = [self._varies(name) for name in instruction.values]
+                yields = [self._may_vary(name) for name in instruction.values]
             else:
                 self._instruction(instruction)
         self._scope = before
@@ -358,7 +204,7 @@ class _Analysis:
             case SubgroupOperation():
                 self._bind(i.results, [i.kind != "reduce" or self._differs_between_subgroups(i.value)])
             case _:
-                varies = self._depends_on_work_item(i) or any(self._varies(name) for name in i.operands())
+                varies = self._depends_on_work_item(i) or any(self._may_vary(name) for name in i.operands())
                 for region in i.regions():
                     self.region(region)
                 self._bind_results(i, [varies] * len(i.results))
@@ -367,17 +213,17 @@ class _Analysis:
     def _if(self, i: If) -> None:
         then = self.region(i.then)
         otherwise = self.region(i.otherwise) if i.otherwise is not None else []
-        condition = self._varies(i.condition)
+        condition = self._may_vary(i.condition)
         self._record_barrier(i, i.condition if condition else None)
         self._bind_results(i, [condition or a or b for a, b in zip(then, otherwise, strict=False)])
 
     def _for(self, i: For) -> None:
         """A carried value that varies in one iteration may vary in all: iterate to a fixed point."""
-        differing = [name for name in (i.start, i.stop, i.step) if name is not None and self._varies(name)]
+        differing = [name for name in (i.start, i.stop, i.step) if name is not None and self._may_vary(name)]
         bounds = bool(differing)
         self._record_barrier(i, differing[0] if bounds and not self._is_distance_common(i) else None)
         matrices = _are_matrices(i)
-        carried = [(bounds or self._varies(name)) and not m for name, m in zip(i.initial, matrices, strict=False)]
+        carried = [(bounds or self._may_vary(name)) and not m for name, m in zip(i.initial, matrices, strict=False)]
         variable = bounds if self._masked else any(name is not i.stop for name in differing)
         while True:
             self._bind((i.variable, *i.carried), [variable, *carried])
@@ -403,15 +249,15 @@ class _Analysis:
 
     def _differs_between_subgroups(self, value: Name) -> bool:
         """Whether a value that is uniform in each subgroup may differ between subgroups."""
-        return not self._within_subgroup and self._varies(value)
+        return not self._within_subgroup and self._may_vary(value)
 
     def _is_distance_common(self, i: For) -> bool:
         """Whether `to` is `from` plus a uniform value and the step is uniform, so that trip counts are equal."""
         origin = self._origins.get(i.stop.text)
-        if not isinstance(origin, ArithBinary) or origin.op != "add" or (i.step is not None and self._varies(i.step)):
+        if not isinstance(origin, ArithBinary) or origin.op != "add" or (i.step is not None and self._may_vary(i.step)):
             return False
         pairs = ((origin.lhs, origin.rhs), (origin.rhs, origin.lhs))
-        return any(start.text == i.start.text and not self._varies(distance) for start, distance in pairs)
+        return any(start.text == i.start.text and not self._may_vary(distance) for start, distance in pairs)
 
     def _record_barrier(self, i: If | For, differing: Name | None) -> None:
         """Record whether all work-items reach the barrier in an instruction; the last visit counts."""
@@ -419,7 +265,7 @@ class _Analysis:
         if barrier is not None:
             self.doubts[id(i)] = None if differing is None else DoubtfulBarrier(i, differing, barrier)
 
-    def _varies(self, name: Name) -> bool:
+    def _may_vary(self, name: Name) -> bool:
         return self._scope.get(name.text, False)
 
     def _bind_results(self, i: Instruction, varies: list[bool]) -> None:
@@ -431,8 +277,240 @@ class _Analysis:
             self._scope[name.text] = flag
             self._origins.pop(name.text, None)
             if flag:
-                self.found.add(id(name))
+                self.varying.add(id(name))
 
 
 def _are_matrices(i: Instruction) -> list[bool]:
     return [isinstance(reference.type, CoopMatrixType) for reference in i.types]
+
+
+_FAST_BETA: Final = "fast_beta"  # a quoted attribute, as it is not part of the language
+
+Written = Literal["nothing", "part", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWrites:
+    """Outputs that the emitter need not read, and allocations that it has to zero.
+
+    Attributes:
+        unread: Ids of the BLAS instructions whose output need not be read if `beta` is 0.
+        zeroed: Ids of the `alloca`s that are zeroed.
+    """
+
+    unread: frozenset[int]
+    zeroed: frozenset[int]
+
+
+def first_writes(function: Function) -> FirstWrites:
+    """Follow the memory of each `alloca` through a kernel."""
+    analysis = _WriteAnalysis(_has_fast_beta(function))
+    analysis.region(function.body)
+    return FirstWrites(frozenset(analysis.unread), frozenset(analysis.zeroed))
+
+
+def _has_fast_beta(function: Function) -> bool:
+    """Whether a function promises that outputs need not be read if `beta` is the constant 0."""
+    entries = function.attributes.entries
+    return any(a.quoted and a.name == _FAST_BETA and a.value.value is True for a in entries)
+
+
+def output_operand(i: Blas) -> Name:
+    """The operand that a BLAS instruction writes."""
+    name = written_operand(i)
+    assert name is not None
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A name for memory of an `alloca`.
+
+    Attributes:
+        origin: The `alloca`.
+        shape: Extents of the view.
+        is_whole: Whether it has all elements.
+    """
+
+    origin: Alloca
+    shape: tuple[Extent, ...]
+    is_whole: bool
+
+
+class _WriteAnalysis:
+    def __init__(self, fast_beta: bool) -> None:
+        self.unread: set[int] = set()
+        self.zeroed: set[int] = set()
+        self._fast_beta = fast_beta
+        self._views: dict[str, _View] = {}
+        self._constants: dict[str, bool | int | float | complex] = {}
+        self._matrices: dict[str, CoopMatrixType] = {}
+        self._written: dict[int, Written] = {}
+        self._only_writes = False
+
+    def region(self, region: Region) -> None:
+        """Visit the instructions of a region; its definitions go out of scope at its end."""
+        before = self._views, self._constants, self._matrices
+        self._views, self._constants, self._matrices = dict(before[0]), dict(before[1]), dict(before[2])
+        for i in region.instructions:
+            for name, reference in zip(i.results, i.types, strict=True):
+                self._views.pop(name.text, None)
+                self._constants.pop(name.text, None)
+                if isinstance(reference.type, CoopMatrixType):
+                    self._matrices[name.text] = reference.type
+            self._instruction(i)
+        self._views, self._constants, self._matrices = before
+
+    def _instruction(self, i: Instruction) -> None:
+        match i:
+            case Constant():
+                self._constants[i.result.text] = i.value
+            case Alloca():
+                self._written[id(i)] = "nothing"
+                self._views[i.result.text] = _View(i, _shape(i), is_whole=True)
+            case Subview() | Expand() | Fuse():
+                self._view(i)
+            case If():
+                self._if(i)
+            case For():
+                self._loop(i, makes_trips=self._makes_trips((i.start,), (i.stop,)))
+            case Foreach():
+                self._loop(i, makes_trips=self._makes_trips(i.starts, i.stops))
+                for inner in i.body.instructions:
+                    if isinstance(inner, (Store, AtomicStore)) and self._visits_all(i, inner):
+                        self._write(inner.target, is_all=True)
+            case Parallel():
+                self.region(i.body)
+            case Blas():
+                self._blas(i)
+            case ForeachTile():
+                self._loop(i, makes_trips=self._makes_trips(i.starts, i.stops))
+            case CooperativeMatrixApply():
+                self._loop(i, makes_trips=True)
+            case _:
+                target = written_operand(i)
+                if target is not None:
+                    self._write(target, is_all=self._is_of_all(i))
+
+    # Views -----------------------------------------------------------------------------------------------------
+
+    def _view(self, i: Subview | Expand | Fuse) -> None:
+        viewed = self._views.get(i.operand.text)
+        if viewed is not None:
+            is_whole = viewed.is_whole and self._shows_all(i, viewed.shape)
+            self._views[i.result.text] = _View(viewed.origin, _shape(i), is_whole)
+
+    def _shows_all(self, i: Subview | Expand | Fuse, shape: Sequence[Extent]) -> bool:
+        """Whether a view covers all of its operand."""
+        match i:
+            case Subview():
+                sizes = [s.size or 1 for s in i.slices]
+                starts = [self._constant(s.offset) for s in i.slices]
+                return sizes == list(shape) and all(start == 0 for start in starts)
+            case Expand():
+                extents = [n for n in i.shape if isinstance(n, int)]
+                return len(extents) == len(i.shape) and math.prod(extents) == shape[i.mode]
+            case Fuse():
+                return True
+
+    def _constant(self, operand: int | Name) -> bool | int | float | complex | None:
+        return self._constants.get(operand.text) if isinstance(operand, Name) else operand
+
+    # Control flow ----------------------------------------------------------------------------------------------
+
+    def _if(self, i: If) -> None:
+        before = dict(self._written)
+        self.region(i.then)
+        then, self._written = self._written, before
+        if i.otherwise is not None:
+            self.region(i.otherwise)
+        self._written = _either(then, self._written)
+
+    def _loop(self, i: Instruction, *, makes_trips: bool) -> None:
+        """A loop: the state at the start of the body merges those before the loop and at the end of the body."""
+        before = dict(self._written)
+        (body,) = i.regions()
+        if not self._only_writes:
+            self._only_writes = True
+            self.region(body)
+            self._only_writes = False
+            self._written = _either(before, self._written)
+        self.region(body)
+        if not makes_trips:
+            self._written = _either(before, self._written)
+
+    def _makes_trips(self, starts: Sequence[Name], stops: Sequence[Name]) -> bool:
+        pairs = [(self._constant(a), self._constant(b)) for a, b in zip(starts, stops, strict=True)]
+        return all(isinstance(a, int) and isinstance(b, int) and a < b for a, b in pairs)
+
+    # Writes ----------------------------------------------------------------------------------------------------
+
+    def _blas(self, i: Blas) -> None:
+        if self._fast_beta:
+            self.unread.add(id(i))
+        view = self._views.get(output_operand(i).text)
+        if view is None:
+            return
+        written = self._written[id(view.origin)]
+        inputs = [self._views.get(name.text) for name in (getattr(i, field) for field in i.inputs)]
+        is_first = written == "nothing" and not any(v is not None and v.origin is view.origin for v in inputs)
+        if not self._only_writes:
+            if is_first:
+                self.unread.add(id(i))
+            if written != "all" and self._reads(i, view, is_first=is_first):
+                self.zeroed.add(id(view.origin))
+        self._write(output_operand(i), is_all=True)
+
+    def _reads(self, i: Blas, view: _View, *, is_first: bool) -> bool:
+        """Whether an instruction reads its output because of `beta`."""
+        if self._constant(i.beta) != 0:
+            return True
+        type_ = view.origin.type
+        assert isinstance(type_, MemrefType)
+        return not (is_first or self._fast_beta or i.atomic or type_.element.kind == "int")
+
+    def _write(self, target: Name, *, is_all: bool) -> None:
+        """Record a write to some or all elements of a view."""
+        view = self._views.get(target.text)
+        if view is not None and self._written[id(view.origin)] != "all":
+            self._written[id(view.origin)] = "all" if is_all and view.is_whole else "part"
+
+    def _is_of_all(self, i: Instruction) -> bool:
+        """Whether a store writes all elements of its target."""
+        match i:
+            case Store() | AtomicStore():
+                view = self._views.get(i.target.text)
+                return view is not None and math.prod(n or 0 for n in view.shape) == 1
+            case CooperativeMatrixStore():
+                view, matrix = self._views.get(i.target.text), self._matrices.get(i.matrix.text)
+                if view is None or matrix is None or (self._constant(i.x), self._constant(i.y)) != (0, 0):
+                    return False
+                lines = (matrix.rows, matrix.columns) if i.transpose == "n" else (matrix.columns, matrix.rows)
+                return view.shape == lines
+            case _:
+                return False
+
+    def _visits_all(self, i: Foreach, store: Store | AtomicStore) -> bool:
+        """Whether a store in a `foreach` is indexed by its variables, and their ranges cover the view."""
+        view = self._views.get(store.target.text)
+        ranges = {
+            name.text: (self._constant(start), self._constant(stop))
+            for name, start, stop in zip(i.variables, i.starts, i.stops, strict=True)
+        }
+        indices = [name.text for name in store.indices]
+        if view is None or sorted(indices) != sorted(ranges):
+            return False
+        return all(ranges[text] == (0, extent) for text, extent in zip(indices, view.shape, strict=True))
+
+
+def _shape(i: Instruction) -> tuple[Extent, ...]:
+    type_ = i.type
+    assert isinstance(type_, MemrefType)
+    return type_.shape
+
+
+def _either(one: dict[int, Written], other: dict[int, Written]) -> dict[int, Written]:
+    """The state where two paths join."""
+    return {
+        key: one.get(key, written) if one.get(key, written) == written else "part" for key, written in other.items()
+    }

@@ -198,22 +198,22 @@ def _group(place: ArgumentPlace, type_: GroupType, value: Any, offset: int) -> B
     for k, member in enumerate(members):
         alike = quick and type(member) is np.ndarray and member.flags.num & flags == flags
         key = common_layout(member) if alike else None
-        found = checked.get(key)
-        if found is None:
+        member_extents = checked.get(key)
+        if member_extents is None:
             at = ArgumentPlace(place.position, place.parameter, place.written, place.tested, k)
-            address, found = _memref(at, type_.memref, member, offset)
+            address, member_extents = _memref(at, type_.memref, member, offset)
         else:
             address = array_address(member)
         if key is not None:
-            checked[key] = found
+            checked[key] = member_extents
         addresses.append(address)
-        extents.append(found)
+        extents.append(member_extents)
     values: dict[tuple[str, int], Any] = {("size", 0): len(members), ("offset", 0): offset}
     values["pointers", 0] = np.array(addresses, np.uintp)
     for role, all_ in _roles(type_.memref):
         for mode, extent in enumerate(all_):
             if extent is None:
-                values[f"{role}s", mode] = np.array([found[role, mode] for found in extents], np.int64)
+                values[f"{role}s", mode] = np.array([member[role, mode] for member in extents], np.int64)
     return BoundArgument(values, members)
 
 
@@ -271,7 +271,7 @@ def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array
 
 def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]:
     """The stride of each mode in elements; for a mode with at most one index that of the type."""
-    found: list[int] = []
+    strides: list[int] = []
     packed = 1
     for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
         stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
@@ -280,9 +280,9 @@ def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]
         if stride < packed:
             least = f"a stride of at least {counted(packed, 'element')} in mode {mode}" if mode else "a positive stride"
             raise place.error(least, f"{stride}{_advice(array)}")
-        found.append(stride)
+        strides.append(stride)
         packed = stride * max(1, array.shape[mode])
-    return found
+    return strides
 
 
 def _elements(place: ArgumentPlace, array: Array, step: int) -> int:
@@ -556,9 +556,9 @@ def _counts(groups: Groups) -> tuple[int, int, int]:
     """Numbers of work-groups along x, y and z."""
     if type(groups) is int and 0 <= groups < _MAX_GROUPS:
         return groups, 1, 1
-    given: Sequence[SupportsIndex] = groups if isinstance(groups, Sequence) else (groups,)
+    entries: Sequence[SupportsIndex] = groups if isinstance(groups, Sequence) else (groups,)
     try:
-        counts = [operator.index(count) for count in given]
+        counts = [operator.index(count) for count in entries]
     except TypeError:
         raise ArgumentError(f"groups: expected up to three integers, got {describe(groups)}") from None
     if not 1 <= len(counts) <= 3 or not all(0 <= count < _MAX_GROUPS for count in counts):

@@ -53,7 +53,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tlx.frontends.tensor_language.analysis import parameter_uses
-from tlx.frontends.tensor_language.syntax.nodes import Function, Program
+from tlx.frontends.tensor_language.syntax.nodes import GROUPS_WITHOUT_SIZE, Function, Program
 from tlx.frontends.tensor_language.types import I64, Extent, GroupType, MemrefType, ScalarType, Type
 
 Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "strides", "size", "offset", "launch"]
@@ -61,7 +61,6 @@ Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "st
 _IDS: Final = ("group_id_x", "group_id_y", "group_id_z")
 _COUNTS: Final = ("num_groups_x", "num_groups_y", "num_groups_z")
 GROUP_SUFFIX: Final = ".group"
-GROUPS_WITHOUT_SIZE: Final = "groups_without_size"  # a quoted attribute of functions
 
 # Names that C and C++ reserve: keywords, types that the header uses, predefined macros.
 _RESERVED: Final = frozenset(
@@ -105,15 +104,15 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
         one_group: Whether the function runs one work-group or all of them.
     """
     names = unique_names([p.name.text for p in function.parameters], "arg")
-    found = [
+    parameters = [
         c
         for i, (p, name) in enumerate(zip(function.parameters, names, strict=True))
         for c in _flattened(name, i, p.type.type)
-        if c.role != "size" or not groups_without_size(function)
+        if c.role != "size" or not function.attributes.is_set(GROUPS_WITHOUT_SIZE)
     ]
     launch = (*_IDS, *_COUNTS) if one_group else _COUNTS
-    found += [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(launch)]
-    return _made_unique(found, set(names))
+    parameters += [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(launch)]
+    return _made_unique(parameters, set(names))
 
 
 def function_names(program: Program) -> list[tuple[str, str]]:
@@ -154,23 +153,17 @@ def _made_unique(parameters: list[CParameter], taken: set[str]) -> list[CParamet
     return [c if c.role in own else replace(c, name=_free(c.name, taken)) for c in parameters]
 
 
-def groups_without_size(function: Function) -> bool:
-    """Whether the function is not passed the sizes of its groups, and so cannot use them."""
-    attribute = function.attributes.get(GROUPS_WITHOUT_SIZE)
-    return attribute is not None and attribute.value is True
-
-
 def _flattened(name: str, position: int, type_: Type) -> list[CParameter]:
     if isinstance(type_, MemrefType):
         return [CParameter(name, "pointer", type_.element, position), *_extents(name, position, type_, grouped=False)]
     if isinstance(type_, GroupType):
-        found = [CParameter(name, "pointers", type_.memref.element, position)]
-        found += _extents(name, position, type_.memref, grouped=True)
+        parameters = [CParameter(name, "pointers", type_.memref.element, position)]
+        parameters += _extents(name, position, type_.memref, grouped=True)
         if type_.size is None:
-            found.append(CParameter(f"{name}_size", "size", I64, position))
+            parameters.append(CParameter(f"{name}_size", "size", I64, position))
         if type_.offset is None:
-            found.append(CParameter(f"{name}_offset", "offset", I64, position))
-        return found
+            parameters.append(CParameter(f"{name}_offset", "offset", I64, position))
+        return parameters
     assert isinstance(type_, ScalarType), "the checker lets no cooperative matrix be a parameter"
     return [CParameter(name, "scalar", type_, position)]
 

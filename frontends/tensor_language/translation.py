@@ -78,14 +78,14 @@ def emitted(
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
     from tlx.frontends.tensor_language.analysis import warn_of_barriers
-    from tlx.frontends.tensor_language.emit import EmitOptions, emit_program
+    from tlx.frontends.tensor_language.emit.kernel import emit_program
 
     if threads not in THREADS:
         raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
     check_program(program)
     for function in program.functions:
         warn_of_barriers(function)
-    return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
+    return emit_program(program, typed_pointers=typed_pointers, threads=threads, name=f"{name} (translated)")
 
 
 def written(

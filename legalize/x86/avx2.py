@@ -20,7 +20,7 @@ from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.values import Value
 
 _WORDS: Final = VectorType(8, I32)

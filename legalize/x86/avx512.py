@@ -19,7 +19,7 @@ from tlx.target.target import Target
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.values import Value
 
 _WORDS: Final = VectorType(16, I32)

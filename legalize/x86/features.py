@@ -32,7 +32,7 @@ from tlx.ir.types import I32, I64, PTR, StructType
 from tlx.ir.values import ConstInt, Text, const_int
 
 if TYPE_CHECKING:
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.values import Value
     from tlx.target.target import Target
 
@@ -169,17 +169,17 @@ def emit_detection(b: Builder, versions: Sequence[Target], *, request_permission
     b.branch_if(b.binary("and", enough, saves), ask, end)
     b.at_end(ask)
     answers = _Answers(b)
-    found: Value = const_int(I32, 1)
+    version: Value = const_int(I32, 1)
     for number, target in enumerate(versions[1:], 2):
-        runs = answers.has(target)
+        supported = answers.has(target)
         if "+amx-tile" in target.features:
-            found = _if_permitted(b, runs, found, number, request_permission=request_permission)
+            version = _if_permitted(b, supported, version, number, request_permission=request_permission)
         else:
-            found = b.select(runs, const_int(I32, number), found)
+            version = b.select(supported, const_int(I32, number), version)
     last = b.block
     b.branch(end)
     b.at_end(end)
-    return b.phi(I32, [(const_int(I32, 1), head), (found, last)], "level")
+    return b.phi(I32, [(const_int(I32, 1), head), (version, last)], "level")
 
 
 class _Answers:
@@ -203,12 +203,12 @@ class _Answers:
             place = bit.leaf, bit.subleaf, bit.register
             masks[place] = masks.get(place, 0) | 1 << bit.bit
             state |= bit.state
-        runs: Value = _has_all(b, self.state, state)
+        supported: Value = _has_all(b, self.state, state)
         for (leaf, subleaf, register), mask in masks.items():
             word = _word(b, self.leaves[leaf, subleaf], _REGISTERS.index(register))
             word = b.binary("and", word, self.second) if subleaf else word
-            runs = b.binary("and", runs, _has_all(b, word, mask))
-        return runs
+            supported = b.binary("and", supported, _has_all(b, word, mask))
+        return supported
 
 
 def _bits(target: Target) -> list[CpuidBit]:

@@ -10,7 +10,7 @@ import pytest
 from tests.architecture.tree import ROOT, imports_of, python_files
 
 # What benchmarks and fuzzers are about is machines and programs for them; nothing imports them.
-TOOLS = ("tlx.bench", "tlx.fuzz", "tlx.cli.bench", "tlx.cli.fuzz", "tlx.tuning.measure")
+TOOLS = ("tlx.bench", "tlx.fuzz", "tlx.cli.bench", "tlx.cli.fuzz", "tlx.tuning.machine")
 
 MACHINE = re.compile(r"amx|avx|x86|sse\d|tdp[a-z]|vpdp|cpuid|xgetbv|neon|\bsve", re.IGNORECASE)
 

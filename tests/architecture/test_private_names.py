@@ -14,18 +14,11 @@ SETTERS = ("setattr", "delattr")
 
 # Thresholds and clocks that no target, option or input reaches yet; an entry leaves with its patch.
 EXCEPTIONS: dict[str, set[str]] = {
-    "tests/semantics/to_tiles/test_threads.py": {"_loads"},
     "tests/unit/llvm/forks.py": {"_running"},
-    "tests/unit/bench/test_command.py": {"_ENOUGH_NS", "_LARGE", "_clock", "_limit", "_of_limit"},
-    "tests/unit/bench/test_bench_all.py": {"_PIECE", "_pieces"},
-    "tests/unit/bench/test_quiet_rounds.py": {"_ENOUGH_NS", "_MORE_NS"},
-    "tests/unit/bench/test_scaling.py": {"_measured"},
+    "tests/unit/bench/test_command.py": {"_limit", "_of_limit"},
     "tests/unit/bench/test_workloads.py": {"_PROBED"},
     "tests/docs/test_docs.py": {"_BY_NAME"},
     "tests/unit/fuzz/test_options.py": {"_STAGE_STEPS"},
-    "tests/unit/fuzz/test_mutation.py": {"_bitcodes", "_raise_hang"},
-    "tests/unit/target/test_host.py": {"_CACHES", "_CPUINFO", "__wrapped__", "_flags_by_llvm"},
-    "tests/unit/tuning/test_cluster.py": {"_CONNECT_SECONDS"},
 }
 
 

@@ -9,7 +9,7 @@ import click
 
 from tlx.diagnostics import TlxError
 from tlx.target.host import cpu_flags
-from tlx.tuning.measure import machine
+from tlx.tuning import machine
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tlx-bench"
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from tlx.frontends import tensor_language as tl
 from tlx.ir.parser.module import without_collection
-from tlx.tuning.measure import machine
+from tlx.tuning import machine
 
 _BAR: Final = 2.0  # seconds for 10,000 lines
 _GROWTH: Final = 1.5  # of the time a line, from one size to the next

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import new_function
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, PTR
 
 _SIZE: Final = 32

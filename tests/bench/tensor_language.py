@@ -21,9 +21,9 @@ from tlx.bench.measure import runnable
 from tlx.frontends import tensor_language as tl
 from tlx.intrinsics.numpy_types import Array
 from tlx.target.target import Target
-from tlx.tuning.measure import machine
-from tlx.tuning.measure.timing import Contestant, Rates, interleaved
-from tlx.tuning.measure.workload import F32
+from tlx.tuning import machine
+from tlx.tuning.timing import Contestant, Rates, interleaved
+from tlx.tuning.workload import F32
 
 GROUPS: Final = 10_000
 _HOT: Final = 8

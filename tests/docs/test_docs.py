@@ -35,8 +35,8 @@ from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.pipeline import lower
-from tlx.lower.to_2d.rules import table
-from tlx.target.discovery import targets
+from tlx.lower.to_2d import rules
+from tlx.target.target import targets
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted(
@@ -163,7 +163,7 @@ def test_the_recipe_for_an_intrinsic_works(monkeypatch: pytest.MonkeyPatch) -> N
     exec(texts["row.py"], row)
     exec(texts["gram.py"], rule)
     monkeypatch.setitem(intrinsics._BY_NAME, "llvm.tensor.gram", row["GRAM"])
-    monkeypatch.setitem(table.RULES, "gram", rule["lower_gram"])
+    monkeypatch.setitem(rules.RULES, "gram", rule["lower_gram"])
     x = np.random.default_rng(3).integers(-128, 128, (2, 5, 7), np.int8)
     columns = x[:, :4].astype(np.int32)  # 2 x K x M in memory; the last K is padding
     expected = columns.transpose(0, 2, 1) @ columns

@@ -76,7 +76,7 @@ def test_demo_fails_where_a_result_is_wrong() -> None:
 
 def test_a_target_of_another_package_is_found_and_runs(tmp_path: Path) -> None:
     announce(TARGET, tmp_path)
-    names = "from tlx.target.discovery import targets; print(*targets())"
+    names = "from tlx.target.target import targets; print(*targets())"
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "sse"]
     if "sse4_2" in cpu_flags():
         run("-c", _MULTIPLY, str(TARGET / "shorts.ll"), packages=tmp_path)

@@ -12,7 +12,7 @@ import pytest
 import tlx
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
-from tlx.evaluate.semantics import AssemblyTable
+from tlx.evaluate.context import AssemblyTable
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS

@@ -23,8 +23,7 @@ from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
-from tlx.ir.analysis.large_vectors import exceeds_abi
-from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType
+from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
 _SAVING_ALL: Final = ("coldcc", "preserve_allcc")

@@ -13,19 +13,18 @@ from tlx.api.call import CompiledFunction, passed_by_value, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
-from tlx.ir.analysis.large_vectors import exceeds_abi
-from tlx.ir.builder.parallel import GOMP_PARALLEL
+from tlx.ir.builder import GOMP_PARALLEL
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.functions import collect_constructors
-from tlx.ir.types import I1, PTR, VOID, Type, VectorType
+from tlx.ir.transform import collect_constructors
+from tlx.ir.types import I1, PTR, VOID, Type, VectorType, exceeds_abi
 from tlx.llvm import openmp
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject, elf_symbols
-from tlx.lower.memory.workspace import workspace_size
+from tlx.lower.memory.allocation import workspace_size
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, raise_front_ends
-from tlx.target.discovery import matrix_emulations
+from tlx.target.target import matrix_emulations
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
@@ -319,12 +318,12 @@ def _stored(type_: Type, index: int) -> list[str]:
 
 def _features(module: Module) -> dict[str, str]:
     """Processor and features of each function, as attributes."""
-    found: dict[str, str] = {}
+    features: dict[str, str] = {}
     for function in module.functions:
         have = module.function_attributes(function.signature)
         words = [f' "{key}"="{have[key]}"' for key in _INHERITED if key in have]
-        found[symbol_name(function.name)] = "".join(words)
-    return found
+        features[symbol_name(function.name)] = "".join(words)
+    return features
 
 
 def _quoted(name: str) -> str:

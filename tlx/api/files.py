@@ -165,20 +165,20 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
         known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators)
         raise UsageError(f"unknown version '{reading.std}'; known are {known}")
     if reading.language:
-        found = next((f for f in translators if reading.language == f.LANGUAGE), None)
-        if found is None and reading.language not in _LLVM:
+        front_end = next((f for f in translators if reading.language == f.LANGUAGE), None)
+        if front_end is None and reading.language not in _LLVM:
             known = ", ".join([*_LLVM, *(f.LANGUAGE for f in translators)])
             raise UsageError(f"unknown language '{reading.language}'; known are {known}")
     elif suffix == "":
-        found = next((f for f in translators if reading.std in f.STANDARDS), None)
+        front_end = next((f for f in translators if reading.std in f.STANDARDS), None)
     else:
-        found = next((f for f in translators if suffix in f.SUFFIXES), None)
-        if found is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
-            found = None
-    if reading.std and (found is None or reading.std not in found.STANDARDS):
-        language = "LLVM IR" if found is None else found.TITLE
+        front_end = next((f for f in translators if suffix in f.SUFFIXES), None)
+        if front_end is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
+            front_end = None
+    if reading.std and (front_end is None or reading.std not in front_end.STANDARDS):
+        language = "LLVM IR" if front_end is None else front_end.TITLE
         raise UsageError(f"there is no version '{reading.std}' of {language}", name=display_name(path))
-    return found
+    return front_end
 
 
 def _is_llvm(data: bytes) -> bool:

@@ -33,12 +33,11 @@ from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
 from tlx.evaluate.memory import UNDEFINED, AddressSpace, MemoryRegion
 from tlx.intrinsics.numpy_types import Array, dtype_of
-from tlx.ir.analysis.large_vectors import exceeds_abi
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import needs_lowering, parse
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType
-from tlx.lower.memory.workspace import workspace_size
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
+from tlx.lower.memory.allocation import workspace_size
 from tlx.lower.options import STAGE_NAMES, Options, Step
 from tlx.lower.pipeline import lower, raise_front_ends
 from tlx.lower.to_tiles.versions import at_level, levels
@@ -390,13 +389,13 @@ class _Watching(AddressSpace):
 
     def region(self, address: int, size: int, access: str) -> MemoryRegion:
         """The region of an access, which is recorded."""
-        found = super().region(address, size, access)
-        reach = self._reaches.get(found.base)
+        region = super().region(address, size, access)
+        reach = self._reaches.get(region.base)
         if reach is not None:
-            low = address - found.base
+            low = address - region.base
             reach[:] = [min([low, *reach[:1]]), max([low + size, *reach[1:]])]
             self.last = self._nothing  # accesses that find it there would not come here
-        return found
+        return region
 
     def reach(self, region: MemoryRegion) -> tuple[int, int]:
         """The range of bytes that were accessed, relative to the pointer (end exclusive)."""

@@ -14,10 +14,10 @@ from tlx.api.files import os_error_text
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.target.host import cpu_flags, version_for
-from tlx.tuning.measure import machine
+from tlx.tuning import machine
 
 if TYPE_CHECKING:
-    from tlx.tuning.measure.workload import Workload
+    from tlx.tuning.workload import Workload
 
 Echo = Callable[[str], object]
 _NOISY: Final = 0.15
@@ -137,34 +137,36 @@ def _select_from_report(choice: WorkloadSelection, report: dict[str, Any]) -> di
 
 def _works(choice: WorkloadSelection) -> list[Workload]:
     if any(Path(row).suffix for row in choice.rows) or choice.function is not None:
-        from tlx.bench.workloads import user
+        from tlx.bench import user_workload
 
         if len(choice.rows) != 1:
             raise UsageError("give either one file or rows of the table")
         if choice.types or choice.sizes or choice.variants:
             raise UsageError("--types, --sizes and --variants select from the table; they do not apply to a file")
         return [
-            user.user_workload(choice.rows[0], choice.function, user.parse_arguments(choice.arguments), choice.reading)
+            user_workload.user_workload(
+                choice.rows[0], choice.function, user_workload.parse_arguments(choice.arguments), choice.reading
+            )
         ]
-    from tlx.bench.workloads import catalogue
+    from tlx.bench import workloads
 
     if choice.arguments:
         raise UsageError("--args applies to a function of your own: give its file")
-    return catalogue.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
+    return workloads.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
 def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench import measure, peaks, report
     from tlx.bench.peers import base
     from tlx.bench.peers.base import LibraryPaths
-    from tlx.tuning.measure import timing
-    from tlx.tuning.measure.timing import PinnedCore
+    from tlx.tuning import timing
+    from tlx.tuning.timing import PinnedCore
 
     works = _works(choice)
     folder = _made(setting.folder)
     timing.use_clock(setting.threads)
     target = measure.runnable(setting.target)
-    runs = version_for(target, cpu_flags())
+    runnable = version_for(target, cpu_flags())
     cpus = _pinned(setting.cpu, setting.threads)
     places = LibraryPaths.below(setting.peers_path)
     peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
@@ -173,14 +175,14 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
         "cpu": ",".join(map(str, cpus)),
         "threads": setting.threads,
         "target": target.name,
-        "features": ",".join(runs.features),
+        "features": ",".join(runnable.features),
         "rounds": setting.rounds,
-        "lanes": runs.vector_bytes // 4,
+        "lanes": runnable.vector_bytes // 4,
         "llvm": f"llvmlite {version('llvmlite')}",
         "peers": {peer.name: peer.version for peer in peers},
         "date": machine.today(),
     }
-    facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runs).items()}
+    facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runnable).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
     core = PinnedCore() if setting.threads == 1 else None  # our own threads may share a core
@@ -212,14 +214,14 @@ def scale(choice: WorkloadSelection, target: str, counts: Sequence[int], rounds:
     from tlx.bench.scaling import print_scaling
 
     works = _works(choice)
-    found = measure.runnable(target)
+    runnable = measure.runnable(target)
     allowed = len(os.sched_getaffinity(0))
-    for name, value in (("machine", machine.processor()), ("target", found.name), ("date", machine.today())):
+    for name, value in (("machine", machine.processor()), ("target", runnable.name), ("date", machine.today())):
         echo(f"{name + ':':9} {value}")
     if max(counts) > allowed:
         echo(f"{max(counts)} threads share the {allowed} processors that this process may use")
     echo("")
-    print_scaling(works, found, counts, rounds, echo)
+    print_scaling(works, runnable, counts, rounds, echo)
 
 
 def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> None:

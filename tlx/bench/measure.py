@@ -19,9 +19,21 @@ from tlx.lower.remarks import ArithmeticUnit, Prediction, Remarks
 from tlx.target.host import cpu_flags, missing_features, version_for
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
-from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
-from tlx.tuning.measure.timing import LENGTHY, Contestant, PinnedCore, Rates, fastest, interleaved, rate, seconds
-from tlx.tuning.measure.workload import MemoryTraffic, ResultCheck, Workload, WrongResultError
+from tlx.tuning.timing import (
+    LENGTHY,
+    Contestant,
+    NativeCall,
+    PinnedCore,
+    Rates,
+    Repeat,
+    call_loop,
+    fastest,
+    function_address,
+    interleaved,
+    rate,
+    seconds,
+)
+from tlx.tuning.workload import MemoryTraffic, ResultCheck, Workload, WrongResultError
 
 PEAK: Final = "peak"
 OURS: Final = "tlx"
@@ -107,10 +119,10 @@ class Bench:
             error = problem.message
         ours = contestants[OURS].seconds_estimate if OURS in contestants else inf
         for peer in self.peers:
-            found = correct_attempts(peer, work, arrays, expected, ours, notes)
-            if found:
-                best = fastest([contestant for contestant, _ in found])
-                contestants[peer.name], notes[peer.name] = found[best]
+            attempts = correct_attempts(peer, work, arrays, expected, ours, notes)
+            if attempts:
+                best = fastest([contestant for contestant, _ in attempts])
+                contestants[peer.name], notes[peer.name] = attempts[best]
         steady = [PEAK] if instruction in peaks.TILE_PRODUCTS.values() else []
         timed = interleaved(contestants, self.rounds, self.core, steady)
         notes = {name: note for name, note in notes.items() if note}
@@ -209,7 +221,7 @@ def correct_attempts(
     notes: dict[str, str],
 ) -> list[tuple[Contestant, str]]:
     """A peer's attempts that are right and fast enough, with their notes; `notes` says why others are left out."""
-    found: list[tuple[Contestant, str]] = []
+    correct: list[tuple[Contestant, str]] = []
     limit = ours / _HOPELESS
     for attempt in peer.attempts(work, arrays):
         try:
@@ -222,10 +234,10 @@ def correct_attempts(
         if once > limit:
             notes[peer.name] = f"left out: no faster than {work.operations / once / 1e9:.3g} G/s"
             continue
-        found.append((Contestant(attempt.repeat, work.operations, once), attempt.note))
+        correct.append((Contestant(attempt.repeat, work.operations, once), attempt.note))
         if once > LENGTHY:
             limit = min(limit, _SLOWER * once)
-    return found
+    return correct
 
 
 def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck | None, who: str) -> float:

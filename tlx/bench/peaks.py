@@ -29,16 +29,15 @@ from typing import Final
 import numpy as np
 
 from tlx.api.compiler import compile as compile_module
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
 from tlx.target.hardware import Dot
 from tlx.target.target import Target
-from tlx.tuning.measure.native_calls import LOOP_LABEL, compile_loop, counted_loop, loop_function
-from tlx.tuning.measure.timing import Contestant, fastest, rate
-from tlx.tuning.measure.workload import F32, Element, MemoryTraffic
+from tlx.tuning.timing import LOOP_LABEL, Contestant, compile_loop, counted_loop, fastest, loop_function, rate
+from tlx.tuning.workload import F32, Element, MemoryTraffic
 
 STEPS: Final = 2000
 _ROWS: Final = 16
@@ -136,7 +135,7 @@ def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: S
     module, b = _start(target)
     source = b.function.arguments[2].value
     xy: list[Value] = [b.load(operand, b.gep(operand, source, i), 4) for i in range(2)]
-    with b.loop(0, b.function.arguments[0].value, carry=[zero(type_)] * accumulators, runs=True) as state:
+    with b.loop(0, b.function.arguments[0].value, carry=[zero(type_)] * accumulators, nonempty=True) as state:
         state.next(*[step(b, acc, xy) for acc in state.carried])
     opcode = "fadd" if isinstance(type_, VectorType) and isinstance(type_.element, FloatType) else "add"
     total = reduce(lambda a, c: b.binary(opcode, a, c), state.results)
@@ -158,7 +157,7 @@ def _tiles(types: Types, product: str, target: Target) -> Peak:
     operands = [tile("tileloadd64", [*size, source, stride]) for _ in range(4)]
     starts = [tile("tilezero", list(size)) for _ in range(4)]
     body = [const_int(I16, _ROWS), const_int(I16, _ROW_BYTES), const_int(I16, _ROW_BYTES)]
-    with b.loop(0, b.function.arguments[0].value, carry=starts, runs=True) as state:
+    with b.loop(0, b.function.arguments[0].value, carry=starts, nonempty=True) as state:
         pairs = [(x, y) for x in operands[:2] for y in operands[2:]]
         sums = [tile(product, [*body, c, x, y]) for c, (x, y) in zip(state.carried, pairs, strict=True)]
         state.next(*sums)
@@ -194,12 +193,13 @@ def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant
     start = memory.ctypes.data + -memory.ctypes.data % 64
     places = [start + index * (size + 192) for index in range(count)]
     moved = stream.bytes * count
-    ways = [False, True] if stream.writes else [False]
+    non_temporal = [False, True] if stream.writes else [False]
     made = [
-        Contestant(compile_loop(_stream_text(stream, places, size, target, past=past), memory), moved) for past in ways
+        Contestant(compile_loop(_stream_text(stream, places, size, target, past=past), memory), moved)
+        for past in non_temporal
     ]
     best = fastest(made)
-    what = f"{stream.reads} read, {stream.writes} written" + (", non-temporal" if ways[best] else "")
+    what = f"{stream.reads} read, {stream.writes} written" + (", non-temporal" if non_temporal[best] else "")
     return made[best], what
 
 

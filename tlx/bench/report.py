@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 
 from tlx.api import files
 from tlx.api.files import os_error_text
+from tlx.bench import workloads
 from tlx.bench.measure import OURS, PEAK, Cell
-from tlx.bench.workloads import catalogue
 from tlx.diagnostics import UsageError
-from tlx.tuning.measure.timing import FEWEST_QUIET_ROUNDS, QUIET_RATIO, Rates
+from tlx.tuning.timing import FEWEST_QUIET_ROUNDS, QUIET_RATIO, Rates
 
 
 def terminal_heading(peers: Sequence[str]) -> str:
@@ -77,13 +77,13 @@ def _summary(cells: Sequence[Record], lanes: int, names: Sequence[str]) -> str:
     heads = ["row", "types", "cells", "at bar", "of peak", *(f"/ {peer}" for peer in peers), "lowest", "of its bar"]
     rows: list[list[str]] = []
     for (row, types), own in [*group_cells(cells).items(), (("all", ""), list(cells))]:
-        judged = [(found, cell) for cell in own if (found := verdict(cell, lanes))]
+        judged = [(bound, cell) for cell in own if (bound := verdict(cell, lanes))]
         of_peak = geometric_mean(part for cell in own if (part := share_of_peak(cell)))
         lowest = min(judged, key=lambda pair: pair[0].reached, default=None)
         ratios = [geometric_mean(c["to_peers"][peer] for c in own if peer in c["to_peers"]) for peer in peers]
         rows.append(
             [
-                *(row, types, str(len(own)), str(sum(found.met for found, _ in judged)), _percent(of_peak)),
+                *(row, types, str(len(own)), str(sum(bound.met for bound, _ in judged)), _percent(of_peak)),
                 *map(_ratio, ratios),
                 *([cell_name(lowest[1]), _ratio(lowest[0].reached)] if lowest else ["", ""]),
             ]
@@ -115,10 +115,10 @@ def _own(cell: Record) -> list[str]:
 
 
 def _judged(cell: Record, lanes: int) -> list[str]:
-    found = verdict(cell, lanes)
-    if found is None:
+    bound = verdict(cell, lanes)
+    if bound is None:
         return ["", cell["error"] or ("not measured" if share_of_peak(cell) is None else "no peer")]
-    return [_percent(found.bar), "met" if found.met else f"**{_ratio(found.reached)}**"]
+    return [_percent(bound.bar), "met" if bound.met else f"**{_ratio(bound.reached)}**"]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -179,13 +179,13 @@ def select_cells(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> li
     Raises:
         UsageError: There is no such cell.
     """
-    found = list(cells)
+    selected = list(cells)
     for key, names in zip(KEY, wanted, strict=True):
-        have = {cell[key] or "plain" for cell in found}
+        have = {cell[key] or "plain" for cell in selected}
         if missing := [name for name in names if name not in have]:
             raise UsageError(f"the report has no cells of {key} '{missing[0]}'; it has {', '.join(sorted(have))}")
-        found = [cell for cell in found if not names or (cell[key] or "plain") in names]
-    return found
+        selected = [cell for cell in selected if not names or (cell[key] or "plain") in names]
+    return selected
 
 
 def write(path: str, report: Record) -> None:
@@ -237,7 +237,7 @@ def merge_reports(paths: Sequence[str]) -> Record:
     cells: dict[tuple[str, ...], Record] = {}
     for cell in _all_cells(reports):
         cells[cell_key(cell)] = max(cell, cells.get(cell_key(cell), cell), key=_is_calm)
-    order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(catalogue.all_workloads())}
+    order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(workloads.all_workloads())}
     dates = sorted({report["date"] for report in reports})
     spans = {"date": dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"}
     spans["cpu"] = ",".join(sorted({report["cpu"] for report in reports}))
@@ -274,10 +274,10 @@ def _is_calm(cell: Record) -> tuple[int, float]:
 
 def group_cells(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """Cells by row and types."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    groups: dict[tuple[str, str], list[Record]] = {}
     for cell in cells:
-        found.setdefault((cell["row"], cell["types"]), []).append(cell)
-    return found
+        groups.setdefault((cell["row"], cell["types"]), []).append(cell)
+    return groups
 
 
 def peers_of(cells: Sequence[Record], names: Sequence[str] = ()) -> list[str]:

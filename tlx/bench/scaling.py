@@ -46,9 +46,8 @@ from tlx.llvm import openmp
 from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, version_for
 from tlx.target.target import Target
-from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address, loop_function
-from tlx.tuning.measure.timing import front_end_loop
-from tlx.tuning.measure.workload import F32, MemoryTraffic, Workload
+from tlx.tuning.timing import NativeCall, Repeat, call_loop, front_end_loop, function_address, loop_function
+from tlx.tuning.workload import F32, MemoryTraffic, Workload
 
 SAMPLE: Final = 0.02  # seconds
 _LONGEST_NAME: Final = 36

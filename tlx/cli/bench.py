@@ -13,7 +13,7 @@ from tlx.diagnostics import UsageError
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat
 
-_FROM_HELP: Final = "Read --json files and merge them, instead of measuring; may be repeated."
+_FROM_HELP: Final = "Merge the results of --json files instead of measuring; may be repeated."
 
 
 @click.command(
@@ -22,29 +22,45 @@ _FROM_HELP: Final = "Read --json files and merge them, instead of measuring; may
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
 @click.argument("rows", nargs=-1, metavar="[ROW]... | FILE")
-@click.option("--types", default="", metavar="A,B", help="Element types, as named in the table; all.")
-@click.option("--sizes", default="", metavar="A,B", help="Sizes, as named in the table; all.")
-@click.option("--variants", default="", metavar="A,B", help="Variants, or plain; all.")
-@click.option("--target", default="native", metavar="NAME", help="Machine to aim at; it must be this one.")
-@click.option("--peers", default=None, metavar="A,B", help="Libraries to compare with, or none; all installed.")
-@click.option("--peers-path", metavar="DIRS", help="Folders with peers, separated by colons; TLX_PEERS.")
-@click.option("--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples of each figure; 11.")
-@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to run on; the last one.")
+@click.option("--types", default="", metavar="A,B", help="Only these element types, by their names in the table.")
+@click.option("--sizes", default="", metavar="A,B", help="Only these sizes, by their names in the table.")
+@click.option("--variants", default="", metavar="A,B", help="Only these variants; 'plain' is the one without a name.")
 @click.option(
-    "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads of every contestant, by OpenMP; 1."
+    "--target", default="native", metavar="NAME", help="Target to generate code for; this machine must support it."
+)
+@click.option(
+    "--peers", default=None, metavar="A,B", help="Libraries to compare with, or 'none' (default: all installed)."
+)
+@click.option(
+    "--peers-path",
+    metavar="DIRS",
+    help="Folders to search for the libraries, separated by colons (default: $TLX_PEERS).",
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples per measurement (default: 11)."
+)
+@click.option("--cpu", type=click.IntRange(0), metavar="N", help="CPU to run on (default: the last one).")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="OpenMP threads for TLX and every library (default: 1).",
 )
 @click.option("--scaling", default="", metavar="N,M", help="Print only the speedup on N, M, ... threads.")
 @click.option("--json", "report", metavar="FILE", help="Write the results to a file.")
 @click.option("--plot", metavar="FILE", help="Plot the results: .png, .svg or .pdf; needs matplotlib.")
-@click.option("--compare", metavar="FILE", help="Print ratios to an earlier --json file, too.")
+@click.option("--compare", metavar="FILE", help="Also print the ratio to the results in an earlier --json file.")
 @click.option("--from", "sources", metavar="FILE|DIR", multiple=True, help=_FROM_HELP)
-@click.option("--markdown", metavar="FILE", help="Write tables in Markdown: a summary, and every cell.")
+@click.option("--markdown", metavar="FILE", help="Write Markdown tables: a summary, and every result.")
 @knob_options
 @click.option("--save", "folder", metavar="DIR", help="Write the workloads' LLVM IR to a folder.")
-@click.option("--function", metavar="NAME", help="Function of a file; needed where it defines several.")
-@click.option("--args", "arguments", default="", metavar="A=V,...", help="Its arguments: x=f32:64x64 or n=5.")
+@click.option("--function", metavar="NAME", help="Function of FILE to measure; required if it defines several.")
+@click.option(
+    "--args", "arguments", default="", metavar="A=V,...", help="Arguments of that function, such as x=f32:64x64 or n=5."
+)
 @input_options
-@click.option("--list", "listed", is_flag=True, help="List the workloads, and measure nothing.")
+@click.option("--list", "listed", is_flag=True, help="List the workloads and exit.")
 def bench(
     rows: tuple[str, ...],
     types: str,
@@ -73,9 +89,8 @@ def bench(
 ) -> None:
     """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
-    ROWs are rows of the table of workloads (--list shows them; by default all), or one file with a
-    function of your own. Results are checked before anything is timed; the exit status is 1 if one of ours is wrong
-    or no code is generated.
+    ROWs are rows of the table of workloads (see --list; default: all), or one FILE with a function of your own. Results
+    are checked before anything is timed; the exit status is 1 if TLX computes a wrong one or generates no code.
     """
     from tlx.bench import command
 
@@ -91,9 +106,9 @@ def bench(
         command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
-    asked = knob_source(tile, knobs, tuned)
+    knob_settings = knob_source(tile, knobs, tuned)
     setting = command.Setting(
-        target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, asked, folder
+        target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, knob_settings, folder
     )
     if not command.run(choice, setting, click.echo):
         click.get_current_context().exit(1)

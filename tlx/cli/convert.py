@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
-    "What to write: TLX IR; the syntax tree as version 2 spells it; what C functions the kernels become; a C header; "
-    "a version 1 program in version 2."
+    "What to write: TLX IR; the syntax tree, in the syntax of version 2; the signatures of the kernels as C functions; "
+    "a C header; a version 1 program converted to version 2."
 )
 
 
@@ -26,8 +26,8 @@ _EMIT_HELP: Final = (
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @input_options
 @click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
-@setting_option("threads", "Library that runs work-groups at the same time.")
-@click.option("--typed-pointers", is_flag=True, help="Write 'float*' in place of 'ptr', for LLVM 14.")
+@setting_option("threads", "Library that runs work-groups in parallel.")
+@click.option("--typed-pointers", is_flag=True, help="Write typed pointers ('float*' instead of 'ptr'), for LLVM 14.")
 def translate(
     file: str,
     output: str,
@@ -71,7 +71,7 @@ FORMS: Final = ("matrix", "tensor")
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @input_options
 def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: InputFormat) -> None:
-    """Write the tensor operations of FILE as calls of llvm.matrix.*, or the other way round.
+    """Write the tensor operations of FILE as calls of llvm.matrix.*, or the reverse.
 
     Tensor operations without a matrix intrinsic stay; remarks on stderr name them.
     """
@@ -121,9 +121,9 @@ def _front_end() -> Any:
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @input_options
 def canonicalise(file: str, output: str, reading: InputFormat) -> None:
-    """Give the tensor operations of FILE mangled names and declarations, so that stock LLVM tools take it.
+    """Give the tensor operations of FILE mangled names and declarations, so that stock LLVM tools accept it.
 
-    Operands of older prototypes are put in order. Everything else stays as it is, typed pointers too.
+    Operands of older prototypes are reordered. Everything else stays as it is, typed pointers included.
     """
     from tlx.api import files
     from tlx.ir.parser.module import parse

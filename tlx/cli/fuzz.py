@@ -18,22 +18,43 @@ if TYPE_CHECKING:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx fuzz --count 1000 --targets avx2,amx --ops matmul,reduce,fadd --keep failures",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of the first program; 0.")
-@click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Number of programs; 100.")
-@click.option("--targets", default="native", metavar="A,B", help="Targets to lower for, A/B for both in one; native.")
-@click.option("--ops", default="", metavar="A,B", help="Operations to use: names, -names, groups.")
-@click.option("--profile", default="", metavar="NAME", help="Kind of programs; a mixture.")
-@click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Folder for failing programs; tlx-fuzz.")
+@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of the first program (default: 0).")
+@click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Number of programs (default: 100).")
 @click.option(
-    "--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Start no program after this time."
+    "--targets",
+    default="native",
+    metavar="A,B",
+    help="Targets to lower for; A/B means one multiversioned module (default: native).",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
-@click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
+@click.option("--ops", default="", metavar="A,B", help="Operations to use: names or groups; -NAME leaves one out.")
+@click.option("--profile", default="", metavar="NAME", help="Kind of programs (default: a mixture).")
+@click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Folder for failing programs (default: tlx-fuzz).")
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Start no more programs after this many seconds.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Worker processes (default: 1).")
+@click.option(
+    "--shrink",
+    type=click.IntRange(0),
+    default=300,
+    metavar="N",
+    help="Maximum attempts to simplify a failing program (default: 300).",
+)
 @setting_option("emulate_matrix", "Emulate the matrix unit even if there is one.")
 @setting_option("threads", "Library that runs every kernel on several threads.")
-@click.option("--opt", default="", metavar="PROGRAM", help="LLVM's opt, to optimise some programs first.")
-@click.option("--replay", metavar="FILE", help="Only check the program in a failure's file again.")
-@click.option("--malformed", is_flag=True, help="Corrupt texts and bitcode: errors must be clean and quick.")
+@click.option(
+    "--opt", default="", metavar="PROGRAM", help="Path of LLVM's opt, to optimise some programs before lowering them."
+)
+@click.option("--replay", metavar="FILE", help="Only check the program of a failure file again.")
+@click.option(
+    "--malformed",
+    is_flag=True,
+    help="Feed corrupted text and bitcode to the tools, which must fail cleanly and quickly.",
+)
 @click.pass_context
 def fuzz(
     ctx: click.Context,
@@ -52,26 +73,26 @@ def fuzz(
     replay: str | None,
     malformed: bool,
 ) -> None:
-    """Check random programs: evaluating them before the lowering and after each stage, and running them must agree.
+    """Check random programs: interpreted before and after each stage, and compiled, they must give the same results.
 
-    The same seed gives the same programs. A failing one is simplified and written to a file; the exit status is then 1.
-    Programs that the lowering refuses are counted by reason and are not failures.
+    The same seed gives the same programs. A failing one is simplified and written to a file, and the exit status is 1.
+    Programs that the lowering rejects are counted by reason and are no failures.
     """
     from pathlib import Path
 
-    from tlx.fuzz import command
+    from tlx.fuzz import campaign
     from tlx.fuzz.generation.programs import parse_operations
 
     if replay is not None:
         from tlx.api import files
 
-        right = command.replay(replay, files.read_ir(replay), click.echo)
+        right = campaign.replay(replay, files.read_ir(replay), click.echo)
     elif malformed:
         from tlx.fuzz.mutation import fuzz_malformed
 
         right = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
     else:
-        plan = command.CampaignPlan(
+        plan = campaign.CampaignPlan(
             seed,
             count,
             _targets(targets),
@@ -85,7 +106,7 @@ def fuzz(
             threads == "openmp",
             _program(opt),
         )
-        right = command.fuzz(plan, click.echo)
+        right = campaign.fuzz(plan, click.echo)
     if not right:
         ctx.exit(1)
 
@@ -105,10 +126,10 @@ def _program(name: str) -> str:
     """Where a program is; empty where none is named."""
     import shutil
 
-    found = shutil.which(name) if name else ""
-    if found is None:
+    path = shutil.which(name) if name else ""
+    if path is None:
         raise UsageError(f"--opt: there is no program '{name}'")
-    return found
+    return path
 
 
 def _profile(name: str) -> str:

@@ -8,25 +8,25 @@ from typing import Any, Final
 import click
 
 from tlx import __version__
-from tlx.cli.spelling import respell
+from tlx.cli.program import respell
 from tlx.diagnostics import nearest
 
 _COMMANDS: Final = {
-    "bench": ("measure generated code against the machine's peak and other libraries", "tlx.cli.bench:bench"),
+    "bench": ("compare the speed of generated code with the machine's peak and other libraries", "tlx.cli.bench:bench"),
     "canonicalise": (
-        "give tensor operations the names and declarations that stock LLVM takes",
+        "give tensor operations the names and declarations that stock LLVM accepts",
         "tlx.cli.convert:canonicalise",
     ),
     "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.group:completion"),
     "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
-    "fuzz": ("check random programs, in search of mistakes of TLX", "tlx.cli.fuzz:fuzz"),
+    "fuzz": ("check TLX with random programs", "tlx.cli.fuzz:fuzz"),
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
-    "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.convert:raise_"),
-    "run": ("call a function on numpy arrays", "tlx.cli.run:run"),
+    "raise": ("turn calls of the functions of tlx.h into tensor operations", "tlx.cli.convert:raise_"),
+    "run": ("call a function with numpy arrays", "tlx.cli.run:run"),
     "targets": ("list the targets", "tlx.cli.inspect:targets"),
-    "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.convert:translate"),
-    "tune": ("find the fastest tiles, cache blocks and packing for products", "tlx.cli.tune:tune"),
-    "verify": ("check files, and say nothing where they are right", "tlx.cli.inspect:verify"),
+    "translate": ("translate kernels in the tensor language to TLX IR", "tlx.cli.convert:translate"),
+    "tune": ("find the fastest tiles, cache blocks and packing for matrix products", "tlx.cli.tune:tune"),
+    "verify": ("check files for errors", "tlx.cli.inspect:verify"),
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> None:
     """Check files of LLVM assembly, bitcode, or a front end's language ('-' for standard input).
 
-    Nothing is printed about a file that is right. All files are checked; the exit status is 1 if one of them is wrong.
+    Prints the errors of every file; the exit status is 1 if there are any.
     """
     errors = [error for file in files or ("-",) for error in _errors(file, reading)]
     for error in errors:
@@ -62,10 +62,10 @@ def _broken_rules(path: str, reading: InputFormat) -> Sequence[TlxError]:
 def targets() -> None:
     """List the targets: name, whether this machine runs its code, title, features.
 
-    'native' stands for the one marked with a star.
+    The one marked with a star is 'native'.
     """
     from tlx.target import host
-    from tlx.target.discovery import targets as known
+    from tlx.target.target import targets as known
 
     flags = host.cpu_flags()
     best = host.native_target().name

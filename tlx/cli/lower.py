@@ -10,7 +10,7 @@ import click
 
 from tlx import __version__
 from tlx.cli.options import input_options, lowering_options
-from tlx.cli.spelling import STDERR
+from tlx.cli.program import STDERR
 from tlx.diagnostics import UsageError
 from tlx.llvm import OUTPUT_KINDS, OutputKind
 
@@ -19,21 +19,25 @@ if TYPE_CHECKING:
     from tlx.lower.options import Options
     from tlx.lower.remarks import Remarks
 
-_CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
+_CHECK_HELP: Final = (
+    "Interpret the input and the output of every stage on N sets of random data (default: 3), and compare."
+)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
 @input_options
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
-@click.option("--target", metavar="NAME", default="native", help="Machine to aim at; 'tlx targets' lists them.")
+@click.option(
+    "--target", metavar="NAME", default="native", help="Target to generate code for; 'tlx targets' lists them."
+)
 @click.option("--emit", "--filetype", "kind", type=click.Choice(OUTPUT_KINDS), default="ll", help="What to write.")
-@click.option("-S", "as_text", is_flag=True, help="Write text: the same as --emit=ll.")
-@click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Have LLVM optimise the lowered module.")
+@click.option("-S", "as_text", is_flag=True, help="Write LLVM assembly: the same as --emit=ll.")
+@click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Optimise the lowered module with LLVM.")
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
-@click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
+@click.option("--remarks", metavar="[=FILE]", help="Write decisions and the reasons for them to stderr, or to a file.")
 @lowering_options
-@click.option("-f", "force", is_flag=True, help="Write binary output to a terminal.")
+@click.option("-f", "force", is_flag=True, help="Write binary output even to a terminal.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def lower(
     file: str,
@@ -50,9 +54,9 @@ def lower(
 ) -> None:
     """Lower the tensor operations of FILE to plain LLVM IR.
 
-    FILE is LLVM assembly or bitcode, or in the tensor language (*.tl, *.ir); '-' is standard input.
+    FILE is LLVM assembly, bitcode, or a program in the tensor language (*.tl, *.ir); '-' is standard input.
 
-    Exits with 0, or with 1 after an error; then no output is written.
+    The exit status is 0, or 1 after an error; then no output is written.
     """
     from tlx.api import files
 
@@ -109,7 +113,7 @@ def _emitted(text: str, kind: OutputKind, level: int | None, options: Options) -
     if kind == "ll" and level is None:
         return text
     from tlx.llvm.codegen import emit_code
-    from tlx.target.discovery import matrix_emulations
+    from tlx.target.target import matrix_emulations
 
     emulations = matrix_emulations() if options.emulate_matrix else []
     emulating = [option for emulation in emulations for option in emulation.llvm_options]

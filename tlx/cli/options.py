@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tlx.api.files import InputFormat
-from tlx.cli.spelling import CACHE
+from tlx.cli.program import CACHE
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.lower.options import SETTINGS, STAGE_NAMES, Options
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tlx.lower.options import Step
 
 _LANGUAGE_HELP: Final = (
-    "What the input is written in: ll or ir for LLVM assembly or bitcode, tl for the tensor language; by default what "
-    "its name says."
+    "Language of the input: ll or ir for LLVM assembly or bitcode, tl for the tensor language (default: by the file's "
+    "extension)."
 )
-_STD_HELP: Final = "Version of the tensor language: v1, or v2, which is the default."
+_STD_HELP: Final = "Version of the tensor language: v1 or v2 (default: v2)."
 
 
 def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,11 +37,17 @@ def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("-x", "language", default="", metavar="LANGUAGE", help=_LANGUAGE_HELP)(std(command))
 
 
-_KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by name (kc=512) or in a file by pattern."
+_KNOBS_HELP: Final = (
+    "Tiles, cache blocks and packing: settings for all matrix products (kc=512), or a file of them by pattern."
+)
 _KNOB_OPTIONS: Final = (
-    click.option("--tile", metavar="RxC", help="Register tile of every product: rows and columns, such as 8x48."),
+    click.option("--tile", metavar="RxC", help="Register tile of every matrix product, rows x columns, such as 8x48."),
     click.option("--knobs", metavar="NAME=VALUE,...|FILE", multiple=True, help=_KNOBS_HELP),
-    click.option("--tuned", metavar="[=FILE]", help="Use what 'tlx tune' found for this machine, or another database."),
+    click.option(
+        "--tuned",
+        metavar="[=FILE]",
+        help="Use the results of 'tlx tune' for this machine, from FILE or the user's cache.",
+    ),
 )
 
 

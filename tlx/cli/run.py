@@ -37,11 +37,15 @@ class CallArgument:
 )
 @click.argument("file")
 @click.argument("arguments", nargs=-1, metavar="ARGS...")
-@click.option("--function", "name", metavar="NAME", help="Function to call; needed where the file defines several.")
-@click.option("--target", metavar="NAME", default="native", help="Machine to aim at; it must be this one.")
-@click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I (from 0) after the call.")
-@click.option("--evaluate", is_flag=True, help="Use the evaluator in place of machine code.")
-@click.option("-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM.")
+@click.option("--function", "name", metavar="NAME", help="Function to call; required if the file defines several.")
+@click.option(
+    "--target", metavar="NAME", default="native", help="Target to generate code for; this machine must support it."
+)
+@click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I, counted from 0, after the call.")
+@click.option("--evaluate", is_flag=True, help="Interpret the function with numpy instead of compiling it.")
+@click.option(
+    "-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM (default: 2)."
+)
 @setting_option("emulate_matrix")
 @input_options
 def run(
@@ -57,20 +61,20 @@ def run(
 ) -> None:
     """Call a function of FILE.
 
-    ARGS are what it takes: a .npy file for a pointer or a vector; a number; out:SHAPE:TYPE for a new array of zeros,
-    such as out:4x4:float32. PATH.npy=SAVED.npy and out:SHAPE:TYPE=SAVED.npy save the array after the call. What the
-    function returns is printed.
+    ARGS are its arguments: a .npy file for a pointer or a vector; a number; out:SHAPE:TYPE for a new array of zeros,
+    such as out:4x4:float32. PATH.npy=SAVED.npy and out:SHAPE:TYPE=SAVED.npy save the array after the call. The
+    function's result is printed.
     """
     from tlx.api import files
     from tlx.ir.parser.module import parse
 
-    given = [_argument(text) for text in arguments]
-    saved = {i: a.save for i, a in enumerate(given) if a.save} | dict(_out(out, len(given)) for out in outs)
+    values = [_argument(text) for text in arguments]
+    saved = {i: a.save for i, a in enumerate(values) if a.save} | dict(_out(out, len(values)) for out in outs)
     module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
     function = _evaluated(module, name) if evaluate else _compiled(module, name, target, level, emulate=emulate_matrix)
-    returned = function(*(a.value for a in given))
+    returned = function(*(a.value for a in values))
     for index, path in saved.items():
-        _save(path, given[index].value)
+        _save(path, values[index].value)
     if returned is not None:
         click.echo(str(returned))
 

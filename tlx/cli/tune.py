@@ -35,26 +35,39 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
     epilog="Example: tlx tune matmul 64x64x64 1024x1024x1024 --types=f32,bf16 --budget=60s",
 )
 @click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...")
-@click.option("--types", default="f32", metavar="A,B", help="Types of shapes: f64, f32, f16, bf16, s8, u8s8; f32.")
+@click.option(
+    "--types",
+    default="f32",
+    metavar="A,B",
+    help="Element types for MxNxK: f64, f32, f16, bf16, s8, u8s8 (default: f32).",
+)
 @click.option(
     "--layout",
     default="nn",
     type=click.Choice(["nn", "nt", "tn", "tt", "nv2", "nv4"]),
-    help="Shapes' A and B: t by columns, v2 in pairs of rows.",
+    help="Layouts of A and B for MxNxK: n row-major, t column-major, vN with N rows interleaved (default: nn).",
 )
-@click.option("--fused", is_flag=True, help="Shapes with a bias, relu and rounding after the product.")
-@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads by OpenMP; 1, which is none.")
+@click.option("--fused", is_flag=True, help="For MxNxK, follow the product by a bias, relu and rounding.")
 @click.option(
-    "--target", default="native", metavar="NAME", help="Target to tune for; the measuring machines must run it."
+    "--threads", type=click.IntRange(1), default=1, metavar="N", help="OpenMP threads (default: 1, without OpenMP)."
 )
-@click.option("--budget", metavar="N|TIME", help="Maximum trials (40) or time (30s, 5m) for each product.")
-@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to measure on; the last one.")
-@click.option("--scheduler", metavar="ADDRESS", help="Measure on a Dask cluster: tcp://host:8786.")
-@click.option("--database", metavar="FILE", help="File for the results; tlx/tuned.json in the user's cache.")
-@click.option("--again", is_flag=True, help="Measure known products again.")
-@click.option("--show", is_flag=True, help="Print the known results, and measure nothing.")
-@click.option("--export", metavar="FILE", help="Write the results for this machine as a knobs file.")
-@click.option("--clear", is_flag=True, help="Forget everything.")
+@click.option(
+    "--target", default="native", metavar="NAME", help="Target to tune for; the machines that measure must support it."
+)
+@click.option(
+    "--budget",
+    metavar="N|TIME",
+    help="Limit per product: a number of trials, or a time such as 30s or 5m (default: 40 trials).",
+)
+@click.option("--cpu", type=click.IntRange(0), metavar="N", help="CPU to measure on (default: the last one).")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Measure on the Dask cluster at this address, such as tcp://host:8786."
+)
+@click.option("--database", metavar="FILE", help="Database of results (default: tlx/tuned.json in the user's cache).")
+@click.option("--again", is_flag=True, help="Tune again even if the database has results.")
+@click.option("--show", is_flag=True, help="Print the database and exit.")
+@click.option("--export", metavar="FILE", help="Write the results for this machine as a knobs file and exit.")
+@click.option("--clear", is_flag=True, help="Delete all results and exit.")
 @input_options
 def tune(
     inputs: tuple[str, ...],
@@ -73,16 +86,16 @@ def tune(
     clear: bool,
     reading: InputFormat,
 ) -> None:
-    """Search for knobs that make products faster than the model's choice, and keep them for tlx-lower --tuned.
+    """Search for knobs that make matrix products faster than the cost model's choice, for tlx-lower --tuned.
 
-    Products come from files, as tlx-lower reads them, or from shapes. Every trial is stored at once: an
-    interrupted run continues where it stopped.
+    The products are those of the files, or of the shapes MxNxK. Every result is stored at once, so an interrupted run
+    continues where it stopped.
     """
     from tlx.tuning.database import Database
 
-    kept = Database(Path(database) if database else None)
+    results = Database(Path(database) if database else None)
     if show or export is not None or clear:
-        _manage(kept, inputs, show=show, export=export, clear=clear)
+        _manage(results, inputs, show=show, export=export, clear=clear)
         return
     if not inputs:
         raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
@@ -93,7 +106,7 @@ def tune(
         click.echo("no products to tune")
         return
     with _pool(scheduler, cpu, threads) as pool:
-        _search(kept, pool, limit, questions, again=again)
+        _search(results, pool, limit, questions, again=again)
 
 
 def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | None, clear: bool) -> None:
@@ -105,7 +118,7 @@ def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | 
         click.echo(format_database(kept.entries(), kept.path), nl=False)
     if export is not None:
         from tlx.api import files
-        from tlx.tuning.measure.machine import processor
+        from tlx.tuning.machine import processor
         from tlx.tuning.session import format_knobs_file
 
         files.write_output(export, format_knobs_file(kept.entries(), processor()))
@@ -146,10 +159,10 @@ def _questions(
 def _target(name: str) -> Target:
     from tlx.target.lookup import find_target
 
-    found = find_target(name)
-    if found.versions:
+    target = find_target(name)
+    if target.versions:
         raise UsageError(f"--target={name}: a machine runs one of several versions; tune for one target at a time")
-    return found
+    return target
 
 
 @contextmanager
@@ -244,7 +257,7 @@ def _budget(text: str | None) -> Budget:
 
     if text is None:
         return Budget()
-    found = _BUDGET.fullmatch(text)
-    if found is None or (found[3] and not 1 <= int(found[3]) <= 1 << 20):
+    match = _BUDGET.fullmatch(text)
+    if match is None or (match[3] and not 1 <= int(match[3]) <= 1 << 20):
         raise UsageError(f"--budget={text}: write a number of trials (40), or a time (30s, 5m, 1h)")
-    return Budget(trials=int(found[3])) if found[3] else Budget(seconds=float(found[1]) * _SECONDS[found[2]])
+    return Budget(trials=int(match[3])) if match[3] else Budget(seconds=float(match[1]) * _SECONDS[match[2]])

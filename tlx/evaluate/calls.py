@@ -25,12 +25,12 @@ from tlx.evaluate.context import (
     Implementation,
     ImplementationFactory,
     Step,
+    target_semantics,
 )
 from tlx.evaluate.library import C_LIBRARY, OPENMP_LIBRARY, POSIX_LIBRARY
 from tlx.evaluate.memory import AddressSpace, Layout, MemoryRegion
-from tlx.evaluate.memory_intrinsics import MEMORY_INTRINSICS
+from tlx.evaluate.memory_access import MEMORY_INTRINSICS
 from tlx.evaluate.scalars import FLOAT_INTRINSICS, INTEGER_INTRINSICS
-from tlx.evaluate.semantics import target_semantics
 from tlx.evaluate.tensors import tensor_step
 from tlx.evaluate.values import RuntimeValue, element_dtype, signed, signed_array, width_of
 from tlx.evaluate.vectors import MATRIX_INTRINSICS, VECTOR_INTRINSICS
@@ -64,14 +64,14 @@ class ByvalCopy:
 
 def byval_copies(layout: Layout, callee: str, parameters: Iterable[tuple[Type, str]]) -> tuple[ByvalCopy, ...]:
     """The `byval` copies of a call, given the types and attributes of the parameters or arguments."""
-    found: list[ByvalCopy] = []
+    copies: list[ByvalCopy] = []
     for position, (type_, text) in enumerate(parameters):
         pointee = pointee_type(type_, text, "byval")
         if pointee is not None:
             align = next((a.number for a in parse_attributes(text) if a.name == "align"), layout.align(pointee))
             label = f"argument {position} of @{callee}, which is passed by value"
-            found.append(ByvalCopy(position, layout.store_size(pointee), layout.size(pointee), align, label))
-    return tuple(found)
+            copies.append(ByvalCopy(position, layout.store_size(pointee), layout.size(pointee), align, label))
+    return tuple(copies)
 
 
 def pass_byval_copies(
@@ -174,10 +174,10 @@ def map_arguments(memory: AddressSpace, function: Function, args: tuple[Any, ...
     mapping = ArrayMapping(memory)
     for parameter, arg in zip(function.arguments, args, strict=True):
         if isinstance(parameter.type, PointerType) and is_array(arg):
-            found = _ALIGNMENT.search(parameter.attributes)
+            alignment_match = _ALIGNMENT.search(parameter.attributes)
             shape = "x".join(map(str, arg.shape))
             label = f"argument %{parameter.name} of @{function.name} ({shape} {arg.dtype})"
-            mapping.add(arg, label, int(found[1]) if found else 16)
+            mapping.add(arg, label, int(alignment_match[1]) if alignment_match else 16)
     mapping.place()
     return mapping
 

@@ -1,17 +1,22 @@
-"""The context of compiled steps: the machine's parts, slots of values, types of a call, the thread team.
+"""The context of compiled steps: the machine's state, slots of values, calls, threads, instructions of targets.
 
 A running function is a list, its frame: slot 0 holds the result, slot 1 the stack regions, then come arguments,
 results of instructions and constants. A step is a closure over slot numbers that works on a frame.
 
 The threads of a team run one after the other, in a configurable order. Correct threads do not depend on each other, so
 results that change with the order reveal a race.
+
+An architecture's folder in `tlx.legalize` has a module `semantics` with a `SEMANTICS`: the meaning of its intrinsics,
+register types and inline assembly. Other packages name theirs under the entry point group `tlx.semantics`. They are
+imported when a program first needs one of them.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
 
 from tlx.diagnostics import EvaluationError
@@ -26,6 +31,7 @@ from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import Type
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
+from tlx.target.target import semantics_modules
 
 
 @dataclass(eq=False)
@@ -196,3 +202,44 @@ def first_argument(value: Any, *_others: Any) -> Any:
 
 def no_operation(*_args: Any) -> None:
     """For intrinsics that do nothing here."""
+
+
+_SEMANTICS_GROUP: Final = "tlx.semantics"
+
+AssemblyTable: TypeAlias = Mapping[str, Callable[[Sequence[int]], Sequence[int]]]
+"""By instruction: a function from the inputs of its inline assembly to its output registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSemantics:
+    """The meaning of one architecture's instructions in numpy.
+
+    Attributes:
+        intrinsics: Implementations by name, without `llvm.` and the suffix of an overload.
+        registers: Register types that only the architecture's own instructions look into, by LLVM's name of the type:
+            the shape of the array of bytes that stands for a value.
+        assembly: Inline assembly by instruction.
+    """
+
+    intrinsics: FunctionTable = field(default_factory=FunctionTable)
+    registers: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    assembly: AssemblyTable = field(default_factory=dict[str, Callable[[Sequence[int]], Sequence[int]]])
+
+
+@cache
+def target_semantics() -> TargetSemantics:
+    """The instructions of all architectures; LLVM's names of them begin with the architecture."""
+    from importlib.metadata import entry_points
+
+    known = [importlib.import_module(name).SEMANTICS for name in semantics_modules()]
+    known += [entry.load() for entry in entry_points(group=_SEMANTICS_GROUP)]
+    return TargetSemantics(
+        {name: function for one in known for name, function in one.intrinsics.items()},
+        {name: shape for one in known for name, shape in one.registers.items()},
+        {name: function for one in known for name, function in one.assembly.items()},
+    )
+
+
+def register_shapes() -> Mapping[str, tuple[int, ...]]:
+    """The register types of all architectures."""
+    return target_semantics().registers

@@ -42,10 +42,10 @@ class GlobalVariable:
 
 def named_type_bodies(source: Source) -> dict[str, Type]:
     """Bodies of the `%name = type ...` of a module."""
-    found: dict[str, Type] = {}
+    bodies: dict[str, Type] = {}
     for match in _NAMED_TYPE.finditer(source.text):
-        found[match[1]] = _cursor(source, match.end()).type()
-    return found
+        bodies[match[1]] = _cursor(source, match.end()).type()
+    return bodies
 
 
 def _cursor(source: Source, start: int) -> ValueParser:

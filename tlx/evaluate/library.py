@@ -15,10 +15,10 @@ from tlx.evaluate.context import (
     type_independent,
 )
 from tlx.evaluate.memory import AddressSpace
-from tlx.evaluate.memory_intrinsics import copy_memory, fill_memory
+from tlx.evaluate.memory_access import copy_memory, fill_memory
 from tlx.evaluate.scalars import FLOAT_INTRINSICS
 from tlx.evaluate.values import RuntimeValue
-from tlx.ir.builder.parallel import GOMP_PARALLEL
+from tlx.ir.builder import GOMP_PARALLEL
 
 
 def _with_memory(function: Callable[..., Any]) -> ImplementationFactory:
@@ -65,8 +65,8 @@ def _reallocate(memory: AddressSpace, address: int, size: int) -> int:
     new = _allocate(memory, size)
     if address:
         old = memory.nearest(address)
-        kept = min(size, old.size if old else 0)
-        memory.write(new, memory.read(address, kept, "realloc"), "realloc")
+        copied = min(size, old.size if old else 0)
+        memory.write(new, memory.read(address, copied, "realloc"), "realloc")
         _free(memory, address)
     return new
 

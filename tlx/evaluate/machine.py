@@ -30,16 +30,17 @@ from tlx.evaluate.calls import (
 from tlx.evaluate.context import (
     RESULT_SLOT,
     STACK_SLOT,
+    AssemblyTable,
     CallSite,
     Frame,
     FunctionScope,
     MachineContext,
     Step,
     ThreadTeam,
+    register_shapes,
 )
 from tlx.evaluate.globals import SymbolTable, named_type_bodies
 from tlx.evaluate.memory import AddressSpace, Layout
-from tlx.evaluate.semantics import AssemblyTable, register_shapes
 from tlx.evaluate.tensors import elementwise_on_handles
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function

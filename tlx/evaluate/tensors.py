@@ -345,11 +345,11 @@ def _stretched(scope: FunctionScope, instruction: Instruction, step: Step) -> St
         if len(counts) != 1:
             sizes = " and ".join(map(str, sorted(counts)))
             raise EvaluationError(f"tensors of {sizes} elements in one {instruction.opcode}")
-        kept = [frame[slot] for slot in short]
-        for slot, splat in zip(short, kept, strict=True):
+        splats = [frame[slot] for slot in short]
+        for slot, splat in zip(short, splats, strict=True):
             frame[slot] = np.repeat(splat, math.prod(counts))
         step(frame)
-        for slot, splat in zip(short, kept, strict=True):
+        for slot, splat in zip(short, splats, strict=True):
             frame[slot] = splat
 
     return run

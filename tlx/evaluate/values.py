@@ -196,10 +196,10 @@ def _odd_double(number: int) -> float:
     drop = max(abs(number).bit_length() - 53, 0)
     if drop == 0:
         return float(number)
-    kept = abs(number) >> drop
-    kept |= (abs(number) & ((1 << drop) - 1)) != 0
+    significand = abs(number) >> drop
+    significand |= (abs(number) & ((1 << drop) - 1)) != 0
     try:
-        return float((kept << drop) * (1 if number > 0 else -1))
+        return float((significand << drop) * (1 if number > 0 else -1))
     except OverflowError:
         return np.inf if number > 0 else -np.inf
 

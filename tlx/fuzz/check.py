@@ -30,10 +30,11 @@ from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.options import RandomOptions
 from tlx.intrinsics.numpy_types import Array, memory_dtype
-from tlx.ir.analysis.large_vectors import mentions_slow_vectors
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
+from tlx.ir.types import mentions_slow_vectors
 from tlx.llvm import openmp
+from tlx.llvm.codegen import CodegenError
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, verify
 from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
@@ -48,6 +49,8 @@ _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
 _INTERNAL_ERROR: Final = "bug of TLX"
+_BFLOAT_VECTOR: Final = re.compile(r"soft promote this operator's operand|Cannot select: \S+ v\d+bf16 = ")
+"""What LLVM 22 says of vectors of bfloat that it cannot pass or interleave where the target has AVX512-BF16."""
 _PIPELINES: Final = (
     ("-O2",),
     ("-O3",),
@@ -210,14 +213,14 @@ def _optimised(text: str, check: Check) -> str:
 
 def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
     """Each function's arrays before and after a call."""
-    found = [function.arguments() for function in made.functions]
-    if not check.evaluate and all(after is not None for _, after in found):
-        return [(before, after) for before, after in found if after is not None]
+    results = [function.arguments() for function in made.functions]
+    if not check.evaluate and all(after is not None for _, after in results):
+        return [(before, after) for before, after in results if after is not None]
     if not check.target:
         verify(parse(made.text))
     machine = Machine(parse(made.text), max_steps=MAX_STEPS)
     arguments: list[Arguments] = []
-    for function, (before, after) in zip(made.functions, found, strict=True):
+    for function, (before, after) in zip(made.functions, results, strict=True):
         mine = [array.copy() for array in before]
         machine.call(function.name, *mine)
         if after is not None:
@@ -289,6 +292,10 @@ def _run(
         if _INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
+    except CodegenError as error:
+        if "+avx512bf16" in check.drawn.features and _BFLOAT_VECTOR.search(error.message):
+            raise RefusedError("LLVM's backend has no such vectors of bfloat with +avx512bf16") from None
+        raise
     check_registers(made.text, compiled.lowered)
     if check.threads:
         openmp.set_threads(check.team.max_threads)

@@ -60,13 +60,13 @@ def seed_texts() -> tuple[str, ...]:
 @cache
 def front_end_examples() -> tuple[tuple[str, str], ...]:
     """The front ends' examples, each with its file suffix: LLVM assembly, or a language of its own."""
-    found: list[tuple[str, str]] = []
+    examples: list[tuple[str, str]] = []
     for front_end in front_ends():
         name = f"{front_end.__name__}.examples"
         if find_spec(name) is not None:
             suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
-            found += [(text, suffix) for text in import_module(name).EXAMPLES]
-    return tuple(found)
+            examples += [(text, suffix) for text in import_module(name).EXAMPLES]
+    return tuple(examples)
 
 
 def combined_text(choose: random.Random) -> str:

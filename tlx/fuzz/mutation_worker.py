@@ -35,13 +35,13 @@ from typing import Any, Final
 import click
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.fuzz.delta_debugging import drop_items
+from tlx.fuzz.campaign import drop_items
 from tlx.fuzz.mutation import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.judge import disassemble
 from tlx.lower.pipeline import raise_front_ends, verify
-from tlx.target.discovery import targets
+from tlx.target.target import targets
 
 SECONDS: Final = 2.0
 """CPU time for one input."""
@@ -120,16 +120,16 @@ def _try(program: click.Command, seed: int) -> None:
     choose = random.Random(f"damage {seed}")
     if choose.random() < _BITCODE:
         data = mutated_bytes(choose, choose.choice(_bitcodes()))
-        found = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
-        if found:
-            _say(seed=seed, key=found[0], message=found[1], bitcode=base64.b64encode(data).decode())
+        failure = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
+        if failure:
+            _say(seed=seed, key=failure[0], message=failure[1], bitcode=base64.b64encode(data).decode())
         return
     trial = _Trial.draw(choose)
-    found = failure_of(lambda: trial.run(program))
-    if found:
-        small = shrink_text(trial.text, found[0], lambda text: replace(trial, text=text).run(program))
+    failure = failure_of(lambda: trial.run(program))
+    if failure:
+        small = shrink_text(trial.text, failure[0], lambda text: replace(trial, text=text).run(program))
         how = " ".join(trial.command)
-        _say(seed=seed, key=found[0], message=found[1], input=small, how=how, suffix=trial.suffix)
+        _say(seed=seed, key=failure[0], message=failure[1], input=small, how=how, suffix=trial.suffix)
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@ def _convolution_type(tensors: Sequence[TensorType], dims: Dims, element: Type) 
     if x.rank == 2:
         return row_major_results(element, sizes, [0, 0])
     _check_groups(x.extents[1], w.extents[0], w.extents[1])
-    kept = [logical_paddings(x)[0], logical_paddings(w)[0], *(0 for _ in sizes)]
-    return row_major_results(element, (x.extents[0], w.extents[0], *sizes), kept)
+    paddings = [logical_paddings(x)[0], logical_paddings(w)[0], *(0 for _ in sizes)]
+    return row_major_results(element, (x.extents[0], w.extents[0], *sizes), paddings)
 
 
 def _check_vectors(rank: int, dims: Dims) -> None:

@@ -164,8 +164,8 @@ def row_major_results(element: Type, extents: Sequence[int], paddings: Sequence[
         sizes.extend(range(1, len(padded)))
     layout = tuple(range(len(extents)))
     results: list[TensorType] = []
-    for kept in itertools.chain.from_iterable(itertools.combinations(padded, size) for size in sizes):
-        padding = tuple(p if d in kept else 0 for d, p in enumerate(paddings))
+    for padded_dims in itertools.chain.from_iterable(itertools.combinations(padded, size) for size in sizes):
+        padding = tuple(p if d in padded_dims else 0 for d, p in enumerate(paddings))
         shape = tuple(e + p for e, p in zip(extents, padding, strict=True))
         results.append(tensor_type(element, shape, layout, padding))
     return results

@@ -160,8 +160,8 @@ def _pad_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[
         _check_crop(dimension, below, extent, above)
     extents = [below + extent + above for below, extent, above in zip(low, inner, high, strict=True)]
     changed = [any(numbers) for numbers in zip(low, high, interior, strict=True)]
-    kept = [0 if moved else padding for moved, padding in zip(changed, logical_paddings(x), strict=True)]
-    return row_major_results(element, extents, kept)
+    result_paddings = [0 if moved else padding for moved, padding in zip(changed, logical_paddings(x), strict=True)]
+    return row_major_results(element, extents, result_paddings)
 
 
 def _check_crop(dimension: int, low: int, extent: int, high: int) -> None:
@@ -192,8 +192,8 @@ def _pad(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: n
     borders = list(zip(low, high, strict=True))
     added = [(max(below, 0), max(above, 0)) for below, above in borders]
     full = np.pad(spread, added, constant_values=scalars[0])
-    kept = zip(borders, full.shape, strict=True)
-    return full[tuple(slice(max(-below, 0), extent + min(above, 0)) for (below, above), extent in kept)]
+    bounds = zip(borders, full.shape, strict=True)
+    return full[tuple(slice(max(-below, 0), extent + min(above, 0)) for (below, above), extent in bounds)]
 
 
 def _concat_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
@@ -294,8 +294,8 @@ def _block_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> lis
         -(-extent // math.prod(size for dimension, size in zip(blocked, sizes, strict=True) if dimension == d))
         for d, extent in enumerate(tensor.extents)
     ]
-    kept = [0 if d in blocked else padding for d, padding in enumerate(logical_paddings(tensor))]
-    return row_major_results(element, (*outer, *sizes), [*kept, *(0 for _ in sizes)])
+    result_paddings = [0 if d in blocked else padding for d, padding in enumerate(logical_paddings(tensor))]
+    return row_major_results(element, (*outer, *sizes), [*result_paddings, *(0 for _ in sizes)])
 
 
 def _block(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dtype: np.dtype[Any]) -> Array:

@@ -52,8 +52,8 @@ def _matmul_type(tensors: Sequence[TensorType], _dims: Dims, element: Type) -> l
     check_extends("lhs", lhs.element, element, "the result")
     check_extends("rhs", rhs.element, element, "the result")
     left, right = logical_paddings(lhs), logical_paddings(rhs)
-    kept = [a or b for a, b in zip(left[:-2], right[:-2], strict=True)]
-    return row_major_results(element, (*lhs.extents[:-1], rhs.extents[-1]), [*kept, left[-2], right[-1]])
+    batch_paddings = [a or b for a, b in zip(left[:-2], right[:-2], strict=True)]
+    return row_major_results(element, (*lhs.extents[:-1], rhs.extents[-1]), [*batch_paddings, left[-2], right[-1]])
 
 
 def _matmul(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:

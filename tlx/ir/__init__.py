@@ -1,1 +1,1 @@
-"""Lossless model of LLVM assembly, with its parser, builders, analyses, transforms and tensor calls."""
+"""Lossless model of LLVM assembly, with its parser, builder, analyses, transforms and tensor calls."""

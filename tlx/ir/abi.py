@@ -84,13 +84,13 @@ def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     """
     source = Source("<attributes>", text)
     cursor = ValueParser(source, tokenize(source))
-    found: list[ParameterAttribute] = []
+    parsed: list[ParameterAttribute] = []
     while (token := cursor.token).kind != "end":
         type_ = _type_argument(cursor) if token.text in (*MEMORY_ATTRIBUTES, "elementtype") else None
         if not cursor.attribute():
             cursor.next()
-        found.append(ParameterAttribute(token.text, text[token.start : cursor.previous_end], type_))
-    return tuple(found)
+        parsed.append(ParameterAttribute(token.text, text[token.start : cursor.previous_end], type_))
+    return tuple(parsed)
 
 
 def _type_argument(cursor: ValueParser) -> Type | None:
@@ -133,11 +133,11 @@ def abi_attributes(text: str) -> str:
     An alignment belongs to the ABI only where it is that of a stack slot; it does not change how other pointers are
     passed.
     """
-    found = parse_attributes(text)
-    words = {a.name for a in found} & _ABI_ATTRIBUTES
+    attributes = parse_attributes(text)
+    words = {a.name for a in attributes} & _ABI_ATTRIBUTES
     if words <= {"align"}:
         return ""
-    return " ".join(a.text for a in found if a.name in words)
+    return " ".join(a.text for a in attributes if a.name in words)
 
 
 def calling_convention(text: str) -> str:
@@ -145,10 +145,10 @@ def calling_convention(text: str) -> str:
 
     One with a number is given by its name, if C can call it.
     """
-    found = parse_attributes(text)
-    for index, attribute in enumerate(found):
+    words = parse_attributes(text)
+    for index, attribute in enumerate(words):
         if attribute.name == "cc":
-            number = found[index + 1].text
+            number = words[index + 1].text
             name = _CONVENTION_NUMBERS.get(int(number), f"cc {number}")
             return "" if name == _C_CONVENTION else name
         if (

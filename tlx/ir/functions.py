@@ -72,13 +72,13 @@ def renumber(text: str, numbers: Mapping[str, str]) -> str:
     def in_comment(found: re.Match[str]) -> str:
         return f"%{numbers.get(found[1], found[1])}"
 
-    def replace(found: re.Match[str]) -> str:
-        local, label, comment = found.group("local", "label", "comment")
+    def replace(match: re.Match[str]) -> str:
+        local, label, comment = match.group("local", "label", "comment")
         if local is not None:
             return f"%{numbers.get(local, local)}"
         if label is not None:
             return f"{numbers.get(label, label)}:"
-        return _IN_COMMENT.sub(in_comment, comment) if comment is not None else found.group()
+        return _IN_COMMENT.sub(in_comment, comment) if comment is not None else match.group()
 
     return _NUMBERED.sub(replace, text)
 

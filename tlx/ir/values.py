@@ -1,12 +1,14 @@
-"""Operands of instructions: locals, globals, constants. `str(value)` is the spelling without the type."""
+"""Operands of instructions: locals, globals, constants and their arithmetic. `str(value)` leaves out the type."""
 
 from __future__ import annotations
 
 import math
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
 
@@ -238,3 +240,51 @@ def int_elements(value: Value) -> tuple[int, ...] | None:
         return (value.element.value,) * count if isinstance(value.element, ConstInt) else None
     found = value.integers if isinstance(value, Aggregate) else None
     return found if found is not None and len(found) == count else None
+
+
+def as_signed(bits: int, width: int) -> int:
+    """The signed number of the lowest bits of a number."""
+    half = 1 << (width - 1)
+    return (bits + half) % (2 * half) - half
+
+
+OPERATIONS: Final[dict[str, Callable[[int, int, int], int | None]]] = {
+    "add": lambda a, b, _: a + b,
+    "sub": lambda a, b, _: a - b,
+    "mul": lambda a, b, _: a * b,
+    "and": lambda a, b, _: a & b,
+    "or": lambda a, b, _: a | b,
+    "xor": lambda a, b, _: a ^ b,
+    "shl": lambda a, b, width: a << b if b < width else None,
+    "lshr": lambda a, b, width: a >> b if b < width else None,
+    "ashr": lambda a, b, width: as_signed(a, width) >> b if b < width else None,
+    "udiv": lambda a, b, _: a // b if b else None,
+    "urem": lambda a, b, _: a % b if b else None,
+}
+"""From unsigned operands and their width to the result, before it is wrapped to the width; None for poison."""
+
+_PREDICATES: Final[dict[str, Callable[[int, int], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+def fold_integers(opcode: str, a: int, b: int, width: int) -> int | None:
+    """The unsigned result of a binary instruction; None for poison, and for opcodes that are not folded."""
+    mask = (1 << width) - 1
+    compute = OPERATIONS.get(opcode)
+    result = compute(a & mask, b & mask, width) if compute is not None else None
+    return None if result is None else result & mask
+
+
+def compare_integers(predicate: str, a: int, b: int, width: int) -> bool:
+    """Whether a predicate of `icmp` holds."""
+    if predicate.startswith("s"):
+        a, b = as_signed(a, width), as_signed(b, width)
+    else:
+        a, b = a % (1 << width), b % (1 << width)
+    return _PREDICATES[predicate[-2:]](a, b)

@@ -178,15 +178,15 @@ def codegen_notes(said: str, triple: str) -> list[Note]:
         triple: The machine; empty for this one.
     """
     text = " ".join(said.split())
-    found = next((what for pattern, what in _REMEDIES if re.search(pattern, text)), "")
-    if not found and _NO_CPU.match(normalized(triple)):
-        found = (
+    remedy = next((what for pattern, what in _REMEDIES if re.search(pattern, text)), "")
+    if not remedy and _NO_CPU.match(normalized(triple)):
+        remedy = (
             f"TLX makes code for processors that have one stack and call functions, and '{triple}' has not: take "
             "--emit=ll for what LLVM is given"
         )
-    if not found:
-        found = (
+    if not remedy:
+        remedy = (
             "LLVM's backend gave up, on IR that it verified: another -O or fewer features may do, or --emit=ll and "
             "another version of LLVM; if plain LLVM IR like it compiles, please report it with the input"
         )
-    return [Note(found)]
+    return [Note(remedy)]

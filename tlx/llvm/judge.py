@@ -238,14 +238,14 @@ def _in_function(function: object, offset: int) -> Span | None:
 
 def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
     message = rejected.message.strip()
-    found = _PLACE.match(message)
+    place = _PLACE.match(message)
     if rejected.kind == "parse":
-        if not found:
+        if not place:
             return Rejection(parsing=True, message=message)
         from tlx.ir.parser.module import with_suggestion
 
-        offset = _offset(text, int(found.group(1)), int(found.group(2)))
-        return Rejection(True, with_suggestion(found.group(3), text, offset), (offset,))
+        offset = _offset(text, int(place.group(1)), int(place.group(2)))
+        return Rejection(True, with_suggestion(place.group(3), text, offset), (offset,))
     said = [line for line in message.splitlines() if not _quotes_ir(line)]
     return Rejection(False, said[0] if said else message, tuple(_places(text, message)))
 

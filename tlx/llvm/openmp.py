@@ -52,15 +52,16 @@ def openmp_library() -> str:
 def prepare_for_forks(name: str) -> None:
     """Make sure that a library can start teams in forked processes; to be called before it is used."""
     try:
-        found = ctypes.CDLL(name)
+        library = ctypes.CDLL(name)
     except OSError:  # whoever loads it says so
         return
-    keeps_threads = not hasattr(found, "__kmpc_fork_call") and hasattr(found, "omp_pause_resource_all")  # LLVM's do not
+    is_llvm = hasattr(library, "__kmpc_fork_call")  # which keeps no threads across a fork
+    keeps_threads = not is_llvm and hasattr(library, "omp_pause_resource_all")
     if not keeps_threads or not hasattr(os, "register_at_fork") or name in _forked:
         return
     if not _forked:
         os.register_at_fork(before=_release_threads)
-    _forked[name] = found
+    _forked[name] = library
 
 
 def _release_threads() -> None:

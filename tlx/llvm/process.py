@@ -260,10 +260,10 @@ def _bulk_file() -> IO[bytes]:
 
 @cache
 def _llvmlite_folder() -> str:
-    found = importlib.util.find_spec("llvmlite")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
         raise TlxError("llvmlite is not installed; install it, or do without LLVM by --no-verify-each")
-    return str(Path(found.origin).parents[1])
+    return str(Path(spec.origin).parents[1])
 
 
 def _write(file: int, data: str | bytes) -> int:

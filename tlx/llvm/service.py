@@ -172,11 +172,11 @@ def _disassemble(bulk: int, request: dict[str, Any]) -> bytes:
 
     bitcode = os.pread(bulk, request["size"], 0)
     try:
-        found = module.parse_bitcode(bitcode, context.create_context())
+        parsed = module.parse_bitcode(bitcode, context.create_context())
     except RuntimeError as error:
         raise RejectedError("parse", str(error)) from None
     with ffi.OutputString() as text:
-        ffi.lib.LLVMPY_PrintModuleToString(found, text)
+        ffi.lib.LLVMPY_PrintModuleToString(parsed, text)
         return text.bytes
 
 

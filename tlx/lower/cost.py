@@ -6,7 +6,7 @@ Two prices are composed of them, both from the target's data:
     of a recipe      `to_tiles.select.recipe_cost`        one product, its register tile, cache blocks and packing known
 
 The price of a blocking takes full tiles for granted (`ComputeUnit.cycles`): the bound of the ports instead of the sum
-over register tiles, and a matrix unit's tile products with average loads. Selecting a recipe for each candidate would
+over register tiles, and a matrix unit's tiles in the second cache. Selecting a recipe for each candidate would
 take 0.2 ms each (Zen 5), 40 ms a convolution. The price leaves out what the register tile adds, 2 % to 28 % for the
 shapes below, and more for products of a few registers. Candidates are of similar shapes, and only their order matters:
 no choice of stage 2 depends on it.
@@ -31,22 +31,23 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.target.hardware import BlockCosts, Caches, CoreModel, drawn_cycles
+from tlx.target.hardware import BlockCosts, CoreModel, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming
 from tlx.target.target import Target
 
 _WORD_BITS: Final = 32
 _ALL: Final = 1 << 30
+_L2: Final = 1  # index of the second-level cache in `MatrixTiming.load`
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnit:
     """The unit that multiplies the matrices of a contraction: the vector unit or the matrix unit.
 
-    A product of M x N x K takes these cycles, with N padded to registers, and M and K to tiles:
+    A product of M x N x K takes these cycles, with N padded to registers, and M and K to tiles in the second cache:
 
         vectors    M * (N / lanes) * K / products
-        matrix     (N / lanes) * (K / step) * (M / rows * tile + packing)
+        matrix     (N / lanes) * (K / step) * (M / rows * tile_product_cycles + packing)
 
     Attributes:
         lanes: Sums that a vector register holds, or a row of a tile.
@@ -55,10 +56,7 @@ class ComputeUnit:
         width: Rows of the right operand that it reads interleaved (VNNI factor).
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
         dot_share: Cycles of dot products on vectors, as a fraction of those of multiply-adds; 1 where there are none.
-        timing: The matrix unit's cycles; None for vectors.
-        core: Ports and latency of the vector unit.
-        caches: Sizes of the caches.
-        costs: Cycles of the work around products.
+        target: The machine.
     """
 
     lanes: int
@@ -67,10 +65,7 @@ class ComputeUnit:
     width: int = 1
     permutes: bool = False
     dot_share: float = 1.0
-    timing: MatrixTiming | None = None
-    core: CoreModel = field(default_factory=CoreModel)
-    caches: Caches = field(default_factory=Caches)
-    costs: BlockCosts = field(default_factory=BlockCosts)
+    target: Target = field(default_factory=lambda: Target("", ""))
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
@@ -81,20 +76,23 @@ class ComputeUnit:
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
         dot_share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
-        vectors = cls(
-            lanes,
-            permutes=permutes,
-            dot_share=dot_share,
-            core=target.core,
-            caches=target.caches,
-            costs=target.blocks,
-        )
+        vectors = cls(lanes, permutes=permutes, dot_share=dot_share, target=target)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
             return vectors
         width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
         matrix, k_step = target.matrix, target.matrix.row_bytes // bytes_of(lhs)
-        return replace(vectors, rows=matrix.rows, k_step=k_step, width=width, timing=matrix.timing)
+        return replace(vectors, rows=matrix.rows, k_step=k_step, width=width)
+
+    @property
+    def costs(self) -> BlockCosts:
+        """Cycles of the work around products."""
+        return self.target.blocks
+
+    @property
+    def timing(self) -> MatrixTiming | None:
+        """The matrix unit's cycles; None for vectors."""
+        return self.target.matrix.timing if self.rows and self.target.matrix is not None else None
 
     def has_tiles_for(self, rows: int, columns: int) -> bool:
         """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
@@ -111,16 +109,32 @@ class ComputeUnit:
             packings: How often it is packed: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        is_near = depth * columns * _WORD_BITS // 8 <= self.caches.l1
+        is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
         sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
-        by_vectors = port_cycles(self.core, sums) * depth
-        timing = self.timing
-        if timing is None or (group == 1 and not self.has_tiles_for(rows, columns)):
+        by_vectors = port_cycles(self.target.core, sums) * depth
+        matrix = self.target.matrix
+        if not self.rows or matrix is None or (group == 1 and not self.has_tiles_for(rows, columns)):
             return by_vectors
+        load, row_tiles = matrix.timing.load[_L2], -(-rows // matrix.rows)
+        grid = min(row_tiles, matrix.grid[0]), min(vectors, matrix.grid[1])
         tiles = vectors * -(-depth // self.k_step)
+        products = tiles * row_tiles * tile_product_cycles(grid, matrix.rows, load, load)
         if group > 1:
-            return tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_interleaved)
-        return min(by_vectors, tiles * (-(-rows // self.rows) * timing.block_tile + timing.block_packed * packings))
+            return products + tiles * matrix.columns  # a cycle a row: panels that a kernel packs stay nearer
+        return min(by_vectors, products + tiles * matrix.columns * self.costs.interleaved[0] * packings)
+
+
+def tile_product_cycles(grid: tuple[int, int], products: float, load_a: float, load_b: float) -> float:
+    """Cycles of a tile product on a matrix unit, in a step that multiplies p tiles of A by q tiles of B.
+
+    Args:
+        grid: p and q.
+        products: Cycles of multiplying two tiles, while others are loaded.
+        load_a: Cycles of loading a tile of A, which is multiplied q times.
+        load_b: Of loading a tile of B, which is multiplied p times.
+    """
+    p, q = grid
+    return max(products, load_a / q + load_b / p)
 
 
 def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:

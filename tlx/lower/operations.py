@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.elementwise import ELEMENTWISE
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.types import BFLOAT, HALF, I1, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float

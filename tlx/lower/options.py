@@ -81,27 +81,25 @@ class Options:
 
     cpu: str = field(
         default="",
-        metadata={"setting": Setting("--mcpu", str, "Processor to generate code for.", metavar="CPU")},
+        metadata={"setting": Setting("--mcpu", str, "Processor to generate code for, by LLVM's name.", metavar="CPU")},
     )
     features: tuple[str, ...] = field(
         default=(),
         metadata={
-            "setting": Setting("--mattr", tuple, "Features added to or taken from the target's.", metavar="+A,-B")
+            "setting": Setting("--mattr", tuple, "Features to add to the target's, or to remove.", metavar="+A,-B")
         },
     )
     vector_bits: int = field(
         default=0,
         metadata={
             "setting": Setting(
-                "--vector-bits", int, "Bits of a vector register, for --target=generic.", choices=VECTOR_BITS
+                "--vector-bits", int, "Width of vector registers, for --target=generic.", choices=VECTOR_BITS
             )
         },
     )
     triple: str = field(
         default="",
-        metadata={
-            "setting": Setting("--mtriple", str, "Triple to emit for, in place of the module's.", metavar="TRIPLE")
-        },
+        metadata={"setting": Setting("--mtriple", str, "Target triple, in place of the module's.", metavar="TRIPLE")},
     )
     start_after: str | None = field(
         default=None,
@@ -109,7 +107,7 @@ class Options:
             "setting": Setting(
                 "--start-after",
                 str,
-                "Continue after STAGE: the input is what --stop-after=STAGE wrote.",
+                "Continue after STAGE, from the output of --stop-after=STAGE.",
                 metavar="STAGE",
                 choices=STAGE_NAMES[:-1],
             )
@@ -117,7 +115,7 @@ class Options:
     )
     stop_after: str | None = field(
         default=None,
-        metadata={"setting": Setting("--stop-after", str, "Last stage to run.", metavar="STAGE", choices=STAGE_NAMES)},
+        metadata={"setting": Setting("--stop-after", str, "Stop after STAGE.", metavar="STAGE", choices=STAGE_NAMES)},
     )
     print_after: Callable[[Step, Module], None] | None = None
     """Called with each step and the module that it leaves."""
@@ -127,7 +125,8 @@ class Options:
             "setting": Setting(
                 "--verify-each/--no-verify-each",
                 bool,
-                "Have LLVM verify the input and every stage; by default all but large input without tensor operations.",
+                "Verify the input and the output of every stage with LLVM (default: except large inputs without tensor "
+                "operations).",
             )
         },
     )
@@ -139,20 +138,24 @@ class Options:
             "setting": Setting(
                 "--request-permission/--no-request-permission",
                 bool,
-                "Ask the system for the use of a matrix unit, in a constructor.",
+                "Emit a constructor that requests the matrix unit from the operating system.",
             )
         },
     )
     emulate_matrix: bool = field(
         default=False,
         metadata={
-            "setting": Setting("--emulate-matrix", bool, "Write matrix-unit code that runs without the unit (slowly).")
+            "setting": Setting(
+                "--emulate-matrix",
+                bool,
+                "Emulate the matrix unit, so that the code runs (slowly) on machines without it.",
+            )
         },
     )
     threads: Threads = field(
         default="none",
         metadata={
-            "setting": Setting("--threads", str, "Library that runs large kernels on all cores.", choices=THREADS)
+            "setting": Setting("--threads", str, "Library that runs large kernels on several threads.", choices=THREADS)
         },
     )
     thread_cycles: int = field(
@@ -161,7 +164,7 @@ class Options:
             "setting": Setting(
                 "--thread-cycles",
                 int,
-                f"Cycles of work that are worth a thread; {THREAD_CYCLES}.",
+                f"Minimum work of a thread, in cycles (default: {THREAD_CYCLES}).",
                 metavar="N",
                 minimum=0,
             )
@@ -173,7 +176,7 @@ class Options:
             "setting": Setting(
                 "--weight-bytes",
                 int,
-                f"Pack a constant B at compile time up to N bytes; {WEIGHT_BYTES}.",
+                f"Pack constant B operands of up to N bytes at compile time (default: {WEIGHT_BYTES}).",
                 metavar="N",
                 minimum=0,
             )
@@ -185,7 +188,8 @@ class Options:
             "setting": Setting(
                 "--workspace",
                 str,
-                "Who allocates temporaries: malloc in each call, an arena that threads keep, or the caller.",
+                "Where temporaries live: malloc'd in each call, in an arena that each thread keeps, or in memory of "
+                "the caller.",
                 choices=WORKSPACES,
             )
         },

@@ -1,9 +1,9 @@
-"""Loops around kernels: functions of their own, for the target, in which kernels need not be called.
+"""Loops around kernels become functions of their own, compiled for the target, into which the kernels are inlined.
 
-A call of a kernel costs little, but what it brings about costs more: registers are cleared for code of older machines,
-and a matrix unit is configured and released. Small kernels in loops suffer. So loops around kernels move out of the
-user's functions, which may be compiled for any machine, into functions that are compiled for the target. There kernels
-are inlined once they are made of target instructions.
+The call of a kernel is cheap, but entering and leaving a kernel is not: the upper halves of vector registers are
+cleared for code of older machines, and a matrix unit is configured and released. That slows down loops around small
+kernels. So such loops are moved out of the user's functions, which may be compiled for any machine, into functions that
+are compiled for the target. There, the kernels are inlined once they consist of target instructions.
 
 Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of stage 3):
     define void @f(...) {                         define void @f(...) {
@@ -22,21 +22,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
-from tlx.ir.analysis.loops import remove_marks
+from tlx.ir.control_flow import ControlFlow, natural_loops, remove_marks
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.functions import LoopRegion, can_inline, extract_region, inline_call, loop_region, remove_regions
+from tlx.ir.transform import LoopRegion, can_inline, extract_region, inline_call, loop_region, remove_regions
 from tlx.ir.values import Global
-from tlx.lower.context import (
-    CALL_COUNTER_ATTRIBUTE,
-    NEST_STAGE,
-    STAGE_ATTRIBUTE,
-    is_kernel,
-    is_nest,
-    wants_target,
-)
+from tlx.lower.context import CALL_COUNTER_ATTRIBUTE, NEST_STAGE, STAGE_ATTRIBUTE, is_kernel, is_nest, wants_target
 
 _MOVABLE: Final = (
     BINARY_OPCODES
@@ -48,22 +40,22 @@ _ORDERED: Final = frozenset({"volatile", "atomic"})
 _INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
 _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
 _COUNTER: Final = re.compile(rf' *"{CALL_COUNTER_ATTRIBUTE}"="[^"]*"')
-_MANY: Final = 1 << 20
-MOST_INLINED: Final = 600
+_UNKNOWN_CALLS: Final = 1 << 20
+MAX_INLINED_INSTRUCTIONS: Final = 600
 """Instructions up to which a kernel is inlined in more than one place."""
 
 
-def outline_nests(module: Module, choosers: Collection[str] = ()) -> list[Function]:
+def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Function]:
     """Move the outermost loops around calls of kernels into functions that have the kernels' features.
 
     Args:
         module: The module.
-        choosers: Names of functions that call one of several kernels.
+        dispatchers: Names of dispatchers: functions that call one of several kernels.
 
     Returns:
         The new functions.
     """
-    kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in choosers}
+    kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in dispatchers}
     made: list[Function] = []
     for function in module.functions:
         if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
@@ -72,7 +64,7 @@ def outline_nests(module: Module, choosers: Collection[str] = ()) -> list[Functi
 
 
 def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
-    """Move the loops that can be moved, outer ones first; those in them move with them."""
+    """Move the loops that can be moved, outer loops first, with the loops inside them."""
     if not any(instruction.callee in kernels for instruction in function.instructions()):
         return []
     flow = ControlFlow(function)
@@ -85,7 +77,7 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
     made: list[Function] = []
     for loop in natural_loops(flow):
         inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
-        region = loop_region(flow, loop, lambda i: _is_movable(i, kernels)) if inside else None
+        region = loop_region(flow, loop, lambda i: _can_move(i, kernels)) if inside else None
         inside = [kernel for kernel in inside if is_kernel(module, kernel)]
         if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
             continue
@@ -106,14 +98,14 @@ def _features(module: Module, kernel: Function) -> str:
 
 
 def nest_attributes(module: Module, kernels: Sequence[Function]) -> str:
-    """Attributes of a nest around kernels, each of which has all features of those with fewer."""
+    """Attributes of a nest around kernels whose sets of features include one another."""
     features = max((_features(module, kernel) for kernel in kernels), key=len, default="")
     return f'nounwind noinline "{STAGE_ATTRIBUTE}"="{NEST_STAGE}"' + (
         f' "target-features"="{features}"' if features else ""
     )
 
 
-def _is_movable(instruction: Instruction, kernels: dict[str, Function]) -> bool:
+def _can_move(instruction: Instruction, kernels: dict[str, Function]) -> bool:
     if instruction.is_call:
         callee = str(instruction.callee)
         return instruction.opcode == "call" and (callee in kernels or callee.startswith(_INTRINSICS))
@@ -136,11 +128,11 @@ class LegalizedKernel:
 
 
 def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> None:
-    """Inline kernels into nests, and into functions that have asked for the target's features.
+    """Inline kernels into nests, and into functions that request the target's features.
 
     Args:
         module: The module; kernels that are no longer called are removed.
-        legalized: The kernels by name, made of target instructions.
+        legalized: The kernels by name, after legalization.
     """
     calls = _count_calls(module, legalized)
     before = dict(calls)
@@ -168,7 +160,7 @@ def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
                 if isinstance(operand, Global) and operand.name in calls:
                     calls[operand.name] += 1
     for name in _GLOBAL.findall(module.raw_text()):
-        calls[name] = calls.get(name, 0) + _MANY
+        calls[name] = calls.get(name, 0) + _UNKNOWN_CALLS
     return calls
 
 
@@ -182,10 +174,10 @@ def _inline(
     while pending:
         block = pending.pop(0)
         for call in block.instructions:
-            found = legalized.get(str(call.callee))
-            if found is None:
+            legalized_kernel = legalized.get(str(call.callee))
+            if legalized_kernel is None:
                 continue
-            kernel, own = found.function, found.tile_shapes
+            kernel, own = legalized_kernel.function, legalized_kernel.tile_shapes
             if not keeps_attributes:
                 attributes = max(attributes, kernel.signature.attributes, key=len)
             if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
@@ -206,4 +198,4 @@ def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) 
         return False
     if keeps_attributes and "optnone" in kernel.signature.attributes:
         return False
-    return calls == 1 or sum(1 for _ in kernel.instructions()) <= MOST_INLINED
+    return calls == 1 or sum(1 for _ in kernel.instructions()) <= MAX_INLINED_INSTRUCTIONS

@@ -6,8 +6,8 @@ import ctypes
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source, TlxError
-from tlx.ir.analysis.large_vectors import has_large_vectors
 from tlx.ir.parser.module import without_collection
+from tlx.ir.types import has_large_vectors
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
 from tlx.lower.front_ends import concerns_front_ends, raised

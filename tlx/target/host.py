@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from tlx.diagnostics import UsageError
-from tlx.target.discovery import targets
 from tlx.target.hardware import Caches
-from tlx.target.target import Target, normalized_feature
+from tlx.target.target import Target, normalized_feature, targets
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -158,9 +157,9 @@ def _sharers() -> int:
 
 def _cache_entries() -> list[tuple[str, int, int]]:
     """(kind, level, bytes) of each cache of the first processor."""
-    found: list[tuple[str, int, int]] = []
+    entries: list[tuple[str, int, int]] = []
     for entry in sorted(_CACHES.glob("index*")):
         with contextlib.suppress(OSError, ValueError, KeyError):
             kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
-            found.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
-    return found
+            entries.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
+    return entries

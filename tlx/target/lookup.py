@@ -18,8 +18,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.target.discovery import target_modules, target_of_module, targets
-from tlx.target.target import Target
+from tlx.target.target import Target, target_modules, target_of_module, targets
 
 
 def multiversion(targets: Sequence[Target]) -> Target:
@@ -70,16 +69,16 @@ def find_target(name: str) -> Target:
         base, *features = name.split("+")
         if not all(features):
             raise UsageError(f"target '{name}': each '+' must be followed by a feature: TARGET+FEATURE")
-        found = find_target(base).with_features(tuple(f"+{feature}" for feature in features))
-        name = ".".join((found.name, *features))
-        return replace(found, name=name, requires=(*found.requires, *features), tiers=())
+        target = find_target(base).with_features(tuple(f"+{feature}" for feature in features))
+        name = ".".join((target.name, *features))
+        return replace(target, name=name, requires=(*target.requires, *features), tiers=())
     if name == "native":
         from tlx.target.host import native_target
 
         return native_target()
-    found = target_of_module(name) if name in target_modules() else None
-    if found is not None and found.name == name:
-        return found  # the rest need not be looked for
+    target = target_of_module(name) if name in target_modules() else None
+    if target is not None and target.name == name:
+        return target  # the rest need not be looked for
     known = targets()
     if name not in known:
         raise UsageError(
@@ -103,15 +102,15 @@ def resolve_target(
     Raises:
         UsageError: There is no such target, processor or feature.
     """
-    found = find_target(target) if isinstance(target, str) else target
-    found = found.for_triple(triple)
+    resolved = find_target(target) if isinstance(target, str) else target
+    resolved = resolved.for_triple(triple)
     if cpu:
-        found = found.on_cpu(cpu)
+        resolved = resolved.on_cpu(cpu)
     if features:
-        found = found.with_attributes(tuple(features))
-        found = found if cpu else found.with_features(_baseline_features(triple, features))
-    _check_feature_names(found, [*features, *(f"+{name}" for name in added_features(target))], cpu, triple)
-    return found.with_vector_bits(vector_bits) if vector_bits else found
+        resolved = resolved.with_attributes(tuple(features))
+        resolved = resolved if cpu else resolved.with_features(_baseline_features(triple, features))
+    _check_feature_names(resolved, [*features, *(f"+{name}" for name in added_features(target))], cpu, triple)
+    return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
 
 
 def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.functions import Function
     from tlx.ir.instructions import Instruction
     from tlx.ir.values import Value
@@ -134,11 +134,8 @@ class MatrixTiming:
         copy_uses: Register tiles that read an operand, from which on it is copied to aligned or adjacent rows.
         few_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
         split: Of products of fp16 on a unit that multiplies bf16 only.
-        block_tile, block_packed, block_interleaved: In the blocking of contractions, which has no recipe yet: of a tile
-            product with its loads, and of a tile of the right operand that is packed, or read in place because its rows
-            are interleaved already.
-        block_crossing, block_scattered: Also there: additional ones of a tile of the right operand whose rows cross
-            cache lines, and of the left one whose rows are not adjacent.
+        crossing_load: Additional ones of a tile of the right operand whose rows cross cache lines.
+        scattered_load: Additional ones of a tile of the left operand whose rows are not adjacent.
     """
 
     configuration: float
@@ -154,11 +151,8 @@ class MatrixTiming:
     copy_uses: int
     few_steps: int
     split: SplitCosts
-    block_tile: float
-    block_packed: float
-    block_interleaved: float
-    block_crossing: float
-    block_scattered: float
+    crossing_load: float
+    scattered_load: float
 
 
 def _no_shapes(_function: Function) -> frozenset[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Target: a machine's capabilities, as frozen data that checks itself.
+"""Target: a machine's capabilities, as frozen data that checks itself; and all targets that are installed.
 
 A target is a module with a `TARGET`: in `legalize/`, in its folder for an architecture, or in another package, which
 names it under the entry point group `tlx.legalize`. The core finds targets by discovery and imports none by name.
@@ -6,9 +6,12 @@ names it under the entry point group `tlx.legalize`. The core finds targets by d
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
@@ -23,10 +26,10 @@ from tlx.target.hardware import (
     Permutes,
     VectorRegisters,
 )
-from tlx.target.matrix_unit import MatrixUnit
+from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
 
 if TYPE_CHECKING:
-    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.builder import Builder
     from tlx.ir.module import Module
     from tlx.ir.values import Value
 
@@ -167,8 +170,8 @@ class Target:
             versions = tuple(v.with_features(_concerning(v, self.versions, extra)) for v in self.versions)
             return replace(self, features=versions[0].features, versions=versions)
         off = {f[1:] for f in extra if f.startswith("-")}
-        kept = tuple(f for f in self.features if f[1:] not in off)
-        more = replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
+        remaining = tuple(f for f in self.features if f[1:] not in off)
+        more = replace(self, features=remaining + tuple(f for f in extra if f[0] == "+" and f not in remaining))
         return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
 
     def with_attributes(self, attrs: tuple[str, ...]) -> Target:
@@ -345,3 +348,70 @@ def _concerning(version: Target, versions: Sequence[Target], extra: Sequence[str
     """The features to add to and take from one of several versions."""
     known = frozenset[str]().union(*(v.optional for v in versions))
     return tuple(f for f in extra if f[0] == "-" or f[1:] not in known or f[1:] in version.optional)
+
+
+_TARGET_GROUP: Final = "tlx.legalize"
+
+
+SEMANTICS_MODULE: Final = "semantics"
+"""Module of an architecture's folder that defines its instructions for the evaluator; no target."""
+
+
+@cache
+def target_modules() -> dict[str, str]:
+    """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
+
+    They are in `tlx.legalize` or in one of its folders, each of which is an architecture. A module whose name begins
+    with an underscore is no target.
+    """
+    found = {name.rpartition(".")[2]: name for name in _target_module_names()}
+    return {name: found[name] for name in sorted(found) if not name.startswith("_") and name != SEMANTICS_MODULE}
+
+
+def semantics_modules() -> list[str]:
+    """The modules that define the instructions of an architecture for the evaluator."""
+    return [name for name in _target_module_names() if name.endswith(f".{SEMANTICS_MODULE}")]
+
+
+@cache
+def _target_module_names() -> tuple[str, ...]:
+    """The modules in `tlx.legalize` and in its folders."""
+    names: list[str] = []
+    package = importlib.import_module(_TARGET_GROUP)
+    for info in pkgutil.iter_modules(package.__path__):
+        name = f"{_TARGET_GROUP}.{info.name}"
+        if info.ispkg:
+            folder = importlib.import_module(name)
+            names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
+        else:
+            names.append(name)
+    return tuple(names)
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """All targets by name: the modules of `tlx.legalize`, then other packages' entry points."""
+    from importlib.metadata import entry_points
+
+    by_name: dict[str, Target] = {}
+    for name in target_modules():
+        target = target_of_module(name)
+        if target is not None:
+            by_name[target.name] = target
+    for entry in entry_points(group=_TARGET_GROUP):
+        target = entry.load()
+        if isinstance(target, Target):
+            by_name[target.name] = target
+    return by_name
+
+
+def matrix_emulations() -> list[MatrixEmulation]:
+    """How LLVM runs the matrix units of all targets without them."""
+    units = (target.matrix for target in targets().values() if target.matrix is not None)
+    return [unit.emulation for unit in units if unit.emulation is not None]
+
+
+def target_of_module(name: str) -> Target | None:
+    """The target in one of `target_modules`, None where there is none."""
+    target = getattr(importlib.import_module(target_modules()[name]), "TARGET", None)
+    return target if isinstance(target, Target) else None

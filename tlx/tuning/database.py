@@ -260,7 +260,7 @@ def tuned_knobs(path: str | None = None) -> TunedKnobs:
     Raises:
         UsageError: There is no such file; only the user's cache may be missing.
     """
-    from tlx.tuning.measure.machine import processor
+    from tlx.tuning.machine import processor
 
     if path and not Path(path).exists():
         raise UsageError(f"no tuning database '{path}'; 'tlx tune --database={path}' would write it")

@@ -15,7 +15,7 @@ from queue import Empty, Queue
 from typing import Any, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.tuning.measure.machine import processor
+from tlx.tuning.machine import processor
 from tlx.tuning.trial import Trial, TrialOutcome
 
 TRIAL_SECONDS: Final = 180.0
@@ -106,17 +106,17 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     """
     assert process.stdout is not None
     end = time.monotonic() + seconds
-    found = b""
+    line = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not found.endswith(b"\n"):
+        while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise TimeoutError
             part = os.read(process.stdout.fileno(), 1 << 16)
             if not part:
                 raise OSError
-            found += part
-    return found
+            line += part
+    return line
 
 
 class DaskPool:
@@ -200,10 +200,10 @@ class DaskPool:
             kinds: dict[str, str] = self._client.run(_kind)
         except ImportError as error:
             raise UsageError(f"the workers of the Dask cluster cannot import TLX: {error}") from None
-        found: dict[str, list[str]] = {}
+        workers: dict[str, list[str]] = {}
         for worker, kind in kinds.items():
-            found.setdefault(kind, []).append(worker)
-        return found
+            workers.setdefault(kind, []).append(worker)
+        return workers
 
 
 def _check_address(address: str) -> None:

@@ -18,12 +18,11 @@ from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.hardware import Sign
 from tlx.target.target import Target
-from tlx.tuning.measure.verify import ElementwiseCheck
-from tlx.tuning.measure.workload import (
+from tlx.tuning.workload import (
     BF16,
     F16,
     F32,
@@ -32,6 +31,7 @@ from tlx.tuning.measure.workload import (
     S32,
     U8,
     Element,
+    ElementwiseCheck,
     Workload,
     WorkloadBuffer,
     WorkloadBuilder,
@@ -225,26 +225,26 @@ def parse_product(words: str) -> ProductWorkload:
     Raises:
         UsageError: They do not describe a product, or its types cannot be tuned.
     """
-    found = _WORDS.fullmatch(words)
-    if found is None:
+    match = _WORDS.fullmatch(words)
+    if match is None:
         raise UsageError(f"'{words}' is not a product; write it as 'matmul 64x64x64 float'")
-    m, n, k, terms = (int(found[name] or 1) for name in ("m", "n", "k", "terms"))
+    m, n, k, terms = (int(match[name] or 1) for name in ("m", "n", "k", "terms"))
     if min(m, n, k, terms) < 1 or max(m, n, k, terms) > 1 << 20:
         raise UsageError(f"'{words}': extents must be 1 to {1 << 20}")
-    lhs, rhs = found["lhs"], found["rhs"] or found["lhs"]
-    lines = m if found["a"] == "t" else k
+    lhs, rhs = match["lhs"], match["rhs"] or match["lhs"]
+    lines = m if match["a"] == "t" else k
     a = ProductOperand(
-        _element(lhs, found["lhs_sign"], words), m, k, found["a"] != "t", int(found["lda"] or lines), terms=terms
+        _element(lhs, match["lhs_sign"], words), m, k, match["a"] != "t", int(match["lda"] or lines), terms=terms
     )
-    group = int(found["b"][1:]) if (found["b"] or "").startswith("v") else 1
+    group = int(match["b"][1:]) if (match["b"] or "").startswith("v") else 1
     if k % group:
         raise UsageError(f"'{words}': K must be a multiple of {group}, the number of interleaved rows of B")
-    pitch = int(found["ldb"] or (k if found["b"] == "t" else n))
-    b = ProductOperand(_element(rhs, found["rhs_sign"], words), k, n, found["b"] != "t", pitch, group, terms)
+    pitch = int(match["ldb"] or (k if match["b"] == "t" else n))
+    b = ProductOperand(_element(rhs, match["rhs_sign"], words), k, n, match["b"] != "t", pitch, group, terms)
     if terms > 1 and (group > 1 or U8 in (a.element, b.element)):
         raise UsageError(f"'{words}': sums of products are tuned only if B is not interleaved and bytes are signed")
-    result = _result(found["result"] or lhs, a.element, b.element, words)
-    return ProductWorkload(words, a, b, result, found["fused"] is not None, int(found["threads"] or 1))
+    result = _result(match["result"] or lhs, a.element, b.element, words)
+    return ProductWorkload(words, a, b, result, match["fused"] is not None, int(match["threads"] or 1))
 
 
 def with_threads(text: str, threads: int) -> str:
@@ -282,16 +282,16 @@ def products_of_file(
     """
     from tlx.api import files
 
-    found: dict[KnobQuery, None] = {}
+    products: dict[KnobQuery, None] = {}
 
     def note(question: KnobQuery) -> Knobs:
-        found[replace(question, text=with_threads(question.text, threads))] = None
+        products[replace(question, text=with_threads(question.text, threads))] = None
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")
     text = files.read_ir(path, options.threads, reading)
     lower_text(text, files.ir_name(path, reading), target, options=options)
-    return list(found)
+    return list(products)
 
 
 def products_of_shapes(
@@ -302,12 +302,12 @@ def products_of_shapes(
     Raises:
         UsageError: A shape or type is invalid.
     """
-    found: list[KnobQuery] = []
+    products: list[KnobQuery] = []
     for name in types:
         if name not in TYPE_WORDS:
             raise UsageError(f"unknown types '{name}'; known are {', '.join(TYPE_WORDS)}")
         for shape in shapes:
             words = f"matmul {shape} {TYPE_WORDS[name]}{'' if layout == 'nn' else f' {layout}'}"
             text = parse_product(words).gemm.knob_key + " fused" * fused + f" {OPENMP}" * (threads > 1)
-            found.append(KnobQuery(with_threads(text, threads), target.name, target.features))
-    return found
+            products.append(KnobQuery(with_threads(text, threads), target.name, target.features))
+    return products

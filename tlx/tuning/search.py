@@ -134,10 +134,10 @@ class Candidates:
 
     def tiles(self, count: int) -> list[Knobs]:
         """The most promising register tiles; the first few, and the model's choice, also with the opposite packing."""
-        found = [(recipe.efficiency, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
-        found.sort(key=lambda pair: -pair[0])
-        least = _WORST * max([self.default.efficiency, *(share for share, _ in found[:1])])
-        tiles = [knobs for share, knobs in found if share >= least]
+        candidates = [(recipe.efficiency, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
+        candidates.sort(key=lambda pair: -pair[0])
+        least = _WORST * max([self.default.efficiency, *(share for share, _ in candidates[:1])])
+        tiles = [knobs for share, knobs in candidates if share >= least]
         packed = (replace(k, pack_b=on) for k in (NO_KNOBS, *tiles[: count // 5]) for on in (True, False))
         others = list(self._fitting(packed))
         return [*tiles[: max(count - len(others), 0)], *others][:count]

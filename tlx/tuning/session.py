@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tlx.lower.knobs import OPENMP, KnobQuery, parse_knobs, value_text
 from tlx.tuning.database import BestKnobs, Database, Entry, EntryKey, best_of, key_of
-from tlx.tuning.measure.machine import today
+from tlx.tuning.machine import today
 from tlx.tuning.pools import Pool
 from tlx.tuning.product import parse_product
 from tlx.tuning.search import Search, SearchResult
@@ -170,13 +170,13 @@ class _Measuring:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def __call__(self, trials: Sequence[Trial]) -> list[TrialOutcome | None]:
-        found: dict[Trial, TrialOutcome] = {t: self._known[t.key] for t in trials if t.key in self._known}
-        for part in self._parts([t for t in trials if t not in found]):
+        outcomes: dict[Trial, TrialOutcome] = {t: self._known[t.key] for t in trials if t.key in self._known}
+        for part in self._parts([t for t in trials if t not in outcomes]):
             for trial, outcome in self._session.pool.run(self._key.cpu, part):
                 self._session.database.record(self._key, trial, outcome)
-                found[trial] = outcome
+                outcomes[trial] = outcome
                 self._session.step()
-        return [found.get(trial) for trial in trials]
+        return [outcomes.get(trial) for trial in trials]
 
     def _parts(self, trials: list[Trial]) -> Iterator[list[Trial]]:
         """The trials that the budget allows; a few at a time if it limits time."""

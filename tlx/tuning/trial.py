@@ -18,11 +18,10 @@ from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
-from tlx.tuning.measure.machine import processor
-from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
-from tlx.tuning.measure.timing import Contestant, interleaved, use_clock
-from tlx.tuning.measure.workload import ResultCheck, Workload
+from tlx.tuning.machine import processor
 from tlx.tuning.product import parse_product
+from tlx.tuning.timing import Contestant, NativeCall, Repeat, call_loop, function_address, interleaved, use_clock
+from tlx.tuning.workload import ResultCheck, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +115,9 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
     if lacking:
         raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
     work, arrays, expected = _problem(words)
-    asked = parse_knobs(knobs, KnobOrigin("from the tuner")) if knobs else NO_KNOBS
+    parsed_knobs = parse_knobs(knobs, KnobOrigin("from the tuner")) if knobs else NO_KNOBS
     threads = parse_product(words).threads
-    options = Options(knobs=FixedKnobs(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
+    options = Options(knobs=FixedKnobs(parsed_knobs), verify_each=False, threads="openmp" if threads > 1 else "none")
     compiled = compile_module(work.text(), target, entry="work", options=options)
     pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
     repeat = call_loop([NativeCall(function_address(compiled.entry.code), pointers)], (compiled, arrays))

@@ -18,7 +18,7 @@ from typing import Any
 def main() -> None:
     """Run the trials on standard input."""
     from tlx.target.host import cpu_flags
-    from tlx.tuning.measure import machine
+    from tlx.tuning import machine
 
     cpu, threads = map(int, sys.argv[1:])
     machine.pin(cpu, threads)
@@ -28,9 +28,9 @@ def main() -> None:
     from tlx.tuning.trial import Trial, run_trial
 
     for line in sys.stdin:
-        asked: dict[str, Any] = json.loads(line)
-        asked["features"] = tuple(asked["features"])
-        outcome = run_trial(Trial(**asked))
+        fields: dict[str, Any] = json.loads(line)
+        fields["features"] = tuple(fields["features"])
+        outcome = run_trial(Trial(**fields))
         try:
             os.write(answers, f"{json.dumps(asdict(outcome))}\n".encode())
         except BrokenPipeError:  # the parent was interrupted

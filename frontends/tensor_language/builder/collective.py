@@ -175,8 +175,7 @@ class Collective(Core):
     ) -> None:
         alpha_, beta_ = self._factors(alpha, inputs, beta, output)
         memrefs = {field: self._name(value) for field, value in zip("abc", (*inputs, output), strict=False)}
-        given: dict[str, Any] = {"alpha": alpha_, "beta": beta_, **memrefs, **fields}
-        self._write(OPERATIONS[name].node(**given))
+        self._write(self._node(name, alpha=alpha_, beta=beta_, **memrefs, **fields))
 
     @contextmanager
     def parallel(self) -> Generator[None]:

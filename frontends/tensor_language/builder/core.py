@@ -127,6 +127,14 @@ def document(text: str, arguments: Mapping[str, str], refused: str) -> str:
     return f"{text}\n\n{'Args:' * bool(taken)}{taken}\n\nRaises:\n    TlxError: {refused}\n"
 
 
+def access_meanings(name: str) -> dict[str, str]:
+    """What scope and semantics of an access to memory mean."""
+    orders = {"load": ": neither release nor acquire_release", "store": ": neither acquire nor acquire_release"}
+    order = next((text for access, text in orders.items() if name.endswith(access)), "")
+    scope = "Who else can see the access; all scopes are the same on a CPU."
+    return {"scope": scope, "semantics": f"The memory order{order}."}
+
+
 UNWRITTEN: Final = Region([Yield()])
 """The region of an instruction that is checked before its region has been written."""
 
@@ -201,8 +209,12 @@ class Core(Checked):
 
     def _write_named(self, name: str, **fields: Any) -> Value:
         """Write the operation of a name, whose result type follows from its operands."""
+        return self._write_one(self._node(name, **fields))
+
+    def _node(self, name: str, **fields: Any) -> Instruction:
+        """A node of the operation of a name, with the fields that the name does not determine."""
         entry = OPERATIONS[name]
-        return self._write_one(entry.node(**entry.spellings[name], **fields))
+        return entry.node(**{**entry.spellings[name], **fields})
 
     def _write_one(self, instruction: Instruction, type_: Type | None = None) -> Value:
         """Write an instruction with one result; its type follows from the operands if none is given."""
@@ -230,9 +242,9 @@ class Core(Checked):
 
     def _operand(self, value: Operand, type_: Type | None) -> Name:
         """The name of a value, or of a constant for a number."""
-        return self._name(self._given(value, type_))
+        return self._name(self._as_value(value, type_))
 
-    def _given(self, value: Operand, type_: Type | None) -> Value:
+    def _as_value(self, value: Operand, type_: Type | None) -> Value:
         """A value, or a constant for a number."""
         if isinstance(value, Value):
             return self._checked(value)

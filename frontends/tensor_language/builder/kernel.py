@@ -25,9 +25,8 @@ from typing import Any, Self
 from tlx.api.compiler import Namespace
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends.tensor_language.builder.collective import Collective
-from tlx.frontends.tensor_language.builder.control import Control
 from tlx.frontends.tensor_language.builder.core import checked
-from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Mixed
+from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Control, Mixed
 from tlx.frontends.tensor_language.builder.spmd import Spmd
 from tlx.frontends.tensor_language.builder.values import TypeLike, Value, dictionary_of, parameter_of, place_of_call
 from tlx.frontends.tensor_language.check import InstructionChecker, check_program
@@ -88,10 +87,10 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Namespace[Value]):
             raise UsageError(f"{message}; {near or 'it has ' + (', '.join(self._named) or 'none')}", self.here())
         return self._named[name]
 
-    def _parameter(self, name: str, given: ParameterLike) -> Parameter:
+    def _parameter(self, name: str, type_: ParameterLike) -> Parameter:
         span = self.here()
         none: Mapping[str, Any] = {}
-        spelled, attributes = given if isinstance(given, tuple) else (given, none)
+        spelled, attributes = type_ if isinstance(type_, tuple) else (type_, none)
         parsed = parameter_of(spelled, span)
         entries = (*parsed.attributes.entries, *dictionary_of(attributes, span).entries)
         return Parameter(
@@ -130,10 +129,10 @@ def kernel(
         ProgramError: Types or attributes break rules of the language.
     """
     sizes = {"subgroup_size": subgroup_size, "work_group_size": work_group_size}
-    given = {attribute: value for attribute, value in sizes.items() if value is not None}
-    if twice := [attribute for attribute in given if attribute in (attributes or {})]:
+    set_sizes = {attribute: value for attribute, value in sizes.items() if value is not None}
+    if twice := [attribute for attribute in set_sizes if attribute in (attributes or {})]:
         raise UsageError(f"kernel: {twice[0]} is given twice, as an argument and in attributes", place_of_call())
-    return Kernel(name, parameters, {**given, **(attributes or {})})
+    return Kernel(name, parameters, {**set_sizes, **(attributes or {})})
 
 
 @checked
@@ -143,9 +142,9 @@ def program(*kernels: Kernel) -> Program:
     Raises:
         ProgramError: Two kernels have the same name.
     """
-    found = Program([k.function for k in kernels])
-    check_program(found)
-    return found
+    result = Program([k.function for k in kernels])
+    check_program(result)
+    return result
 
 
 @checked

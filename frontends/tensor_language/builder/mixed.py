@@ -1,4 +1,4 @@
-"""Methods for instructions that may be in both kinds of regions: arithmetic, builtins, memory and views.
+"""Methods for instructions that may be in both kinds of regions: arithmetic, memory, views, conditions, loops.
 
 k.add(a, 2.0)       a + 2.0
 k.less_than(i, n)   i < n
@@ -7,30 +7,30 @@ k.exp(x)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.builder.core import Core, document, method
-from tlx.frontends.tensor_language.builder.values import Operand, TypeLike, Value, scalar_of
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, access_meanings, document, method
+from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of, scalar_of
+from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations import OPERATIONS
-from tlx.frontends.tensor_language.operations.control import Barrier
+from tlx.frontends.tensor_language.operations.control import Barrier, For, If, Yield
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics
 from tlx.frontends.tensor_language.operations.memory import (
     Associated,
-    AtomicLoad,
-    AtomicStore,
     Expand,
     Fuse,
     Load,
     Size,
-    Store,
     Subview,
 )
 from tlx.frontends.tensor_language.operations.scalars import BITS, COMPLEX, FLOAT, INTEGER, MEANINGS, NUMBER, REAL, Cast
 from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component
 from tlx.frontends.tensor_language.syntax.nodes import Name, Slice
-from tlx.frontends.tensor_language.types import INDEX, Extent, GroupType
+from tlx.frontends.tensor_language.types import INDEX, Extent, GroupType, Type
 
 # By the kinds of operands: their description, and the types that two operands or one must not have.
 _SCALARS_OR_MATRICES: Final = {
@@ -94,7 +94,7 @@ class Arithmetic(Core):
         type_ = self._common_type((lhs, rhs))
         if type_ is None:
             raise UsageError(f"{name} of two numbers: compute it in Python, or make one a constant()", self.here())
-        left, right = self._given(lhs, type_), self._given(rhs, type_)
+        left, right = self._as_value(lhs, type_), self._as_value(rhs, type_)
         if left.type != right.type or scalar_of(type_) is None:
             raise UsageError(f"{name} needs operands of one type, got {left!r} and {right!r}: cast() one", self.here())
         return self._write_named(name, lhs=self._name(left), rhs=self._name(right))
@@ -171,21 +171,33 @@ def _dimensional(name: str) -> str:
     return document(_BUILTINS[name], {"component": "The dimension."}, refused)
 
 
-_UPDATED: Final = {
+_INDICES: Final = {"indices": "An index for each mode: values of type index, or Python integers."}
+_STORED: Final = {
     "value": "A number of the element type, a value or a Python number.",
     "target": "A memref.",
-    "indices": "An index for each mode: values of type index, or Python integers.",
-    "scope": "Who else can see the access; all scopes are the same on a CPU.",
-    "semantics": "The memory order.",
+    **_INDICES,
 }
+_NOT_STORED: Final = "The value is not of the element type, or there is not one index for each mode"
 _JOINED: Final = {"atomic_add": "sum", "atomic_max": "larger", "atomic_min": "smaller"}
 
 
 def _updated(name: str) -> str:
     text = f"an entry of a memref becomes the {_JOINED[name]} of it and the value, atomically; gives the old value."
     order = "" if name == "atomic_add" else "; complex numbers have no order"
-    refused = f"The value is not of the element type, or there is not one index for each mode{order}."
-    return document(text, _UPDATED, refused)
+    return document(text, {**_STORED, **access_meanings(name)}, f"{_NOT_STORED}{order}.")
+
+
+def _atomically_loaded(name: str) -> str:
+    refused = "There are more or fewer indices, or the memory order is not one of a load."
+    meanings = {"source": "A memref.", **_INDICES, **access_meanings(name)}
+    return document("an entry of a memref, read atomically.", meanings, refused)
+
+
+def _stored(name: str) -> str:
+    if name == "store":
+        return document("changes an entry of a memref.", _STORED, f"{_NOT_STORED}.")
+    refused = f"{_NOT_STORED}, or the memory order is not one of a store."
+    return document("changes an entry of a memref, atomically.", {**_STORED, **access_meanings(name)}, refused)
 
 
 class Mixed(Core):
@@ -223,20 +235,34 @@ class Mixed(Core):
         """
         return self._write_builtin("subgroup_local_id")
 
-    def _update(
-        self,
-        name: str,
-        value: Operand,
-        target: Value,
-        *indices: Operand,
-        scope: Scope = "work_group",
+    def _load_atomically(
+        self, name: str, source: Value, *indices: Operand, scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
-    ) -> Value:
-        element = self._memref(target, "the target").element
-        stored, places = self._operand(value, element), self._operands(indices, INDEX)
-        return self._write_named(
-            name, scope=scope, semantics=semantics, value=stored, target=self._name(target), indices=places
-        )
+    ) -> Value:  # fmt: skip
+        self._check_source(source)
+        names = self._operands(indices, INDEX)
+        return self._write_named(name, scope=scope, semantics=semantics, source=self._name(source), indices=names)
+
+    def _store(self, name: str, value: Operand, target: Value, *indices: Operand) -> None:
+        self._write(self._node(name, **self._access(value, target, indices)))
+
+    def _store_atomically(
+        self, name: str, value: Operand, target: Value, *indices: Operand, scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> None:  # fmt: skip
+        access = self._access(value, target, indices)
+        self._write(self._node(name, scope=scope, semantics=semantics, **access))
+
+    def _update(
+        self, name: str, value: Operand, target: Value, *indices: Operand, scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> Value:  # fmt: skip
+        access = self._access(value, target, indices)
+        return self._write_named(name, scope=scope, semantics=semantics, **access)
+
+    def _access(self, value: Operand, target: Value, indices: Sequence[Operand]) -> dict[str, Any]:
+        stored = self._operand(value, self._memref(target, "the target").element)
+        return {"value": stored, "indices": self._operands(indices, INDEX), "target": self._name(target)}
 
     atomic_add = method(_update, "atomic_add", _updated)
     atomic_max = method(_update, "atomic_max", _updated)
@@ -279,64 +305,9 @@ class Mixed(Core):
         self._check_source(source)
         return self._write_one(Load(source=self._name(source), indices=self._operands(indices, INDEX)))
 
-    def atomic_load(
-        self, source: Value, *indices: Operand, scope: Scope = "work_group", semantics: Semantics = "relaxed"
-    ) -> Value:
-        """`atomic_load`: an entry of a memref, read atomically.
-
-        Args:
-            source: A memref.
-            indices: An index for each mode: values of type index, or Python integers.
-            scope: Who else can see the access; all scopes are the same on a CPU.
-            semantics: The memory order: neither release nor acquire_release.
-
-        Raises:
-            TlxError: There are more or fewer indices, or the memory order is not one of a load.
-        """
-        self._check_source(source)
-        names = self._operands(indices, INDEX)
-        load = AtomicLoad(scope=scope, semantics=semantics, source=self._name(source), indices=names)
-        return self._write_one(load)
-
-    def store(self, value: Operand, target: Value, *indices: Operand) -> None:
-        """`store`: changes an entry of a memref.
-
-        Args:
-            value: A number of the element type, a value or a Python number.
-            target: A memref.
-            indices: An index for each mode: values of type index, or Python integers.
-
-        Raises:
-            TlxError: The value is not of the element type, or there is not one index for each mode.
-        """
-        name = self._operand(value, self._memref(target, "the target").element)
-        self._write(Store(value=name, target=self._name(target), indices=self._operands(indices, INDEX)))
-
-    def atomic_store(
-        self,
-        value: Operand,
-        target: Value,
-        *indices: Operand,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> None:
-        """`atomic_store`: changes an entry of a memref, atomically.
-
-        Args:
-            value: A number of the element type, a value or a Python number.
-            target: A memref.
-            indices: An index for each mode: values of type index, or Python integers.
-            scope: Who else can see the access; all scopes are the same on a CPU.
-            semantics: The memory order: neither acquire nor acquire_release.
-
-        Raises:
-            TlxError: The value is not of the element type, or there is not one index for each mode, or the memory
-                order is not one of a store.
-        """
-        name = self._operand(value, self._memref(target, "the target").element)
-        places = self._operands(indices, INDEX)
-        target_ = self._name(target)
-        self._write(AtomicStore(scope=scope, semantics=semantics, value=name, target=target_, indices=places))
+    atomic_load = method(_load_atomically, "atomic_load", _atomically_loaded)
+    store = method(_store, "store", _stored)
+    atomic_store = method(_store_atomically, "atomic_store", _stored)
 
     def size(self, operand: Value, mode: int = 0) -> Value:
         """`size`: the extent of a mode of a memref, or the number of members of a group; of type index.
@@ -422,3 +393,171 @@ class Mixed(Core):
             offset, size = part
             return Slice(self._extent(offset), self._extent(size))
         return Slice(self._extent(part))
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Results(NoValue):
+    """The results of a condition or a loop, once its region has ended."""
+
+    USE: ClassVar[str] = "write .result for the value that it gives, .results for several"
+    values: list[Value] = field(default_factory=list[Value])
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """Its results."""
+        return tuple(self.values)
+
+    @property
+    def result(self) -> Value:
+        """Its only result.
+
+        Raises:
+            UsageError: It has none or several.
+        """
+        if len(self.values) != 1:
+            got = counted(len(self.values), "result")
+            raise UsageError(f"expected one result, got {got}: .results has all, once the block has ended")
+        return self.values[0]
+
+
+@dataclass(eq=False, slots=True, kw_only=True, repr=False)
+class Loop(Results):
+    """A sequential loop.
+
+    Attributes:
+        index: The loop's variable.
+        carried: The values carried into the iteration.
+    """
+
+    USE: ClassVar[str] = "write .index for the loop's variable, .carried for the values carried, .result after it"
+
+    index: Value
+    carried: tuple[Value, ...]
+
+
+class Control(Core):
+    """`if`, `for` and `yield`."""
+
+    @contextmanager
+    def if_(self, condition: Operand, *types: TypeLike) -> Generator[Results]:
+        """`if`: the block runs where the condition holds; `otherwise` may follow.
+
+        Args:
+            condition: A `bool` of the kernel.
+            types: Types of the results; needed if only Python numbers are yielded.
+
+        Raises:
+            TlxError: The condition is not a bool, or values of other types are yielded.
+        """
+        span = self.here()
+        if not isinstance(condition, Value):
+            raise UsageError(f"expected a bool of the kernel, got {condition!r}: Python's own if will do", span)
+        name = self._name(condition)
+        expected = tuple(map(self._type, types)) if types else None
+        results = Results()
+        written = If(condition=name, then=UNWRITTEN)
+        self._check(written, (), span)
+        with self._region(expected) as frame:
+            yield results
+        yielded = frame.yielded_types
+        if expected is not None and yielded != expected:
+            raise UsageError(f"if_() is to yield {_listed(expected)}, but yields {_listed(yielded)}", span)
+        written.then = frame.region
+        results.values.extend(self._add(written, yielded, span))
+
+    @contextmanager
+    def otherwise(self) -> Generator[None]:
+        """`else` of the `if` right before it; its block yields values of the same types.
+
+        Raises:
+            TlxError: There is no `if` right before it, or other types are yielded.
+        """
+        span = self.here()
+        last = self._frame.region.instructions[-1] if self._frame.region.instructions else None
+        if not isinstance(last, If) or last.otherwise is not None:
+            raise UsageError("otherwise() must come right after the block of if_()", span)
+        types = tuple(reference.type for reference in last.types)
+        with self._region(types) as frame:
+            yield
+        yielded = frame.yielded_types
+        if yielded != types:
+            raise UsageError(f"if_() yields {_listed(types)}, otherwise() yields {_listed(yielded)}", span)
+        last.otherwise = frame.region
+
+    @contextmanager
+    def for_(
+        self,
+        start: Operand,
+        stop: Operand,
+        step: Operand | None = None,
+        *,
+        init: Sequence[Operand] = (),
+        unroll: bool | int | None = None,
+    ) -> Generator[Loop]:
+        """`for`: the block runs for each index in order, and yields the values carried to the next iteration.
+
+        with k.for_(0, n, init=[total]) as loop:
+            k.yield_(loop.carried[0] + x[loop.index])
+        total = loop.result
+
+        Args:
+            start: The first index, an integer.
+            stop: The index after the last; of the type of start.
+            step: The step; 1 by default.
+            init: The values carried into the first iteration; the results if there is none.
+            unroll: Whether to unroll the loop, or by which factor.
+
+        Raises:
+            TlxError: Bounds are not integers of one type, the step is the constant 0, unroll is below 1, or other
+                types are yielded.
+        """
+        span = self.here()
+        bounds = (start, stop) if step is None else (start, stop, step)
+        type_ = self._common_type(bounds, INDEX) or INDEX
+        first, last, *rest = self._operands(bounds, type_)
+        initial = [self._as_value(value, None) for value in init]
+        names = tuple(self._name(value) for value in initial)
+        types = tuple(value.type for value in initial)
+        with self._region(types) as frame:
+            index = self._value(type_)
+            loop = Loop(index=index, carried=tuple(self._value(t) for t in types))
+            written = For(
+                variable=index.name,
+                start=first,
+                stop=last,
+                step=rest[0] if rest else None,
+                carried=tuple(value.name for value in loop.carried),
+                initial=names,
+                body=UNWRITTEN,
+                attributes=dictionary_of({} if unroll is None else {"unroll": unroll}, span),
+            )
+            self._check(written, types, span)
+            yield loop
+        yielded = frame.yielded_types
+        if yielded != types:
+            raise UsageError(f"the loop carries {_listed(types)}, but yields {_listed(yielded)}", span)
+        written.body = frame.region
+        loop.values.extend(self._add(written, types, span))
+
+    def yield_(self, *values: Operand) -> None:
+        """`yield`: the results of the enclosing `if`, `for` or `cooperative_matrix_apply`; ends the region.
+
+        Args:
+            values: The values, of the number and types of the results.
+
+        Raises:
+            TlxError: Their number or types are different.
+        """
+        expected = self._frame.expected
+        if expected is not None and len(expected) != len(values):
+            raise UsageError(
+                f"expected {_listed(expected)} to be yielded, got {counted(len(values), 'value')}", self.here()
+            )
+        types: Sequence[Type | None] = expected if expected is not None else [None] * len(values)
+        yielded = [self._as_value(value, type_) for value, type_ in zip(values, types, strict=True)]
+        self._add(Yield(values=tuple(self._name(value) for value in yielded)), (), self.here())
+        self._frame.yielded_types = tuple(value.type for value in yielded)
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types)) or "nothing"

@@ -15,10 +15,9 @@ from typing import Any, Final, get_type_hints
 
 from tlx.frontends.tensor_language.builder import kernel
 from tlx.frontends.tensor_language.builder.collective import Collective, Tile
-from tlx.frontends.tensor_language.builder.control import Control, Loop, Results
 from tlx.frontends.tensor_language.builder.core import Core
 from tlx.frontends.tensor_language.builder.kernel import Kernel
-from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Mixed
+from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Control, Loop, Mixed, Results
 from tlx.frontends.tensor_language.builder.spmd import Entry, Spmd
 from tlx.frontends.tensor_language.syntax.annotations import literal_words
 
@@ -117,13 +116,13 @@ def _listed(legal: tuple[str, ...]) -> str:
 def _sections(doc: str) -> tuple[str, dict[str, list[tuple[str, str]]]]:
     """The text before the sections of a docstring, and the entries of each section."""
     text, *rest = re.split(r"^(Args|Attributes|Raises):\n", doc, flags=re.MULTILINE)
-    found: dict[str, list[tuple[str, str]]] = {}
+    sections: dict[str, list[tuple[str, str]]] = {}
     for title, body in zip(rest[::2], rest[1::2], strict=True):
         joined = re.sub(r"\n {5,}", " ", body).strip()  # an entry is indented by four, what follows by eight
-        found[title] = [
+        sections[title] = [
             (name, meaning) for name, _, meaning in (line.strip().partition(": ") for line in joined.splitlines())
         ]
-    return text.strip(), found
+    return text.strip(), sections
 
 
 def _paragraphs(text: str) -> str:

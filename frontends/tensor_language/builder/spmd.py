@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.builder.control import Results
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, access_meanings, document, method
+from tlx.frontends.tensor_language.builder.mixed import Results
 from tlx.frontends.tensor_language.builder.values import Operand, TypeLike, Value
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics, Transpose
@@ -19,11 +19,9 @@ from tlx.frontends.tensor_language.operations.subgroups import (
     CooperativeMatrixConstruct,
     CooperativeMatrixExtract,
     CooperativeMatrixInsert,
-    CooperativeMatrixLoad,
     CooperativeMatrixMulAdd,
     CooperativeMatrixPrefetch,
     CooperativeMatrixScale,
-    CooperativeMatrixStore,
     ReduceMode,
     SubgroupBroadcast,
 )
@@ -77,25 +75,34 @@ def _reduced(name: str) -> str:
     )
 
 
-_ENTRIES_UPDATED: Final = {
-    "matrix": "A cooperative matrix, M x N, with the memref's element type.",
-    "target": "A memref of order 2.",
+_MATRIX: Final = "A cooperative matrix, M x N, with the memref's element type."
+_MEMREF: Final = "A memref of order 2."
+_PART: Final = {
     "x": "The row of the memref where the part begins, of type index; the same for the whole subgroup.",
     "y": "The column, as x.",
     "transpose": "Whether the matrix is transposed in the memref ('t') or not ('n').",
     "checked": "Whether rows, columns or both are bounds-checked; without it all must be in bounds.",
-    "scope": "Who else can see the access; all scopes are the same on a CPU.",
-    "semantics": "The memory order.",
 }
+_ATOMIC: Final = {"atomic": "Whether each entry is accessed atomically; scope and semantics require it."}
+_REFUSED: Final = f"Types or orders do not fit, a position differs between work-items, {_COLLECTIVE}."
+
+
+def _entries_loaded(name: str) -> str:
+    atomic = "`cooperative_matrix_atomic_load` if atomic.\n\nEntries out of checked bounds are 0."
+    type_ = "Type of the matrix, M x N, with the memref's element type."
+    meanings = {"type_": type_, "source": _MEMREF, **_PART, **_ATOMIC, **access_meanings(name)}
+    return document(f"a part of a memref as a matrix; {atomic}", meanings, _REFUSED)
+
+
+def _entries_stored(name: str) -> str:
+    text = "writes a matrix to a part of a memref; `cooperative_matrix_atomic_store` if atomic."
+    return document(text, {"matrix": _MATRIX, "target": _MEMREF, **_PART, **_ATOMIC, **access_meanings(name)}, _REFUSED)
 
 
 def _entries_updated(name: str) -> str:
     op = OPERATIONS[name].spellings[name]["op"]
-    return document(
-        f"entries of a memref become the {_OF_TWO[op]} of them and those of a matrix; gives the old ones.",
-        _ENTRIES_UPDATED,
-        f"Types or orders do not fit, a position differs between work-items, {_COLLECTIVE}.",
-    )
+    text = f"entries of a memref become the {_OF_TWO[op]} of them and those of a matrix; gives the old ones."
+    return document(text, {"matrix": _MATRIX, "target": _MEMREF, **_PART, **access_meanings(name)}, _REFUSED)
 
 
 class Spmd(Core):
@@ -108,25 +115,35 @@ class Spmd(Core):
         self._matrix(matrix)
         return self._write_named(name, mode=mode, matrix=self._name(matrix))
 
-    def _update_entries(
-        self,
-        name: str,
-        matrix: Value,
-        target: Value,
-        x: Operand,
-        y: Operand,
-        *,
-        transpose: Transpose = "n",
-        checked: Checked | None = None,
-        scope: Scope = "work_group",
+    def _load_entries(
+        self, name: str, type_: TypeLike, source: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
+        checked: Checked | None = None, atomic: bool = False, scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
-    ) -> Value:
-        first, second = self._place_of(x, y)
+    ) -> Value:  # fmt: skip
+        part = self._part(x, y, transpose, checked, scope, semantics)
+        load = self._node(name, source=self._name(source), atomic=atomic, **part)
+        return self._write_one(load, self._type(type_))
+
+    def _store_entries(
+        self, name: str, matrix: Value, target: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
+        checked: Checked | None = None, atomic: bool = False, scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> None:  # fmt: skip
+        part = self._part(x, y, transpose, checked, scope, semantics)
+        self._write(self._node(name, matrix=self._name(matrix), target=self._name(target), atomic=atomic, **part))
+
+    def _update_entries(
+        self, name: str, matrix: Value, target: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
+        checked: Checked | None = None, scope: Scope = "work_group", semantics: Semantics = "relaxed",
+    ) -> Value:  # fmt: skip
+        part = self._part(x, y, transpose, checked, scope, semantics)
         self._matrix(matrix)
-        return self._write_named(
-            name, matrix=self._name(matrix), target=self._name(target), x=first, y=second,
-            transpose=transpose, checked=checked, scope=scope, semantics=semantics,
-        )  # fmt: skip
+        return self._write_named(name, matrix=self._name(matrix), target=self._name(target), **part)
+
+    def _part(self, x: Operand, y: Operand, *modifiers: str | None) -> dict[str, Any]:
+        first, second = self._place_of(x, y)
+        words = zip(("transpose", "checked", "scope", "semantics"), modifiers, strict=True)
+        return {"x": first, "y": second, **dict(words)}
 
     subgroup_exclusive_scan_add = method(_subgroup, "subgroup_exclusive_scan_add", _combined)
     subgroup_exclusive_scan_max = method(_subgroup, "subgroup_exclusive_scan_max", _combined)
@@ -186,95 +203,8 @@ class Spmd(Core):
         written.body = frame.region
         entry.values.extend(self._add(written, (type_,), span))
 
-    def cooperative_matrix_load(
-        self,
-        type_: TypeLike,
-        source: Value,
-        x: Operand,
-        y: Operand,
-        *,
-        transpose: Transpose = "n",
-        checked: Checked | None = None,
-        atomic: bool = False,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> Value:
-        """`cooperative_matrix_load`, or `cooperative_matrix_atomic_load`: a part of a memref as a matrix.
-
-        Entries out of checked bounds are 0.
-
-        Args:
-            type_: Type of the matrix, M x N, with the memref's element type.
-            source: A memref of order 2.
-            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
-            y: The column, as x.
-            transpose: Whether the matrix is transposed in the memref ('t') or not ('n').
-            checked: Whether rows, columns or both are bounds-checked; without it all must be in bounds.
-            atomic: Whether each entry is accessed atomically; scope and semantics require it.
-            scope: Who else can see the access; all scopes are the same on a CPU.
-            semantics: The memory order: neither release nor acquire_release.
-
-        Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it is in a
-                collective region.
-        """
-        place = self._place_of(x, y)
-        load = CooperativeMatrixLoad(
-            source=self._name(source),
-            x=place[0],
-            y=place[1],
-            transpose=transpose,
-            checked=checked,
-            atomic=atomic,
-            scope=scope,
-            semantics=semantics,
-        )
-        return self._write_one(load, self._type(type_))
-
-    def cooperative_matrix_store(
-        self,
-        matrix: Value,
-        target: Value,
-        x: Operand,
-        y: Operand,
-        *,
-        transpose: Transpose = "n",
-        checked: Checked | None = None,
-        atomic: bool = False,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> None:
-        """`cooperative_matrix_store`, or `cooperative_matrix_atomic_store`: writes a matrix to a part of a memref.
-
-        Args:
-            matrix: A cooperative matrix, M x N, with the memref's element type.
-            target: A memref of order 2.
-            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
-            y: The column, as x.
-            transpose: Whether the matrix is transposed in the memref ('t') or not ('n').
-            checked: Whether rows, columns or both are bounds-checked; without it all must be in bounds.
-            atomic: Whether each entry is accessed atomically; scope and semantics require it.
-            scope: Who else can see the access; all scopes are the same on a CPU.
-            semantics: The memory order: neither acquire nor acquire_release.
-
-        Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it is in a
-                collective region.
-        """
-        place = self._place_of(x, y)
-        self._write(
-            CooperativeMatrixStore(
-                matrix=self._name(matrix),
-                target=self._name(target),
-                x=place[0],
-                y=place[1],
-                transpose=transpose,
-                checked=checked,
-                atomic=atomic,
-                scope=scope,
-                semantics=semantics,
-            )
-        )
+    cooperative_matrix_load = method(_load_entries, "cooperative_matrix_load", _entries_loaded)
+    cooperative_matrix_store = method(_store_entries, "cooperative_matrix_store", _entries_stored)
 
     def cooperative_matrix_construct(self, value: Operand, type_: TypeLike) -> Value:
         """`cooperative_matrix_construct`: a matrix of equal entries.

@@ -20,8 +20,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, cast
 
 from tlx.diagnostics import Source, Span, UsageError
-from tlx.frontends.tensor_language.check.context import type_problem
 from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.operations.context import type_problem
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, field_problem
 from tlx.frontends.tensor_language.syntax.nodes import (
@@ -57,23 +57,23 @@ def type_of(spelled: TypeLike, span: Span | None) -> Type:
     return parameter.type.type
 
 
-def parameter_of(given: TypeLike, span: Span | None) -> Parameter:
+def parameter_of(spelled: TypeLike, span: Span | None) -> Parameter:
     """The type and the attributes of a parameter %x, from a type or from a text such as `memref<f32x?> {alignment=64}`.
 
     Raises:
         UsageError: The string denotes no type, or the type is invalid.
     """
-    if isinstance(given, str):
-        found = _parsed(given)
-        if isinstance(found, str):
-            raise UsageError(f"'{given}' is not a type: {found}", span)
+    if isinstance(spelled, str):
+        parameter = _parsed(spelled)
+        if isinstance(parameter, str):
+            raise UsageError(f"'{spelled}' is not a type: {parameter}", span)
         return Parameter(
-            name=found.name, type=TypeRef(found.type.type, span), attributes=_moved(found.attributes, span)
+            name=parameter.name, type=TypeRef(parameter.type.type, span), attributes=_moved(parameter.attributes, span)
         )
-    malformed = field_problem(given) or type_problem(given)
+    malformed = field_problem(spelled) or type_problem(spelled)
     if malformed:
-        raise UsageError(f"{given!r} is not a type: {malformed}", span)
-    return Parameter(name=Name("x", span), type=TypeRef(given, span))
+        raise UsageError(f"{spelled!r} is not a type: {malformed}", span)
+    return Parameter(name=Name("x", span), type=TypeRef(spelled, span))
 
 
 def _moved(dictionary: Dictionary, span: Span | None) -> Dictionary:

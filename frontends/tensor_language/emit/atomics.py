@@ -29,17 +29,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary, from_memory, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Number, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.emit.masks import for_each_active
 from tlx.frontends.tensor_language.emit.memory import element_address, part_addresses
-from tlx.frontends.tensor_language.emit.numbers import from_memory, splat, to_memory, vary
-from tlx.frontends.tensor_language.emit.subgroups import reduce_subgroup, scan_subgroup
+from tlx.frontends.tensor_language.emit.subgroups import for_each_active, reduce_subgroup, scan_subgroup
 from tlx.frontends.tensor_language.operations.core import Semantics, UpdateOp
 from tlx.frontends.tensor_language.operations.memory import AtomicLoad, AtomicStore, AtomicUpdate
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
-from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import I1, VOID, IntType, StructType, Type, VectorType
 from tlx.ir.values import Value
 

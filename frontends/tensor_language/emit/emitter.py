@@ -29,11 +29,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.emit.first_writes import FirstWrites
+from tlx.frontends.tensor_language.analysis import FirstWrites
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
 from tlx.ir.values import ConstInt, Value
 
@@ -211,10 +211,10 @@ def loop_interval(start: Number, stop: Number) -> Interval | None:
     return None if a is None or b is None else (a[0], max(a[0], b[1] - 1))
 
 
-def clamped_interval(type_: ScalarType, found: Interval | None) -> Interval | None:
+def clamped_interval(type_: ScalarType, interval: Interval | None) -> Interval | None:
     """An interval if it fits a type; nothing is known of numbers that may wrap around."""
     limit = 1 << (type_.bits - 1)
-    return found if found is not None and -limit <= found[0] and found[1] < limit else None
+    return interval if interval is not None and -limit <= interval[0] and interval[1] < limit else None
 
 
 Rule = Callable[["Emitter", Any], None]

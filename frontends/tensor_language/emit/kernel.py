@@ -17,9 +17,11 @@ Both have the attribute `"tlx-features"="target"`: the lowering gives them the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tlx.frontends.tensor_language.analysis import varying_names, work_group_sizes
+from tlx.diagnostics import Source
+from tlx.frontends.tensor_language.analysis import first_writes, varying_names
+from tlx.frontends.tensor_language.emit.arithmetic import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
@@ -30,20 +32,21 @@ from tlx.frontends.tensor_language.emit.emitter import (
     memory_type,
     register_type,
 )
-from tlx.frontends.tensor_language.emit.first_writes import first_writes
-from tlx.frontends.tensor_language.emit.numbers import from_memory
 from tlx.frontends.tensor_language.operations.core import rules_of
 from tlx.frontends.tensor_language.signature import GROUP_SUFFIX, CParameter, c_parameters, llvm_name
 from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Parameter
-from tlx.frontends.tensor_language.syntax.nodes import Function as Kernel
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
-from tlx.ir.builder.instructions import Builder, new_function
-from tlx.ir.builder.parallel import Thread, emit_parallel_region
-from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.module import Module
+from tlx.frontends.tensor_language.work_items import work_group_sizes
+from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I16, I64, VOID, FunctionType, Type, VectorType
 from tlx.ir.values import Global, Value, const_int
+from tlx.llvm.openmp import Threads
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from tlx.frontends.tensor_language.syntax.nodes import Program
 
 
 def llvm_parameters(module: Module, function: Function, *, one_group: bool) -> list[tuple[Type, str, str]]:
@@ -96,8 +99,8 @@ def _extents(own: dict[tuple[str, int], Value], role: str, extents: tuple[Extent
 
 
 def _alignment(parameter: Parameter, type_: MemrefType) -> int:
-    found: Attribute | None = parameter.attributes.get("alignment")
-    return found.value if found is not None and isinstance(found.value, int) else type_.element.part.size
+    attribute: Attribute | None = parameter.attributes.get("alignment")
+    return attribute.value if attribute is not None and isinstance(attribute.value, int) else type_.element.part.size
 
 
 def _type(module: Module, c: CParameter) -> Type:
@@ -136,7 +139,7 @@ def _attributes(c: CParameter) -> str:
 ATTRIBUTES: Final = "#0"
 
 
-def emit_launch(module: Module, kernel: Kernel, *, threads: bool) -> None:
+def emit_launch(module: Module, kernel: Function, *, threads: bool) -> None:
     """Add the function that runs all groups."""
     parameters = llvm_parameters(module, kernel, one_group=False)
     function = new_function(module, llvm_name(kernel), parameters, ATTRIBUTES, linkage="dso_local")
@@ -149,20 +152,20 @@ def emit_launch(module: Module, kernel: Kernel, *, threads: bool) -> None:
     b.ret()
 
 
-def _sequentially(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
+def _sequentially(b: Builder, kernel: Function, values: Sequence[Value]) -> None:
     """Loops over z, y and x."""
     counts = values[-3:]
     with b.loop(0, counts[2], name="z") as z, b.loop(0, counts[1], name="y") as y, b.loop(0, counts[0], name="x") as x:
         _call_group(b, kernel, values, [x.index, y.index, z.index])
 
 
-def _call_group(b: Builder, kernel: Kernel, values: Sequence[Value], ids: Sequence[Value]) -> None:
+def _call_group(b: Builder, kernel: Function, values: Sequence[Value], ids: Sequence[Value]) -> None:
     args = [*values[:-3], *ids, *values[-3:]]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), llvm_name(kernel, GROUP_SUFFIX)), type_, args)
 
 
-def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
+def _in_threads(b: Builder, kernel: Function, values: Sequence[Value]) -> None:
     """Each thread of a team runs its share of the groups."""
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
@@ -194,3 +197,19 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     b.span = None
     b.ret()
     emit_launch(module, kernel, threads=threads)
+
+
+def emit_program(program: Program, *, typed_pointers: bool, threads: Threads, name: str) -> Module:
+    """Write a program.
+
+    Args:
+        program: A checked program.
+        typed_pointers: Spell pointers as `T*`, for LLVM before 15.
+        threads: The library that runs work-groups in parallel.
+        name: The name of the module in messages.
+    """
+    module = Module(Source(name, ""), [Raw("")], typed_pointers)
+    for function in program.functions:
+        emit_kernel(module, function, threads=threads == "openmp")
+    module.items.append(Raw('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
+    return module

@@ -37,8 +37,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import arithmetic, numbers
-from tlx.frontends.tensor_language.emit.arithmetic import convert
+from tlx.frontends.tensor_language.emit import arithmetic
+from tlx.frontends.tensor_language.emit.arithmetic import convert, from_memory, lane_ids, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
     Matrix,
@@ -48,8 +48,7 @@ from tlx.frontends.tensor_language.emit.emitter import (
     register_type,
     tensor_element,
 )
-from tlx.frontends.tensor_language.emit.masks import to_uniform
-from tlx.frontends.tensor_language.emit.numbers import from_memory, lane_ids, splat, to_memory, vary
+from tlx.frontends.tensor_language.emit.subgroups import to_uniform
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.operations.subgroups import (
     CooperativeMatrixApply,
@@ -249,10 +248,10 @@ def arith_unary(e: Emitter, i: ArithUnary) -> None:
 def constant(e: Emitter, i: Constant) -> None:
     """`%r = constant 1.0 : type`."""
     if isinstance(i.type, CoopMatrixType):
-        e.bind(i.result, splat_matrix(e, i.type, numbers.constant(i.type.component, i.value).parts))
+        e.bind(i.result, splat_matrix(e, i.type, arithmetic.constant(i.type.component, i.value).parts))
     else:
         assert isinstance(i.type, ScalarType)
-        e.bind(i.result, numbers.constant(i.type, i.value))
+        e.bind(i.result, arithmetic.constant(i.type, i.value))
 
 
 def cast(e: Emitter, i: Cast) -> None:
@@ -280,7 +279,7 @@ def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
     """`%r = cooperative_matrix_scale %scalar, %matrix : type`."""
     scalar, matrix = to_uniform(e, e.number(i.scalar)), e.matrix(i.matrix)
     count = matrix.type.rows * matrix.type.columns
-    factor = tuple(numbers.splat(e, part, count) for part in scalar.parts)
+    factor = tuple(arithmetic.splat(e, part, count) for part in scalar.parts)
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.binary(e, "mul", type_, factor, *parts)
@@ -314,7 +313,7 @@ def _real(e: Emitter, a: Matrix, b: Matrix, c: Matrix, parts: tuple[int, int, in
 
 def _complex(e: Emitter, a: Matrix, b: Matrix, c: Matrix) -> Parts:
     """(Ar + Ai i)(Br + Bi i) + C: four real products."""
-    minus = Matrix(a.type, (a.parts[0], numbers.negated(e, a.parts[1])))
+    minus = Matrix(a.type, (a.parts[0], arithmetic.negated(e, a.parts[1])))
     first = Matrix(c.type, (_real(e, a, b, c, (0, 0, 0)), _real(e, a, b, c, (0, 1, 1))))
     return _real(e, minus, b, first, (1, 1, 0)), _real(e, a, b, first, (1, 0, 1))
 

@@ -19,9 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import atomics
-from tlx.frontends.tensor_language.emit.blas.tensors import LARGEST
+from tlx.frontends.tensor_language.emit.arithmetic import is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, memory_type
-from tlx.frontends.tensor_language.emit.masks import all_of, first_active, run_if, to_uniform_memref
 from tlx.frontends.tensor_language.emit.matrices import (
     Buffer,
     as_tensor,
@@ -43,7 +42,8 @@ from tlx.frontends.tensor_language.emit.memory import (
     scatter,
     unbounded_gep,
 )
-from tlx.frontends.tensor_language.emit.numbers import is_int
+from tlx.frontends.tensor_language.emit.subgroups import all_of, first_active, run_if, to_uniform_memref
+from tlx.frontends.tensor_language.emit.tensors import LARGEST
 from tlx.frontends.tensor_language.operations.subgroups import (
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixLoad,

@@ -29,9 +29,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tlx.frontends.tensor_language.emit.arithmetic import (
+    from_memory,
+    index,
+    is_int,
+    splat,
+    to_memory,
+    unify_values,
+    vary,
+)
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Group, Linear, Memref, Number, memory_type
-from tlx.frontends.tensor_language.emit.masks import trap_if_null
-from tlx.frontends.tensor_language.emit.numbers import from_memory, index, is_int, splat, to_memory, unify_values, vary
+from tlx.frontends.tensor_language.emit.subgroups import trap_if_null
 from tlx.frontends.tensor_language.operations.memory import (
     Alloca,
     Associated,
@@ -415,8 +423,9 @@ def _span(type_: MemrefType) -> int:
 
 def _alignment(i: Alloca) -> int:
     """The alignment in bytes: that of `alignment=`, but at least that of all local memory."""
-    asked = i.attributes.get("alignment")
-    return max(LOCAL_ALIGNMENT, asked.value) if asked is not None and isinstance(asked.value, int) else LOCAL_ALIGNMENT
+    attribute = i.attributes.get("alignment")
+    value = None if attribute is None else attribute.value
+    return max(LOCAL_ALIGNMENT, value) if isinstance(value, int) else LOCAL_ALIGNMENT
 
 
 def _on_stack(e: Emitter, type_: MemrefType, elements: int, alignment: int) -> Value:

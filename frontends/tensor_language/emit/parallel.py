@@ -51,6 +51,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.frontends.tensor_language.analysis import first_barrier
+from tlx.frontends.tensor_language.emit.arithmetic import constant, from_i64, lane_ids, linear_number, splat, to_i64
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
@@ -62,13 +63,12 @@ from tlx.frontends.tensor_language.emit.emitter import (
     loop_interval,
     register_type,
 )
-from tlx.frontends.tensor_language.emit.masks import run_if, to_uniform
-from tlx.frontends.tensor_language.emit.numbers import constant, from_i64, lane_ids, linear_number, splat, to_i64
 from tlx.frontends.tensor_language.emit.sequential import as_varying, has_next_iteration, open_phi, variable_in_trip
+from tlx.frontends.tensor_language.emit.subgroups import run_if, to_uniform
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, ScalarType
-from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import I1, I8, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_int, const_ints
 
@@ -328,7 +328,7 @@ def _memory_type(type_: Type) -> Type:
     return I8 if type_ == I1 else type_
 
 
-class _Kept(Protocol):
+class _SavedValue(Protocol):
     """Gives the value of a name for each subgroup."""
 
     def load(self, e: Emitter, subgroup: Value) -> Emitted:
@@ -347,14 +347,14 @@ class _LoopVariable:
         interval: What is known of the variable.
     """
 
-    start: _Kept
-    step: _Kept
+    start: _SavedValue
+    step: _SavedValue
     trip: Value
     interval: Interval | None
 
     def load(self, e: Emitter, subgroup: Value) -> Emitted:
         """The value of a subgroup."""
-        start, step = (kept.load(e, subgroup) for kept in (self.start, self.step))
+        start, step = (slot.load(e, subgroup) for slot in (self.start, self.step))
         assert isinstance(start, Number)
         assert isinstance(step, Number)
         return variable_in_trip(e, start, step, self.trip, self.interval)
@@ -378,7 +378,7 @@ class Fission:
         self._e = e
         self._body = body
         self._reads = _reads(body.instructions)
-        self._slots: dict[str, _Kept] = {}
+        self._slots: dict[str, _SavedValue] = {}
 
     def run(self) -> None:
         """Write it."""
@@ -414,11 +414,11 @@ class Fission:
         if not instructions:
             return
         own = _reads(instructions)
-        kept = [name for i in instructions for name in i.results if self._reads[name.text] > own[name.text]]
+        live_out = [name for i in instructions for name in i.results if self._reads[name.text] > own[name.text]]
         slots: dict[str, Slot] = {}
         with self._each_subgroup(own) as subgroup:
             self._e.instructions(list(instructions))
-            for name in kept:
+            for name in live_out:
                 value = self._e.scope[name.text]
                 slots[name.text] = Slot(self._e, value, constants=True)
                 slots[name.text].store(self._e, subgroup, value)
@@ -463,11 +463,12 @@ class Fission:
         b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
         b.at_end(body)
         variable = open_phi(e, start.value, before)
-        kept = [self._kept(i.start), self._kept(i.step) if i.step is not None else _Common(step)]
-        trip = None if all(isinstance(k, _Common) for k in kept) else open_phi(e, constant(start.type, 0).value, before)
+        bounds = [self._saved(i.start), self._saved(i.step) if i.step is not None else _Common(step)]
+        are_common = all(isinstance(bound, _Common) for bound in bounds)
+        trip = None if are_common else open_phi(e, constant(start.type, 0).value, before)
         with e.region(), self._scope():
             if trip is not None:
-                self._slots[i.variable.text] = _LoopVariable(kept[0], kept[1], trip.value, known)
+                self._slots[i.variable.text] = _LoopVariable(bounds[0], bounds[1], trip.value, known)
             else:
                 e.bind(i.variable, Number(start.type, (variable.value,), interval=known))
             self._slots.update(zip((name.text for name in i.carried), slots, strict=True))
@@ -497,11 +498,11 @@ class Fission:
 
     def _number(self, name: Name) -> Number:
         """A number as subgroup 0 holds it."""
-        value = self._kept(name).load(self._e, const_int(I64, 0))
+        value = self._saved(name).load(self._e, const_int(I64, 0))
         assert isinstance(value, Number)
         return value
 
-    def _kept(self, name: Name) -> _Kept:
+    def _saved(self, name: Name) -> _SavedValue:
         """The number for each subgroup; `_Common` if it is certainly uniform in the work-group."""
         slot = self._slots.get(name.text)
         if slot is None:
@@ -531,12 +532,12 @@ class Fission:
 
 def _reads(instructions: Iterable[Instruction]) -> Counter[str]:
     """How often each name is read, including nested regions."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for i in instructions:
-        found.update(name.text for name in i.operands())
+        counts.update(name.text for name in i.operands())
         for region in i.regions():
-            found.update(_reads(region.instructions))
-    return found
+            counts.update(_reads(region.instructions))
+    return counts
 
 
 def parallel(e: Emitter, i: Parallel) -> None:

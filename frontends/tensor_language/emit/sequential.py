@@ -44,9 +44,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from tlx.frontends.tensor_language.emit.emitter import Emitted, Emitter, Interval, Linear, Matrix, Number, loop_interval
-from tlx.frontends.tensor_language.emit.masks import active_where, any_lane, inactive_where, run_if, to_uniform
-from tlx.frontends.tensor_language.emit.numbers import (
+from tlx.frontends.tensor_language.emit.arithmetic import (
     compare,
     constant,
     is_int,
@@ -57,6 +55,8 @@ from tlx.frontends.tensor_language.emit.numbers import (
     unify_values,
     vary,
 )
+from tlx.frontends.tensor_language.emit.emitter import Emitted, Emitter, Interval, Linear, Matrix, Number, loop_interval
+from tlx.frontends.tensor_language.emit.subgroups import active_where, any_lane, inactive_where, run_if, to_uniform
 from tlx.frontends.tensor_language.operations.control import For, If, Yield
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant
 from tlx.frontends.tensor_language.operations.subgroups import Builtin
@@ -65,7 +65,7 @@ from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.ir.instructions import Block
 from tlx.ir.instructions import Instruction as LLVMInstruction
 from tlx.ir.module import Raw
-from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.rewrite import add_incoming
 from tlx.ir.values import Value, const_int
 
 
@@ -111,9 +111,9 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
     arms = [_arm(e, then, i.then)]
     if otherwise is not None and i.otherwise is not None:
         arms.append(_arm(e, otherwise, i.otherwise))
-    given = [[yields[k] for _, yields in arms] for k in range(len(i.results))]
+    columns = [[yields[k] for _, yields in arms] for k in range(len(i.results))]
     flags = [
-        e.is_varying(name) or any(varies(v) for v in values) for name, values in zip(i.results, given, strict=True)
+        e.is_varying(name) or any(varies(v) for v in values) for name, values in zip(i.results, columns, strict=True)
     ]
     finished: list[tuple[Block, list[Emitted]]] = []
     for block, yields in arms:
@@ -449,7 +449,7 @@ def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None
     variable = counter.number()
     with e.masked(active.value):
         yields = run_iteration(e, i, variable, [value for value, _ in opened])
-    kept = [select(e, active.value, new, old) for new, (old, _) in zip(yields, opened, strict=True)]
+    selected = [select(e, active.value, new, old) for new, (old, _) in zip(yields, opened, strict=True)]
     going = active_where(
         e, active.value, has_next_iteration(e, variable.value, b.add(variable.value, stride), limit, stride)
     )
@@ -457,11 +457,11 @@ def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None
     counter.close()
     add_incoming(active, going, b.block.name)
     latch = b.block
-    for (_, phis), value in zip(opened, kept, strict=True):
+    for (_, phis), value in zip(opened, selected, strict=True):
         close_value(phis, value, latch)
     branch_back(e, i, again, body, end)
     b.at_end(end)
-    for name, first, last in zip(i.results, entry.values, kept, strict=True):
+    for name, first, last in zip(i.results, entry.values, selected, strict=True):
         e.bind(name, merge_values(e, [(before, first), (latch, last)]))
 
 

@@ -1,7 +1,7 @@
 """THE table: each operation of the language once. Everything else is derived from it.
 
 Parser, printer, checker, analyses and builder read the entry of an operation, which decorates the class of its nodes in
-the syntax tree:
+the syntax tree; its rules follow in the same file (`check.py` says how they are found):
 
     @operation("store", *operands(value="the value", target="the memref"), indices(), results="none", writes="target")
     @dataclass(kw_only=True, slots=True)
@@ -10,7 +10,9 @@ the syntax tree:
         target: Name
         indices: tuple[Name, ...] = ()
 
-core            the entries; names of operations in messages; the rules of other packages
+core            the entries; names of operations in messages; how rules are found
+context         what the rules share: visible names, the open region, operands of a certain kind
+attributes      rules about attributes
 blas, control, memory, scalars, subgroups     the operations, by subject
 """
 

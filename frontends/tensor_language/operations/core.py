@@ -1,7 +1,7 @@
 """Entries of the table of operations: how an operation is spelt, what it consists of, and the type of its result.
 
-The packages `check` and `emit` have a rule for each operation: a function whose second parameter is annotated with the
-class of its nodes. Adding it to a file is enough, and so is adding a file; see `rules_of`.
+The checker, in this package, and the emitter, in `emit`, have a rule for each operation: a function whose second
+parameter is annotated with the class of its nodes. `rules_of` finds it in any file of the package.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Modifier:
     is_required: bool = False
     is_named: bool = False
 
-    def value(self, found: str | None) -> Any:
+    def value(self, word: str | None) -> Any:
         """The value of the field."""
-        return found is not None if self.default is False else self.default if found is None else found
+        return word is not None if self.default is False else self.default if word is None else word
 
     def is_written(self, node: Instruction) -> bool:
         """Whether it is printed."""
@@ -112,6 +112,7 @@ class Operation:
         region: The kind of region that it must be in, None for both.
         writes: The field with the memref whose memory it changes.
         views: The field with the memref that its result is a view of.
+        value: The field with its result, where that is written in the text.
         gives: The type of the result, where it follows from the operands.
         hint: A hint for messages about an unknown modifier.
     """
@@ -124,6 +125,7 @@ class Operation:
     region: RegionKind | None = None
     writes: str | None = None
     views: str | None = None
+    value: str | None = None
     gives: ResultType = lambda _node, _type_of: None
     hint: Callable[[Cursor, str], str] = lambda _c, _word: ""
 
@@ -144,8 +146,8 @@ class Operation:
         def read(c: Cursor) -> Instruction:
             values: dict[str, Any] = initial[c.keyword].copy()
             if has_modifiers and c.kinds[c.at] == "modifier":
-                found = modifiers(c, *words, hint=hint)
-                values.update((m.field, m.value(word)) for m, word in zip(slots, found, strict=True))
+                given = modifiers(c, *words, hint=hint)
+                values.update((m.field, m.value(word)) for m, word in zip(slots, given, strict=True))
             elif required:
                 raise c.expected(f"{required} after '{c.keyword}'")
             for read_piece, field, fields in steps:
@@ -214,6 +216,7 @@ class Columns(TypedDict, total=False):
     region: RegionKind
     writes: str
     views: str
+    value: str
     gives: ResultType
     hint: Callable[[Cursor, str], str]
 
@@ -289,15 +292,15 @@ def rules_of(package: str, returns: str = "None") -> Mapping[type[Instruction], 
     Raises:
         TypeError: Two rules are for one class.
     """
-    found: dict[type[Instruction], Callable[..., Any]] = {}
+    rules: dict[type[Instruction], Callable[..., Any]] = {}
     for info in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
         for rule in vars(import_module(info.name)).values():
             if isfunction(rule) and rule.__module__ == info.name and not rule.__name__.startswith("_"):
                 for class_ in _classes_of(rule, returns):
-                    if class_ in found:
-                        raise TypeError(f"{class_.__name__} has the rules {found[class_]} and {rule}")
-                    found[class_] = rule
-    return found
+                    if class_ in rules:
+                        raise TypeError(f"{class_.__name__} has the rules {rules[class_]} and {rule}")
+                    rules[class_] = rule
+    return rules
 
 
 def _classes_of(rule: FunctionType, returns: str) -> Iterator[type[Instruction]]:

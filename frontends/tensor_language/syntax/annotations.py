@@ -124,8 +124,8 @@ def _phrases(annotation: Any, names: Mapping[Any, str]) -> list[str]:
         return [repr(word) for word in arguments]
     if origin in (Union, UnionType):
         numbers = {bool, int, float, complex} if float in arguments or complex in arguments else set[Any]()
-        found = [p for member in arguments if member not in numbers for p in _phrases(member, names)]
-        return [*found, "a number"] if numbers else found
+        phrases = [p for member in arguments if member not in numbers for p in _phrases(member, names)]
+        return [*phrases, "a number"] if numbers else phrases
     if origin is Sequence or (origin is tuple and arguments[-1] is Ellipsis):
         entries = listed(dict.fromkeys(_phrases(arguments[0], names)), "or")
         return [f"a {'list' if origin is Sequence else 'tuple'}, each entry {entries}"]
@@ -163,9 +163,9 @@ def _test(annotation: Any) -> Callable[[Any], bool]:
     if get_origin(annotation) is tuple and len(get_args(annotation)) == 2 and get_args(annotation)[1] is Ellipsis:
         item = _test(get_args(annotation)[0])
         return lambda value: isinstance(value, tuple) and all(map(item, cast("tuple[Any, ...]", value)))
-    found = literal_words(annotation)
-    if found and len(found) == len(get_args(annotation)):
-        allowed = frozenset(found)
+    words = literal_words(annotation)
+    if words and len(words) == len(get_args(annotation)):
+        allowed = frozenset(words)
         return lambda value: isinstance(value, str) and value in allowed
     return lambda value: _fits(value, annotation)
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlx.frontends.tensor_language.syntax import productions as read
-from tlx.frontends.tensor_language.syntax.cursor import Cursor
+from tlx.frontends.tensor_language.syntax.cursor import Cursor, region
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Slice, constant_text, names_text
-from tlx.frontends.tensor_language.syntax.parser_regions import region
 from tlx.frontends.tensor_language.syntax.productions import TypeProduction, result_type, type_ref
 
 

@@ -93,6 +93,11 @@ class Dictionary:
         """The value of an attribute, None if it is missing."""
         return next((e.value for e in self.entries if e.name == name), None)
 
+    def is_set(self, name: str) -> bool:
+        """Whether an attribute is `true`."""
+        attribute = self.get(name)
+        return attribute is not None and attribute.value is True
+
 
 @dataclass(kw_only=True, slots=True)
 class Instruction:
@@ -201,6 +206,9 @@ OF_ALLOCA: Final = ("alignment",)
 OF_FOR: Final = ("unroll",)
 
 ATTRIBUTE_NAMES: Final = tuple(sorted({*OF_FUNCTIONS, *OF_PARAMETERS, *OF_ALLOCA, *OF_FOR}))
+
+GROUPS_WITHOUT_SIZE: Final = "groups_without_size"
+"""A quoted attribute of functions converted from version 1: they are not passed the sizes of their groups."""
 
 WIDE_FACTORS: Final = "wide_factors"
 """A quoted attribute of functions converted from version 1: alpha may have any type that the output can represent, and

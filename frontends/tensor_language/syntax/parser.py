@@ -69,9 +69,9 @@ from typing import Final
 from tlx.diagnostics import Note, ParseError, Source, TlxError
 from tlx.frontends.tensor_language.errors import Reports, did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, forms
-from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
-from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Parameter, Program
-from tlx.frontends.tensor_language.syntax.parser_regions import (
+from tlx.frontends.tensor_language.syntax.cursor import (
+    Cursor,
+    Form,
     after_braces,
     after_dictionary,
     begins_instruction,
@@ -79,6 +79,7 @@ from tlx.frontends.tensor_language.syntax.parser_regions import (
     is_function,
     region,
 )
+from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Parameter, Program
 from tlx.frontends.tensor_language.syntax.productions import (
     any_type,
     dictionary_attribute,
@@ -163,10 +164,10 @@ def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[
     """`[argument *("," argument)] ")"`; arguments that do not parse are dropped."""
     if c.accept(")"):
         return ()
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     while True:
         try:
-            found.append(parameter(c))
+            parameters.append(parameter(c))
             if c.kind not in (",", ")"):
                 raise c.expected("',' or ')' after a parameter")
         except TlxError as error:
@@ -175,7 +176,7 @@ def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[
         if not c.accept(","):
             break
     c.expect(")", "after the parameters")
-    return tuple(found)
+    return tuple(parameters)
 
 
 def argument(c: Cursor) -> Parameter:

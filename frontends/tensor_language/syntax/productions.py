@@ -233,11 +233,11 @@ def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
 
 
 def _scalar(c: Cursor, what: str, allowed: dict[str, ScalarType]) -> ScalarType:
-    found = allowed.get(c.text) if c.kind == "word" else None
-    if found is None:
+    type_ = allowed.get(c.text) if c.kind == "word" else None
+    if type_ is None:
         raise _no_type(c, what, tuple(allowed))
     c.at += 1
-    return found
+    return type_
 
 
 def _one_of(c: Cursor, what: str, allowed: tuple[str, ...]) -> Type:
@@ -351,17 +351,17 @@ def modifiers(
     Returns:
         The modifier of each slot, None if it is missing.
     """
-    found: list[str | None] = [None] * len(slots)
+    words: list[str | None] = [None] * len(slots)
     slot = 0
     while c.kinds[c.at] == "modifier":
         word = c.texts[c.at][1:]
         place = next((i for i in range(slot, len(slots)) if word in slots[i]), None)
         if place is None:
             raise _no_modifier(c, word, slots, hint(c, word))
-        found[place] = word
+        words[place] = word
         slot = place + 1
         c.at += 1
-    return found
+    return words
 
 
 def _index(c: Cursor) -> Name:

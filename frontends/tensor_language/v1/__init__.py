@@ -32,9 +32,9 @@ from collections.abc import Iterator
 
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.syntax.cursor import Cursor
 from tlx.frontends.tensor_language.syntax.nodes import (
+    GROUPS_WITHOUT_SIZE,
     WIDE_FACTORS,
     Attribute,
     Dictionary,
@@ -59,9 +59,9 @@ def parse(source: Source) -> Program:
     reports = Reports()
     c = Cursor(source, reports, FORMS)
     read = program(c, lambda c: function(c, argument, attribute_list))
-    lost = _assigned(c) if reports.errors else set[str]()
+    unparsed = _assigned(c) if reports.errors else set[str]()
     taken = frozenset(re.findall(r"%(\w+)", source.text, re.ASCII))
-    converted = Program([_converted(f, Converter(reports, taken, lost)) for f in read.functions])
+    converted = Program([_converted(f, Converter(reports, taken, unparsed)) for f in read.functions])
     reports.finish()
     return converted
 
@@ -70,7 +70,7 @@ def _converted(f: Function, b: Converter) -> Function:
     """A function in version 2, with attributes for groups without sizes and wide factors."""
     body = b.region(f.body, *((p.name, p.type.type) for p in f.parameters))
     has_groups = any(isinstance(p.type.type, GroupType) for p in f.parameters)
-    more = [name for name, given in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, b.has_wide_factors)) if given]
+    more = [name for name, is_set in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, b.has_wide_factors)) if is_set]
     attributes = f.attributes
     if more:
         entries = [NamedAttribute(name, quoted=True, value=Attribute(True)) for name in more]
@@ -80,13 +80,13 @@ def _converted(f: Function, b: Converter) -> Function:
 
 def _assigned(c: Cursor) -> set[str]:
     """Parameters and results in a text, including the parts that could not be parsed."""
-    found: set[str] = set()
+    names: set[str] = set()
     in_head = False
     for at, kind in enumerate(c.kinds):
         if kind == "=" or (in_head and kind == "local"):
-            found.update(_names_before(c, at))
+            names.update(_names_before(c, at))
         in_head = (in_head or c.texts[at] == "func") and kind != "{"
-    return found
+    return names
 
 
 def _names_before(c: Cursor, at: int) -> Iterator[str]:

@@ -75,12 +75,12 @@ class Scope:
 
     Args:
         reports: Where names that are not bound are reported.
-        lost: Names that are not reported, because text that could not be parsed may define them.
+        unparsed: Names that are not reported, because text that could not be parsed may define them.
     """
 
-    def __init__(self, reports: Reports, lost: set[str]) -> None:
+    def __init__(self, reports: Reports, unparsed: set[str]) -> None:
         self._reports = reports
-        self._lost = lost
+        self._unparsed = unparsed
         self._open: list[dict[str, Definition]] = [{}]
         self._closed: dict[str, Definition] = {}
         self._unknown: set[str] = set()
@@ -101,7 +101,7 @@ class Scope:
         for names in reversed(self._open):
             if name.text in names:
                 return names[name.text]
-        if name.text in self._lost:
+        if name.text in self._unparsed:
             return Definition(None)
         closed = self._closed.get(name.text)
         visible = [text for names in self._open for text in names if text not in self._unknown]
@@ -134,18 +134,18 @@ class Converter:
     Args:
         reports: Where errors go.
         taken: Names of the text, which are not used for new values.
-        lost: Names that may be defined by parts of the text that could not be parsed.
+        unparsed: Names that may be defined by parts of the text that could not be parsed.
 
     Attributes:
         span: The instruction that is being converted.
         has_wide_factors: Whether an instruction has an alpha or a beta that version 2 refuses.
     """
 
-    def __init__(self, reports: Reports, taken: frozenset[str], lost: set[str]) -> None:
+    def __init__(self, reports: Reports, taken: frozenset[str], unparsed: set[str]) -> None:
         self.span: Span | None = None
         self.has_wide_factors = False
         self._reports = reports
-        self._scope = Scope(reports, lost)
+        self._scope = Scope(reports, unparsed)
         self._taken = set(taken)
         self._numbers: dict[str, int] = {}
         self._written: list[Instruction] = []
@@ -249,13 +249,13 @@ class Converter:
 
     def expect(self, name: Name, reference: TypeRef) -> Type:
         """The type of a name, checked against the text; the type in the text if they differ."""
-        found = self._scope.find(name)
-        if found.type is None:
+        definition = self._scope.find(name)
+        if definition.type is None:
             return reference.type
-        if without_space(found.type) == without_space(reference.type):
-            return found.type
-        message = f"{name} is {spell(found.type)}, but is written as {spell(reference.type)} here"
-        notes = [] if found.span is None else [Note("declared here", found.span)]
+        if without_space(definition.type) == without_space(reference.type):
+            return definition.type
+        message = f"{name} is {spell(definition.type)}, but is written as {spell(reference.type)} here"
+        notes = [] if definition.span is None else [Note("declared here", definition.span)]
         self._reports.add(message, reference.span or name.span, *notes)
         return reference.type
 

@@ -49,9 +49,8 @@ from tlx.frontends.tensor_language.errors import counted, did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
 from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.syntax import nodes
-from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form, Results
+from tlx.frontends.tensor_language.syntax.cursor import RENAMED, Cursor, Form, Results, region
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.syntax.parser_regions import RENAMED, region
 from tlx.frontends.tensor_language.syntax.productions import bracketed_integer, list_of, modifiers, separator, type_ref
 from tlx.frontends.tensor_language.syntax.productions import operand as local_operand
 from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, ScalarType, Type, promotable, promote
@@ -93,9 +92,9 @@ def blas(c: Cursor) -> Conversion:
     entry = OPERATIONS["hadamard" if written == "hadamard_product" else written]
     transposes = [m for m in entry.modifiers or () if m.field.startswith("transpose")]
     head = c.at
-    *given, atomic = modifiers(c, *[m.words for m in transposes], ("atomic",))
-    if None in given:
-        raise c.error(f"version 1 names every transpose: write '{written}{'.n' * len(given)}' or the like", at=head - 1)
+    *words, atomic = modifiers(c, *[m.words for m in transposes], ("atomic",))
+    if None in words:
+        raise c.error(f"version 1 names every transpose: write '{written}{'.n' * len(words)}' or the like", at=head - 1)
     alpha = operand(c, "alpha")
     inputs: list[Name] = []
     for _ in range(len(entry.fields) - 3):  # without alpha, beta and the output
@@ -116,7 +115,7 @@ def blas(c: Cursor) -> Conversion:
         is_exact = isinstance(beta, Constant) and beta.value in {0, 1}
         b.has_wide_factors |= _is_wide(alpha_type, elements) or (atomic is not None and is_global and not is_exact)
         fields: dict[str, Any] = dict(zip("abc", (*inputs, output), strict=False))
-        fields |= {m.field: word for m, word in zip(transposes, given, strict=True)}
+        fields |= {m.field: word for m, word in zip(transposes, words, strict=True)}
         fields |= {"alpha": alpha_, "beta": beta_, "atomic": atomic is not None and (is_global or is_exact)}
         return entry.node(**fields)
 
@@ -274,11 +273,11 @@ def arith(c: Cursor) -> Conversion:
 
 
 def _unary(c: Cursor, op: scalars.ArithUnaryOp) -> Conversion:
-    given = operand(c, "an operand")
+    value = operand(c, "an operand")
     (type_,) = types_after_colon(c, scalar_type)
 
     def convert(b: Converter) -> Instruction | None:
-        name_ = b.operand(given, type_)
+        name_ = b.operand(value, type_)
         if type_.type == BOOL and op == "neg":
             return b.error("version 2 has no 'neg' of truth values; use arith.not")
         return scalars.ArithUnary(op=op, operand=name_, types=(type_,))
@@ -308,13 +307,13 @@ def cmp(c: Cursor) -> Conversion:
 
 def cast(c: Cursor) -> Conversion:
     """`cast`, or its equivalent if one side is a boolean."""
-    given = operand(c, "the value")
+    value = operand(c, "the value")
     (source,) = types_after_colon(c, scalar_type)
     c.expect("->", "and the type of the result of 'cast'")
     target = type_ref(c, scalar_type)
 
     def convert(b: Converter) -> Instruction:
-        name_ = b.operand(given, source)
+        name_ = b.operand(value, source)
         if BOOL not in {source.type, target.type}:
             return scalars.Cast(operand=name_, types=(target,))
         if source.type == target.type:
@@ -355,8 +354,8 @@ def load(c: Cursor) -> Conversion:
     (type_,) = types_after_colon(c, memref_or_group_type)
 
     def convert(b: Converter) -> Instruction:
-        found = b.expect(source, type_)
-        return _viewed(memory.Load(source=source, indices=tuple(map(b.index, indices))), found)
+        viewed = b.expect(source, type_)
+        return _viewed(memory.Load(source=source, indices=tuple(map(b.index, indices))), viewed)
 
     return convert
 

@@ -11,6 +11,8 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.calls import canonicalise
 from tlx.lower.context import LoweringContext
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -18,11 +20,11 @@ from tlx.target.target import Target
 _SEEDS = 400
 
 
-def stage1(text: str, target: Target) -> Module:
-    """A program after the first stage."""
+def stage1(text: str, target: Target, remarks: Remarks | None = None) -> Module:
+    """A program after the first stage; its remarks are added to `remarks`."""
     module = parse(text)
     canonicalise(module)
-    to_2d(module, LoweringContext(target))
+    to_2d(module, LoweringContext(target, Options() if remarks is None else Options(remarks=remarks)))
     return module
 
 
@@ -30,6 +32,20 @@ def with_costs(target: Target | str, **costs: object) -> Target:
     """A target whose blocks and copies cost something else."""
     machine = find_target(target) if isinstance(target, str) else target
     return replace(machine, blocks=replace(machine.blocks, **costs))
+
+
+def drawn_decisions(target: Target | str, seed: int) -> Target:
+    """A target on which a seed decides, or, for some seeds, copies cost nothing and are therefore made.
+
+    A decision seed hardly ever copies a convolution's input: the cost of the copy is drawn, and added to the least of
+    many drawn costs of products.
+    """
+    machine = find_target(target) if isinstance(target, str) else target
+    if seed % 2:
+        return machine.with_decision_seed(seed)
+    costs: dict[str, object] = {"alternative_share": 1e9} if seed % 4 else {"near": 64, "copied_input": (64, 64)}
+    rows = {"copied_row": (0, 0), "stride2": (0, 0, 0, 0), "transposed_tile": (0, 0)}
+    return with_costs(machine, **rows, **costs, copied_element=0, deinterleaved=0, converted=0, zeroed_bytes=1e9)
 
 
 def deciding(text: str, target: Target, *marks: str, without: tuple[str, ...] = (), **costs: object) -> Target:
@@ -48,3 +64,9 @@ def deciding(text: str, target: Target, *marks: str, without: tuple[str, ...] = 
         if all(re.search(mark, written) for mark in marks) and not any(name in written for name in without):
             return seeded
     pytest.fail(f"no decision leads to {', '.join(marks)}")
+
+
+def names_of(module: Module) -> set[str]:
+    """The names of values and blocks of a module, without the numbers that make them unique."""
+    names = re.findall(r"%?([A-Za-z_][\w.]*)(?: =|:$)", str(module), re.MULTILINE)
+    return {re.sub(r"\.?\d*$", "", name) for name in names}

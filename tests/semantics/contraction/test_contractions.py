@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tlx
+from tests.semantics.contraction.decisions import drawn_decisions, names_of, stage1, with_costs
 from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tests.tools import quick, require_processor
@@ -17,34 +16,19 @@ from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.calls import canonicalise
-from tlx.ir.types import BFLOAT, HALF, FloatType, Type
+from tlx.ir.types import BFLOAT, HALF, FloatType
 from tlx.llvm.judge import check_module
-from tlx.lower.context import LoweringContext
-from tlx.lower.cost import ComputeUnit
 from tlx.lower.pipeline import lower
-from tlx.lower.to_2d import to_2d
-from tlx.lower.to_2d.contraction import depthwise, strategy
-from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
-from tlx.lower.to_2d.convolution import problem
-from tlx.target.hardware import BlockCosts
 from tlx.target.lookup import find_target
 
 Generate = Callable[..., Program]
 
-NEAR = BlockCosts().near
 EACH = 40
 """Programs of each part."""
 GENERATORS = [contraction, convolution]
+DECISIONS = {"lhs.buf", "rhs.buf", "block.loop", "smma"}
+"""Names that copied operands, depthwise blocks and chains of products leave in the IR."""
 EPSILON = {HALF: 2.0**-10, BFLOAT: 2.0**-7}
-
-
-def stage1(text: str, near: int = NEAR) -> Module:
-    module = parse(text)
-    canonicalise(module)
-    to_2d(module, LoweringContext(replace(find_target("generic"), blocks=BlockCosts(near=near))))
-    return module
 
 
 def evaluated(program: Program, module: Module) -> Array:
@@ -70,7 +54,7 @@ def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
     for seed in range(part * EACH, (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
-        module = stage1(program.text if seed % 3 else program.typed)
+        module = stage1(program.text if seed % 3 else program.typed, find_target("generic"))
         check_contract(module)
         check_module(module, "to-2d")
         got = evaluated(program, module)
@@ -78,45 +62,22 @@ def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
         np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize(("target", "first"), [("generic", 3000), ("avx512", 3040), ("amx", 3080)])
 @pytest.mark.parametrize("generate", GENERATORS)
-def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocking, the copies and the layout of the input affect only the cost."""
-    seen: list[Blocking | DepthwiseBlocking] = []
-    copies: set[str] = set()
-
-    def free(_count: int, _element: Type, _costs: BlockCosts) -> float:
-        return 0.0
-
-    def tiles(*_: object) -> ComputeUnit:
-        return ComputeUnit(16) if part == 1 else ComputeUnit(16, 16, 64)
-
-    choices = random.Random(part)
-
-    def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit) -> float:
-        seen.append(choice)
-        return choices.random()
-
-    monkeypatch.setattr(strategy, "blocking_cycles", estimate)
-    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
-    monkeypatch.setattr(ComputeUnit, "of", tiles)
-    monkeypatch.setattr(problem, "copy_cycles", free)
-    near = 64 if part == 0 else NEAR  # operands are copied slice by slice
-    for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
+def test_every_choice_means_the_same(generate: Generate, target: str, first: int) -> None:
+    """The blocking, the copies and the layout of the input affect only the cost, so a seed may decide on them."""
+    names: set[str] = set()
+    for seed in range(first, first + EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
-        module = stage1(program.text, near)
+        module = stage1(program.text, drawn_decisions(target, seed))
         check_contract(module)
         got = evaluated(program, module)
         assert_same(program, expected, got)
         np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
-        copies |= {i.result for f in module.functions for i in f.instructions() if i.result and i.opcode == "alloca"}
-    assert generate is contraction or {"last.buf", "split.buf"} <= copies
-    assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
-    assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
-    turned = any(isinstance(choice, Blocking) and choice.is_transposed for choice in seen)
-    assert turned == (generate is not contraction and part == 1)
-    assert generate is contraction or any(isinstance(choice, Blocking) and choice.quasi_affine for choice in seen)
+        names |= names_of(module)
+    assert names >= DECISIONS
+    assert generate is contraction or names >= {"split.buf", "transpose"}
 
 
 def test_one_of_two_copies_is_made_by_parts() -> None:
@@ -135,7 +96,7 @@ define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
   ret void
 }}
 """  # noqa: E501
-    module = stage1(text, 2 << 10)
+    module = stage1(text, with_costs("generic", near=2 << 10))
     assert "part.loop" in str(module)
     a, b = (np.arange(720, dtype=np.int32), np.arange(1920, dtype=np.int32) % 97)
     c = np.zeros(864, np.int32)

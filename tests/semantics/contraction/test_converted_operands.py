@@ -31,7 +31,7 @@ CASES = [
 def test_wide_operands_mean_the_same(case: Case, target: str) -> None:
     """On a machine where this always pays off; loads of half may convert, too."""
     found = find_target(target)
-    machine = replace(found, blocks=replace(found.blocks, clearly=math.inf))
+    machine = replace(found, blocks=replace(found.blocks, alternative_share=math.inf))
     expected = evaluated(parse(case.text), case.inputs())
     module = stage1(case, machine)
     check_contract(module)

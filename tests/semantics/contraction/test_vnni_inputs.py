@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,24 +10,16 @@ import pytest
 from ml_dtypes import bfloat16
 
 import tlx
+from tests.semantics.contraction.decisions import deciding, stage1
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.calls import canonicalise
-from tlx.lower.context import LoweringContext
-from tlx.lower.cost import ComputeUnit
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.lower.to_2d import to_2d
-from tlx.lower.to_2d.contraction import depthwise, strategy
-from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
-from tlx.lower.to_2d.contraction.problem import Contraction
-from tlx.lower.to_2d.convolution import dense
-from tlx.lower.to_2d.convolution.problem import InputLayout
 from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -87,6 +79,7 @@ def _tensor(shape: tuple[int, ...]) -> str:
     return f"<4 x i32> <{extents}>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer"
 
 
+GROUPS = r"%rhs\.(vnni|strips)"  # loads of interleaved rows
 BF16, BYTES = ("bfloat", "float"), ("i8", "i32")
 CASES = [
     Case(BF16, 32, 20, (4, 19), (3, 3)),
@@ -111,47 +104,45 @@ def evaluated(case: Case, module: Module) -> Array:
     return arguments[2]
 
 
-def check(case: Case, copy: str) -> None:
+WIDE = [
+    Case(BF16, 32, 20, (7, 31), (3, 3)),
+    Case(BF16, 64, 40, (6, 63), (2, 3), images=2, has_epilogue=True),
+    Case(BF16, 32, 16, (2, 31), (1, 3), has_epilogue=True),
+    Case(BF16, 32, 17, (11, 59), (3, 3), strides=(2, 2)),
+    Case(BF16, 32, 5, (6, 122), (2, 2), strides=(1, 2), images=2),
+    Case(BF16, 32, 9, (9, 87), (3, 3), strides=(2, 3)),
+    Case(BF16, 32, 9, (6, 61), (2, 3), strides=(1, 2), holes=(0, 1)),
+    Case(BYTES, 64, 33, (6, 31), (3, 3)),
+    Case(BYTES, 64, 7, (4, 31), (3, 3), has_epilogue=True),
+    Case(BYTES, 128, 18, (5, 123), (3, 3), strides=(2, 2)),
+    Case(BYTES, 64, 16, (6, 35), (3, 3), holes=(0, 2)),
+    Case(BYTES, 64, 16, (32, 30), (1, 3)),
+]
+"""Convolutions with rows long enough for tiles, which read windows of the input in place."""
+
+
+def check(case: Case, target: Target) -> None:
     """Check a case after stage 1, after all stages, and as machine code without tiles."""
-    module = parse(case.text)
-    expected = evaluated(case, module)
-    canonicalise(module)
-    to_2d(module, LoweringContext(find_target("amx")))
+    expected = evaluated(case, parse(case.text))
+    module = stage1(case.text, target)
     check_contract(module)
-    assert (f"%{copy}.buf" in str(module)) == (copy == "rhs" or case.kernel != (1, 1))
-    assert "%rhs.vnni" in str(module) or "%rhs.strips" in str(module)
     np.testing.assert_array_equal(expected, evaluated(case, module))
     np.testing.assert_array_equal(expected, evaluated(case, poisoned(module)))
-    np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), "amx")))
+    np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), target)))
     arguments = case.inputs()
-    tlx.compile(case.text, "amx", opt_level=0, options=Options(emulate_matrix=True))(*arguments)
+    tlx.compile(case.text, target, opt_level=0, options=Options(emulate_matrix=True))(*arguments)
     np.testing.assert_array_equal(expected, arguments[2])
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cost model is patched so that the copy always pays off."""
-
-    def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
-        return 0.0 if contraction.rhs.vnni_group > 1 else 1e9
-
-    monkeypatch.setattr(dense, "least_contraction_cycles", cycles)
-    check(case, "groups")
+@pytest.mark.parametrize("case", WIDE)
+def test_interleaved_images_mean_the_same(case: Case) -> None:
+    target = find_target("amx")
+    assert re.search(GROUPS, str(stage1(case.text, target)))
+    assert "%groups.buf" in str(stage1(case.text, target))
+    check(case, target)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patch the cost model so that windows are copied in groups of rows, and the left operand only if necessary."""
-
-    def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit) -> float:
-        if isinstance(choice, DepthwiseBlocking) or choice.groups is None:
-            return 1e9
-        return len(choice.copied)
-
-    def no_images(_problem: object, _unit: ComputeUnit) -> Iterator[InputLayout]:
-        return iter(())
-
-    monkeypatch.setattr(strategy, "blocking_cycles", estimate)
-    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
-    monkeypatch.setattr(dense, "input_layouts", no_images)
-    check(case, "rhs")
+def test_interleaved_windows_mean_the_same(case: Case) -> None:
+    """Windows are copied in groups of rows, and the left operand only where the seed says so."""
+    check(case, deciding(case.text, find_target("amx"), "%rhs.buf", GROUPS, without=("%groups.buf",)))

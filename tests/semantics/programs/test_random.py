@@ -12,19 +12,23 @@ from tests.tools import quick, require_processor
 
 VECTORS = ("generic", "avx2", "avx512")
 JOBS = [
-    *(Job("small", target, 10) for target in VECTORS),
+    *(Job("small", target, 5) for target in VECTORS),
     *(Job("large", target, 2, 0, (RUN_ONLY,)) for target in VECTORS),
     *(Job("moves", target, 3, 0, (RUN_ONLY,)) for target in VECTORS),
     *(Job("shapes", target, 2, 0, (RUN_ONLY,)) for target in VECTORS),
 ]
 LONG_JOBS = [
+    *(Job("small", target, 5, 1) for target in VECTORS),
     *(Job("small", target, 20, part) for target in VECTORS for part in range(1, 3)),
     *(Job("large", target, 5, part, (RUN_ONLY,)) for target in VECTORS for part in range(1, 3)),
     *(Job("moves", target, 6, 1, (RUN_ONLY,)) for target in VECTORS),
     *(Job("shapes", target, 4, 1, (RUN_ONLY,)) for target in VECTORS),
 ]
-EMULATED_JOBS = [Job("tiles", "amx", 5, 0, (EMULATED,)), Job("small", "amx", 8, 0, (EMULATED,))]
-LONG_EMULATED_JOBS = [Job("tiles", "amx", 8, part, (EMULATED,)) for part in range(1, 4)]
+EMULATED_JOBS = [Job("tiles", "amx", 3, 0, (EMULATED,)), Job("small", "amx", 4, 0, (EMULATED,))]
+LONG_EMULATED_JOBS = [
+    *(Job("tiles", "amx", 8, part, (EMULATED,)) for part in range(4)),
+    Job("small", "amx", 4, 1, (EMULATED,)),
+]
 
 
 @pytest.mark.parametrize("job", quick([*JOBS, *LONG_JOBS], len(JOBS)), ids=str)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from tlx.intrinsics import OperandKind
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import Use, uses
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.transform.rewrite import Use, uses
 from tlx.ir.types import VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value
 

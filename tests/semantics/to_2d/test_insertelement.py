@@ -7,6 +7,7 @@ import pytest
 from tests.semantics.programs.harness import Job, check
 from tests.semantics.to_2d.cases import numbers, same
 from tests.tools import require_processor
+from tlx.api.validation import validate
 
 LOOP = """
 define void @f(ptr noalias %a, ptr noalias %c, i64 %n) {
@@ -62,6 +63,22 @@ def test_copies(first: str, body: str, result: str, copies: int) -> None:
     text = LOOP.replace("FIRST", first).replace("BODY", body).replace("RESULT", result)
     lowered, _ = same(text, numbers(8192), numbers(8192), 5)
     assert lowered.count("call void @llvm.memcpy") == copies
+
+
+@pytest.mark.parametrize("index", ["17", "%i"])
+def test_the_destination_may_have_gaps(index: str) -> None:
+    """The element was written as if the elements of a store's destination were adjacent."""
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %c, i64 %i) {{
+  %v = load <496 x float>, ptr %a
+  %w = insertelement <496 x float> %v, float 5.0, i64 {index}
+  %t = call token @llvm.tensor.typeinfo(<496 x float> %w, <2 x i32> <i32 496, i32 1>, <2 x i32> <i32 0, i32 1>,
+                                        <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr elementtype(float) %c, token %t, <2 x i32> <i32 0, i32 2>)
+  ret void
+}}
+"""
+    assert validate(text, "generic") == []
 
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])

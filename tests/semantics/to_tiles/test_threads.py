@@ -14,8 +14,8 @@ import pytest
 import tlx
 from tests.tools import quick, require, require_processor
 from tlx.diagnostics import TlxError
+from tlx.fuzz.campaign import check_on
 from tlx.fuzz.check import check_program
-from tlx.fuzz.command import check_on
 from tlx.fuzz.worker import Request
 from tlx.llvm import openmp
 from tlx.lower.options import Options
@@ -112,10 +112,15 @@ def nothing(_text: str) -> None:
     """Stands for a search that finds nothing."""
 
 
+def no_library(name: str) -> ctypes.CDLL:
+    """Stands for a loader on a machine without libraries."""
+    raise OSError(f"{name}: cannot open shared object file")
+
+
 def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(openmp.VARIABLE, raising=False)
     monkeypatch.setattr(openmp, "loaded_library", nothing)
-    monkeypatch.setattr(openmp, "_loads", nothing)
+    monkeypatch.setattr(ctypes, "CDLL", no_library)
     with pytest.raises(TlxError, match=r"install LLVM's.*libomp5.*libgomp1"):
         tlx.compile(module(64, 64, 64), "generic", options=THREADED)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.verify import ElementwiseCheck
-from tlx.tuning.measure.workload import Workload
+from tlx.tuning.workload import ElementwiseCheck, Workload
 
 
 def nothing(*_arguments: object, **_options: object) -> None:

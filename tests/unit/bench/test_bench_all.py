@@ -9,8 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tlx.bench import report
-from tlx.bench.workloads import catalogue
+from tlx.bench import report, workloads
 
 SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "bench_all.py"
 
@@ -35,10 +34,10 @@ def tool() -> ModuleType:
 
 
 def test_pieces_are_the_table(tool: ModuleType) -> None:
-    works = list(catalogue.all_workloads())
-    pieces = list(tool._pieces(works))
+    works = list(workloads.all_workloads())
+    pieces = list(tool.pieces(works))
     assert sorted(work.key for piece in pieces for work in piece.works) == sorted(work.key for work in works)
-    assert all(len(piece.works) == 1 or piece.seconds <= tool._PIECE for piece in pieces)
+    assert all(len(piece.works) == 1 or piece.seconds <= tool.PIECE_SECONDS for piece in pieces)
     longest = max(pieces, key=lambda piece: piece.seconds)
     assert [work.size for work in longest.works] == ["4096"]
 

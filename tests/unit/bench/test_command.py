@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,10 +17,9 @@ from unittest.mock import Mock
 import pytest
 
 from tests.unit.bench.expected import expected, nothing
-from tlx.bench import command, measure, peaks, plot, report
+from tlx.bench import command, measure, peaks, plot, report, user_workload, workloads
 from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
-from tlx.bench.workloads import products, user
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import FixedKnobs, KnobOrigin, parse_knobs
@@ -27,10 +27,9 @@ from tlx.lower.remarks import ArithmeticUnit
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
-from tlx.tuning.measure import timing
-from tlx.tuning.measure.timing import Contestant, Rates
-from tlx.tuning.measure.verify import ElementwiseCheck
-from tlx.tuning.measure.workload import F16, F32, S8, S32, U8, MemoryTraffic, Workload
+from tlx.tuning import timing
+from tlx.tuning.timing import Contestant, Rates
+from tlx.tuning.workload import F16, F32, S8, S32, U8, ElementwiseCheck, MemoryTraffic, Workload
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -65,7 +64,6 @@ def short() -> Iterator[None]:
     """Samples that take no time."""
     patch = pytest.MonkeyPatch()
     patch.setattr(timing, "SAMPLE_NS", 1)
-    patch.setattr(timing, "_ENOUGH_NS", 1)
     yield
     patch.undo()
 
@@ -73,7 +71,7 @@ def short() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cell() -> measure.Cell:
     peers = [Copier("fine", right=True), Copier("wrong", right=False)]
-    return measure.Bench(find_target(GENERIC), peers, rounds=3).measure(products.product("f32", 4, 5, 6))
+    return measure.Bench(find_target(GENERIC), peers, rounds=3).measure(workloads.product("f32", 4, 5, 6))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +105,7 @@ def test_the_order_of_contestants_changes_each_round() -> None:
     calls: list[str] = []
 
     def noted(name: str) -> timing.Contestant:
-        return timing.Contestant(lambda _count: calls.append(name), 1)
+        return timing.Contestant(lambda _count: calls.append(name), 1, seconds_estimate=1.0)
 
     rates = timing.interleaved({name: noted(name) for name in "abcd"}, rounds=8).rates
     rounds = ["".join(calls[i : i + 4]) for i in range(len(calls) - 32, len(calls), 4)]
@@ -246,7 +244,7 @@ def test_a_plot_needs_a_known_format() -> None:
 
 
 def test_a_function_of_the_users_own() -> None:
-    work = user.user_workload(MLP, None, {})
+    work = user_workload.user_workload(MLP, None, {})
     assert work.operations == 2 * 512 * 256 * 256
     assert work.peak is not None
     assert [(b.name, b.element.name, b.output) for b in work.buffers] == [
@@ -255,7 +253,7 @@ def test_a_function_of_the_users_own() -> None:
         ("bias", "f32", False),
         ("y", "bf16", True),
     ]
-    assert user.user_workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+    assert user_workload.user_workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
 
 
 @pytest.mark.parametrize(("target", "instruction"), [("amx+amx-fp16", "tdpfp16ps"), ("amx", "multiply-add of float")])
@@ -268,7 +266,7 @@ def test_the_peak_of_halves_is_that_of_the_best_instruction(target: str, instruc
 def test_arguments_of_the_users_function(tmp_path: Path) -> None:
     path = tmp_path / "f.ll"
     path.write_text("define void @f(ptr %x, i64 %n) {\n  ret void\n}\n")
-    work = user.user_workload(str(path), None, user.parse_arguments(("x=f32:8x4", "n=32")))
+    work = user_workload.user_workload(str(path), None, user_workload.parse_arguments(("x=f32:8x4", "n=32")))
     assert work.buffers[0].shape == (8, 4)
     assert work.buffers[0].element is F32
     assert isinstance(work.peak, MemoryTraffic)
@@ -281,9 +279,9 @@ def test_arguments_of_the_users_function(tmp_path: Path) -> None:
         ({"z": "1"}, "has no parameter 'z'; it has x, n"),
     ):
         with pytest.raises(UsageError, match=message):
-            user.user_workload(str(path), "f", given)
+            user_workload.user_workload(str(path), "f", given)
     with pytest.raises(UsageError, match="defines no function @g; it defines @f"):
-        user.user_workload(str(path), "g", {})
+        user_workload.user_workload(str(path), "g", {})
 
 
 def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> None:
@@ -295,20 +293,19 @@ def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> No
         "  call void @llvm.tensor.store(ptr %x, token %a, <1 x i32> zeroinitializer)\n  ret void\n}\n"
     )
     with pytest.raises(UsageError, match="@f does not say how many elements of f32 %x points to"):
-        user.user_workload(str(path), "f", {"n": "80"})
-    assert user.user_workload(str(path), "f", {"n": "80", "x": "f32:80"}).buffers[0].output
+        user_workload.user_workload(str(path), "f", {"n": "80"})
+    assert user_workload.user_workload(str(path), "f", {"n": "80", "x": "f32:80"}).buffers[0].output
 
 
 def test_arrays_that_are_too_small_are_refused() -> None:
-    assert user.user_workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
+    assert user_workload.user_workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
     for given in ("f32:255", "f64:256", "f32:0"):
         with pytest.raises(UsageError, match=f"'{given}' does not fit %bias: @mlp needs 256 elements of f32 there"):
-            user.user_workload(MLP, None, {"bias": given})
+            user_workload.user_workload(MLP, None, {"bias": given})
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_setaffinity", nothing)
-    monkeypatch.setattr("tlx.bench.peaks._LARGE", 1 << 12)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE"):
         monkeypatch.setenv(name, "1")
     choice = command.WorkloadSelection(("gemm",), ("f32",), ("8",), ("plain",))
@@ -328,7 +325,7 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_knobs_reach_the_kernels() -> None:
     answers = FixedKnobs(parse_knobs("tile=99x96", KnobOrigin("from --tile")))
     bench = measure.Bench(find_target(GENERIC), [], rounds=1, knobs=answers)
-    assert "tile 99x96 needs" in bench.measure(products.product("f32", 4, 5, 6)).error
+    assert "tile 99x96 needs" in bench.measure(workloads.product("f32", 4, 5, 6)).error
 
 
 class Slow:
@@ -355,8 +352,9 @@ class Slow:
 
 def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
-    monkeypatch.setattr(timing, "_clock", lambda: clock[0])
-    work = products.product("f32", 4, 5, 6)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
+    timing.use_clock(1)
+    work = workloads.product("f32", 4, 5, 6)
     peer = Slow((1.0, 0.5, 2.0), clock)
     arrays = work.arrays()
     found = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
@@ -364,10 +362,12 @@ def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -
     assert peer.done == [1, 1, 1]
     assert timing.fastest([one for one, _ in found]) == 1
     assert peer.done == [1, 1, 1]
+    monkeypatch.undo()
+    timing.use_clock(1)
 
 
 def test_wrong_code_is_not_measured() -> None:
-    work = products.product("f32", 4, 5, 6)
+    work = workloads.product("f32", 4, 5, 6)
 
     def other(arrays: dict[str, Array]) -> ElementwiseCheck:
         right = expected(work, arrays)
@@ -398,11 +398,11 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
         return 2.0 if loop.operations == work.operations else 3.0
 
     monkeypatch.setattr(measure, "rate", speed)
-    bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), products.product("f32", 4, 5, 6)
+    bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), workloads.product("f32", 4, 5, 6)
     memory, _ = bench._limit(work)
     assert memory.operations == work.operations
     assert bench._of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
-    large = products.product("f32", 512, 512, 512)
+    large = workloads.product("f32", 512, 512, 512)
     loop, _ = bench._limit(large)
     assert bench._of_limit(large, "fma", loop, Rates((2.0,))) == 1.0
 
@@ -420,6 +420,6 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
     monkeypatch.setattr(peaks, "contestant", untimed)
     monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
     bench = measure.Bench(find_target("amx"), [], rounds=1)
-    work = products.product("bf16", 512, 512, 512)
+    work = workloads.product("bf16", 512, 512, 512)
     loop, _ = bench._limit(work)
     assert bench._of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -10,19 +12,21 @@ import pytest
 
 from tests.unit.bench.test_command import made, reported
 from tlx.bench import report
-from tlx.tuning.measure import timing
-from tlx.tuning.measure.timing import PinnedCore, quiet_rounds
+from tlx.tuning import timing
+from tlx.tuning.timing import PinnedCore, quiet_rounds
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that take no time."""
     monkeypatch.setattr(timing, "SAMPLE_NS", 1)
-    monkeypatch.setattr(timing, "_ENOUGH_NS", 1)
 
 
 def nothing(_count: int) -> None:
     """What is timed."""
+
+
+NOTHING = timing.Contestant(nothing, 1, seconds_estimate=1.0)  # so long that a sample is one run
 
 
 class Shared:
@@ -55,20 +59,21 @@ def test_quiet_rounds() -> None:
     ],
 )
 def test_medians_are_those_of_quiet_rounds(busy: set[int], rounds: int, taken: int, count: int, used: int) -> None:
-    contestants = {name: timing.Contestant(nothing, 1) for name in ("ours", "theirs")}
+    contestants: dict[str, timing.Contestant] = dict.fromkeys(("ours", "theirs"), NOTHING)
     timed = timing.interleaved(contestants, rounds, cast("PinnedCore", Shared(busy)))
     assert (timed.rounds, timed.quiet) == (taken, count)
     assert {len(rates.rounds) for rates in timed.rates.values()} == {used}
 
 
 def test_quiet_rounds_are_not_probed() -> None:
-    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 2)
+    timed = timing.interleaved({"ours": NOTHING}, 2)
     assert (timed.rounds, timed.quiet, len(timed.rates["ours"].rounds)) == (2, None, 2)
 
 
 def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_MORE_NS", 0)
-    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 4, cast("PinnedCore", Shared(set(range(99)))))
+    """Rounds of one and a half seconds, none of them quiet: after those that are asked for, there are no more."""
+    monkeypatch.setattr(time, "monotonic_ns", count(0, 1_500_000_000).__next__)
+    timed = timing.interleaved({"ours": NOTHING}, 4, cast("PinnedCore", Shared(set(range(99)))))
     assert (timed.rounds, timed.quiet) == (4, 0)
 
 

@@ -6,33 +6,32 @@ import numpy as np
 import pytest
 
 from tlx.api.compiler import compile as compile_module
-from tlx.bench.workloads import catalogue, elementwise, products
+from tlx.bench import workloads
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
-from tlx.target.discovery import targets
 from tlx.target.host import cpu_flags, missing_features
-from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
-from tlx.tuning.measure.verify import ElementwiseCheck, FreivaldsCheck
-from tlx.tuning.measure.workload import BF16, Workload, WrongResultError
+from tlx.target.target import targets
+from tlx.tuning.timing import NativeCall, call_loop, function_address
+from tlx.tuning.workload import BF16, ElementwiseCheck, FreivaldsCheck, Workload, WrongResultError
 
 TINY = [
-    *[products.product(name, 5, 7, 6) for name in products.TYPES],
-    *[products.product(name, 5, 7, 8, vnni=True) for name in ("bf16", "s8", "u8s8")],
-    *[products.product("f32", 5, 7, 6, columns=columns) for columns in ("a", "b", "c", "ab", "abc")],
-    products.layer("f32", 5, 7, 6),
-    products.layer("bf16", 5, 7, 6),
-    products.layer("bf16", 5, 7, 6, vnni=True),
-    *[products.batch(name, 3, 4) for name in ("f32", "f64", "bf16")],
-    *[products.batch(name, 3, 4, reduced=True) for name in ("f32", "bf16", "s8")],
-    elementwise.fused(3),
-    *[products.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
-    products.convolution("f32", 4, 4, 6, 3, 1, 4),
-    *[elementwise.pointwise(function, types, 37) for function in elementwise.INPUTS for types in ("f32", "bf16")],
-    *[elementwise.of_rows(function, types, 3, 19) for function in elementwise.ROWS for types in ("f32", "bf16")],
+    *[workloads.product(name, 5, 7, 6) for name in workloads.TYPES],
+    *[workloads.product(name, 5, 7, 8, vnni=True) for name in ("bf16", "s8", "u8s8")],
+    *[workloads.product("f32", 5, 7, 6, columns=columns) for columns in ("a", "b", "c", "ab", "abc")],
+    workloads.layer("f32", 5, 7, 6),
+    workloads.layer("bf16", 5, 7, 6),
+    workloads.layer("bf16", 5, 7, 6, vnni=True),
+    *[workloads.batch(name, 3, 4) for name in ("f32", "f64", "bf16")],
+    *[workloads.batch(name, 3, 4, reduced=True) for name in ("f32", "bf16", "s8")],
+    workloads.fused(3),
+    *[workloads.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
+    workloads.convolution("f32", 4, 4, 6, 3, 1, 4),
+    *[workloads.pointwise(function, types, 37) for function in workloads.INPUTS for types in ("f32", "bf16")],
+    *[workloads.of_rows(function, types, 3, 19) for function in workloads.ROWS for types in ("f32", "bf16")],
 ]
 MATRIX = [name for name, target in targets().items() if target.matrix is not None]
 HERE = [name for name, target in targets().items() if name not in MATRIX and not missing_features(target, cpu_flags())]
@@ -74,7 +73,7 @@ def test_results_are_right(work: Workload) -> None:
 def test_remarks_tell_what_multiplies(types: str, size: int, target: str, unit: str) -> None:
     remarks = Remarks()
     options = Options(remarks=remarks, cpu="sapphirerapids")
-    lower(parse(products.product(types, size, size, size).text()), target, options=options)
+    lower(parse(workloads.product(types, size, size, size).text()), target, options=options)
     (prediction,) = [remark.prediction for remark in remarks if remark.prediction is not None]
     assert prediction.unit == unit
     assert 0 < prediction.share <= 1
@@ -88,7 +87,7 @@ def test_matrix_units_are_lowered_for(work: Workload, target: str) -> None:
 
 def test_every_workload_of_the_table_is_a_valid_text() -> None:
     seen: set[str] = set()
-    for work in catalogue.all_workloads():
+    for work in workloads.all_workloads():
         assert work.name not in seen
         seen.add(work.name)
         if (work.row, work.types) not in {(w.row, w.types) for w in TINY}:
@@ -99,19 +98,19 @@ def test_every_workload_of_the_table_is_a_valid_text() -> None:
 
 @pytest.mark.parametrize("row", ["gemm", "layer", "batch", "brgemm", "convolution", "depthwise", "softmax", "exp"])
 def test_rows_of_the_table(row: str) -> None:
-    assert {"f32", "bf16"} <= {work.types for work in catalogue.select_workloads([row], [], [], [])}
+    assert {"f32", "bf16"} <= {work.types for work in workloads.select_workloads([row], [], [], [])}
 
 
 def test_choosing() -> None:
-    works = catalogue.select_workloads(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
+    works = workloads.select_workloads(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
     assert [work.name for work in works] == ["gemm f32 64", "gemm f32 13x17x19"]
     with pytest.raises(UsageError, match="unknown size '65'; known are 8, 16"):
-        catalogue.select_workloads(["gemm"], ["f32"], ["65"], [])
+        workloads.select_workloads(["gemm"], ["f32"], ["65"], [])
 
 
 @pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
 def test_a_wrong_element_is_found(types: str) -> None:
-    work = products.product(types, 5, 7, 6)
+    work = workloads.product(types, 5, 7, 6)
     arrays = work.arrays()
     truth = expected(work, arrays)
     right = work.output.element.narrow(truth.values)
@@ -125,10 +124,10 @@ def test_a_wrong_element_is_found(types: str) -> None:
 @pytest.mark.parametrize("columns", ["", "a", "b", "c"])
 @pytest.mark.parametrize("types", ["f32", "s8"])
 def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = products.product(types, 60, 40, 50, columns=columns)
+    work = workloads.product(types, 60, 40, 50, columns=columns)
     arrays = work.arrays()
     right = work.output.element.narrow(expected(work, arrays).values)
-    monkeypatch.setattr(products, "_PROBED", 1)
+    monkeypatch.setattr(workloads, "_PROBED", 1)
     assert work.expected is not None
     truth = work.expected(arrays)
     assert isinstance(truth, FreivaldsCheck)
@@ -143,7 +142,7 @@ def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pyte
 
 
 def test_nan_is_wrong() -> None:
-    work = products.product("f32", 2, 2, 2)
+    work = workloads.product("f32", 2, 2, 2)
     values = np.full((2, 2), np.nan, np.float32)
     with pytest.raises(WrongResultError):
         work.check(values, ElementwiseCheck(np.ones((2, 2)), np.ones((2, 2))), "nobody")

@@ -11,10 +11,19 @@ import pytest
 
 from tests.tools import child_processes, kill
 from tlx.diagnostics import UsageError
-from tlx.fuzz import command
-from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, file_text, request_of, shrink
+from tlx.fuzz import campaign
+from tlx.fuzz.campaign import (
+    CampaignPlan,
+    CampaignReport,
+    CheckOutcome,
+    Worker,
+    check_on,
+    file_text,
+    fuzz,
+    request_of,
+    shrink,
+)
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.command import CampaignPlan, check_on, fuzz
 from tlx.fuzz.generation.model import ArrayParameter, Choices, Contents, Node, difference
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import OPERATIONS, is_available, parse_operations, random_program
@@ -22,7 +31,7 @@ from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.worker import Request
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
-from tlx.target.discovery import targets
+from tlx.target.target import targets
 
 FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 
@@ -236,7 +245,7 @@ def test_campaign(tmp_path: Path) -> None:
 def test_matrix_units_are_emulated_on_request(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = frozenset(flag for target in targets().values() for flag in target.requires)
     without = frozenset(flag for flag in flags if not flag.startswith("amx"))
-    monkeypatch.setattr(command, "cpu_flags", lambda: flags if has_amx else without)
+    monkeypatch.setattr(campaign, "cpu_flags", lambda: flags if has_amx else without)
     assert check_on("amx", 0).emulate != has_amx
     plan = CampaignPlan(0, 6, ("amx", "generic"), Path(), emulate_matrix=True)
     checks = [request.check for request in plan.requests()]

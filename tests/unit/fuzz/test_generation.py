@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tlx.fuzz.campaign import MIXED_PROFILES
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.command import MIXED_PROFILES
 from tlx.fuzz.generation.model import ArrayParameter, Contents
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from tlx.cli.group import group
 from tlx.diagnostics import VerifyError
 from tlx.fuzz import mutation_worker
 from tlx.fuzz.mutation import combined_text, front_end_examples, fuzz_malformed, mutated_bytes, mutated_text, seed_texts
-from tlx.fuzz.mutation_worker import failure_of, run_bitcode, run_command, shrink_text
+from tlx.fuzz.mutation_worker import HangError, failure_of, run_bitcode, run_command, shrink_text
 from tlx.ir.parser.module import parse
+from tlx.llvm.codegen import emit_code
 from tlx.lower import pipeline
 from tlx.lower.front_ends import front_ends
 from tlx.lower.pipeline import raise_front_ends, verify
 
+PLAIN = "define i32 @g(i32 %x, ptr %p) {\n  %y = load i32, ptr %p\n  %z = add i32 %x, %y\n  ret i32 %z\n}\n"
 _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 
@@ -55,8 +58,15 @@ def test_mutation_is_deterministic_and_changes_the_text() -> None:
     assert mutated_bytes(random.Random(1), b"BC" * 50) != b"BC" * 50
 
 
+def raised(text: str) -> str:
+    """A text that LLVM accepts, with tensor intrinsics for what a front end wrote."""
+    module = raise_front_ends(parse(text))
+    verify(module)
+    return str(module)
+
+
 def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
-    bitcodes = mutation_worker._bitcodes()
+    bitcodes = [emit_code(text, "bc") for text in (PLAIN, *map(raised, seed_texts()[-6:]))]
     for seed in range(60):
         choose = random.Random(seed)
         data = mutated_bytes(choose, choose.choice(bitcodes))
@@ -83,12 +93,15 @@ def test_what_is_a_failure(monkeypatch: pytest.MonkeyPatch, error: Exception, te
 
 
 def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object) -> None:
+        raise HangError
+
     def endless(*_: object, **__: object) -> str:
         while True:
             pass
 
     monkeypatch.setattr(mutation_worker, "SECONDS", 0.05)
-    mutation_worker.signal.signal(mutation_worker.signal.SIGVTALRM, mutation_worker._raise_hang)
+    signal.signal(signal.SIGVTALRM, hang)
     assert str(_failure_with(monkeypatch, endless, "")).startswith("HangError")
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import check
-from tlx.fuzz.campaign import CheckOutcome, file_text, request_of, shrink
+from tlx.fuzz.campaign import CampaignPlan, CheckOutcome, check_on, file_text, replay, request_of, shrink
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.command import CampaignPlan, check_on, replay
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.worker import Request
 from tlx.ir.parser.module import parse

@@ -20,8 +20,8 @@ from tlx.lower.knobs import (
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.remarks import describe_product
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target

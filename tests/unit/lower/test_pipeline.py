@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tlx.bench.workloads import products
+from tlx.bench import workloads
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
@@ -95,7 +95,7 @@ def test_what_a_stage_leaves_can_be_lowered_on(stage: str) -> None:
 @pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
 def test_two_runs_give_what_one_gives(stage: str) -> None:
     """The second one takes its input for what it is: its rows are interleaved in strips, which a program's are not."""
-    text = products.convolution("bf16", 64, 64, 8, 3, 1).text()
+    text = workloads.convolution("bf16", 64, 64, 8, 3, 1).text()
     halfway = lower_text(text, target="amx", options=Options(stop_after=stage, verify_each=False))
     once, twice = (
         lower_text(source, target="amx", options=Options(start_after=start, verify_each=False))

@@ -12,17 +12,16 @@ from pathlib import Path
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.values import Value
 from tlx.legalize.x86.amx import AMX_TIMING
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.target.discovery import targets
 from tlx.target.hardware import Dot
 from tlx.target.host import version_for
 from tlx.target.lookup import find_target
 from tlx.target.matrix_unit import MatrixUnit, TileOperations
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 
 
 def _emit(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from llvmlite.binding import get_host_cpu_features
 
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
 from tlx.legalize.x86.features import unlisted_features
 from tlx.target import host
-from tlx.target.discovery import targets
 from tlx.target.hardware import Caches, Dot
 from tlx.target.lookup import find_target
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 
 
 def no_code(*_: object) -> Value:
@@ -56,15 +58,38 @@ def test_caches_are_those_of_the_machine() -> None:
 
 
 @pytest.mark.parametrize(("text", "count"), [("0-7,16-23", 16), ("3", 1), ("0-1", 2), ("", 1), (None, 1)])
-def test_processors_that_share_the_last_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
-) -> None:
+def test_processors_that_share_the_last_cache(monkeypatch: pytest.MonkeyPatch, text: str | None, count: int) -> None:
     """As Linux lists them; where it does not, there is one."""
-    monkeypatch.setattr(host, "_CACHES", tmp_path)
-    (tmp_path / "index3").mkdir()
-    if text is not None:
-        (tmp_path / "index3" / "shared_cpu_list").write_text(f"{text}\n")
+    replace_file(monkeypatch, "/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list", text)
     assert host.host_caches().sharers == count
+
+
+def replace_file(monkeypatch: pytest.MonkeyPatch, path: str, text: str | None) -> None:
+    """Have a file of the system contain some text; None: it does not exist."""
+    read = Path.read_text
+
+    def replaced(self: Path, encoding: str | None = None, errors: str | None = None) -> str:
+        if str(self) != path:
+            return read(self, encoding, errors)
+        if text is None:
+            raise FileNotFoundError(path)
+        return text
+
+    monkeypatch.setattr(Path, "read_text", replaced)
+
+
+@pytest.fixture
+def fresh_flags() -> Iterator[None]:
+    """The processor's features are read again, in the test and after it."""
+    host.cpu_flags.cache_clear()
+    yield
+    host.cpu_flags.cache_clear()
+
+
+def llvm_flags() -> frozenset[str]:
+    """The features that LLVM finds."""
+    features = cast("dict[str, bool]", get_host_cpu_features())
+    return frozenset(name for name, present in features.items() if present)
 
 
 def test_no_target_fits() -> None:
@@ -78,14 +103,14 @@ def test_this_machine_has_a_target() -> None:
 
 
 def test_llvm_knows_the_machine_too() -> None:
-    by_llvm = host._flags_by_llvm()
+    by_llvm = llvm_flags()
     for target in targets().values():
         assert bool(host.missing_features(target, by_llvm)) == bool(host.missing_features(target, host.cpu_flags()))
 
 
 def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
     found = unlisted_features()
-    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in host._flags_by_llvm()}
+    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in llvm_flags()}
     assert found <= host.cpu_flags()
 
 
@@ -119,13 +144,13 @@ mmu\t\t: sv48
         ("processor: 0\nisa: rv64imafdczba_zbb\n", "c zba zbb", "v"),
     ],
 )
+@pytest.mark.usefixtures("fresh_flags")
 def test_features_that_linux_lists_under_other_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, have: str, lack: str
+    monkeypatch: pytest.MonkeyPatch, text: str, have: str, lack: str
 ) -> None:
     """LLVM's names; of several processors, what all have."""
-    (tmp_path / "cpuinfo").write_text(text)
-    monkeypatch.setattr(host, "_CPUINFO", tmp_path / "cpuinfo")
-    flags = host.cpu_flags.__wrapped__()
+    replace_file(monkeypatch, "/proc/cpuinfo", text)
+    flags = host.cpu_flags()
     assert [name for name in have.split() if not host.has_feature(name, flags)] == []
     assert [name for name in lack.split() if host.has_feature(name, flags)] == []
 

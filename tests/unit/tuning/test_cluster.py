@@ -18,7 +18,7 @@ import pytest
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobQuery
 from tlx.tuning.database import Database
-from tlx.tuning.measure.machine import processor
+from tlx.tuning.machine import processor
 from tlx.tuning.pools import DaskPool
 from tlx.tuning.session import Budget, TuningSession
 from tlx.tuning.trial import Trial
@@ -151,7 +151,14 @@ def test_a_cluster_without_workers_is_refused() -> None:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x:1", "tcp://127.0.0.1:port"])
 def test_a_scheduler_that_cannot_be_reached(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DaskPool, "_CONNECT_SECONDS", 2)
+    import distributed
+
+    client: Any = distributed.Client
+
+    def impatient(address: str, **options: object) -> object:
+        return client(address, **(options | {"timeout": 0.5}))
+
+    monkeypatch.setattr(distributed, "Client", impatient)
     with pytest.raises(UsageError, match=f"could not reach a Dask scheduler at '{address}'"):
         DaskPool(address)
 

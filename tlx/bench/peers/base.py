@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.native_calls import Repeat
-from tlx.tuning.measure.workload import Workload
+from tlx.tuning.timing import Repeat
+from tlx.tuning.workload import Workload
 
 
 class MissingError(Exception):
@@ -74,12 +74,12 @@ class LibraryPaths:
             MissingError: There is none.
         """
         for path in [path for pattern in patterns for path in self.libraries(pattern)]:
-            if found := _loaded(str(path), mode):
-                return found
+            if library := _loaded(str(path), mode):
+                return library
         for name in names:
             path = ctypes.util.find_library(name)
-            if path and (found := _loaded(path, mode)):
-                return found
+            if path and (library := _loaded(path, mode)):
+                return library
         raise MissingError(f"no {' or '.join(patterns)}")
 
 

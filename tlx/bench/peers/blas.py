@@ -17,8 +17,8 @@ import numpy as np
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
-from tlx.tuning.measure.workload import F32, S32, U8, BatchProblem, GemmProblem, PointwiseProblem, Workload
+from tlx.tuning.timing import NativeCall, call_loop, function_address
+from tlx.tuning.workload import F32, S32, U8, BatchProblem, GemmProblem, PointwiseProblem, Workload
 
 _ROW_MAJOR: Final = 101
 _COLUMN_MAJOR: Final = 102

@@ -17,8 +17,8 @@ from typing import Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
-from tlx.tuning.measure.workload import BatchProblem, ConvolutionProblem, GemmProblem, PointwiseProblem, Workload
+from tlx.tuning.timing import NativeCall, call_loop, function_address
+from tlx.tuning.workload import BatchProblem, ConvolutionProblem, GemmProblem, PointwiseProblem, Workload
 
 _COMPILERS: Final = ("clang-22", "clang-21", "clang-20", "clang-19", "clang")
 _TYPES: Final = {

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.native_calls import (
+from tlx.tuning.timing import (
     LOOP_LABEL,
     NativeCall,
     Repeat,
@@ -28,9 +28,9 @@ from tlx.tuning.measure.native_calls import (
     compile_loop,
     counted_loop,
     loop_function,
+    seconds,
 )
-from tlx.tuning.measure.timing import seconds
-from tlx.tuning.measure.workload import BatchProblem, GemmProblem, Workload, WorkloadBuffer
+from tlx.tuning.workload import BatchProblem, GemmProblem, Workload, WorkloadBuffer
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
 _TRANSPOSE_A: Final = 1
@@ -147,13 +147,13 @@ class Libxsmm:
             )
             if not kernel:
                 continue
-            first, given, packed = "", pointers, None
+            first, operands, packed = "", pointers, None
             if narrow:  # B as a whole is one matrix of count * K rows
                 whole = replace(like, k=batch.count * gemm.k)
                 packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).fill(0)
                 first = packing_function(whole, pointers["b"], packed.ctypes.data)
-                given = {**pointers, "b": packed.ctypes.data}
-            text = batch_loop(kernel, calls, summed, sizes, given, first)
+                operands = {**pointers, "b": packed.ctypes.data}
+            text = batch_loop(kernel, calls, summed, sizes, operands, first)
             yield Attempt(compile_loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
 
     def _packed(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:

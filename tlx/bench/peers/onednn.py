@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
-from tlx.tuning.measure.workload import (
+from tlx.tuning.timing import NativeCall, Repeat, call_loop, function_address
+from tlx.tuning.workload import (
     F32,
     BatchProblem,
     ConvolutionProblem,
@@ -80,12 +80,12 @@ class Onednn:
         added = make.dense((1, gemm.n), F32) if bias is not None else None
         extra = make.followed_by(_RELU) if bias is not None else None
         pd = make.optimised("matmul", a, wanted, added, c, extra)
-        given = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
+        arguments = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
         flat = unpack_vnni(gemm, arrays["b"])
-        given[WEIGHTS] = make.reorder_weights(pd, b, flat.copy()) if packed else make.memory(b, flat)
+        arguments[WEIGHTS] = make.reorder_weights(pd, b, flat.copy()) if packed else make.memory(b, flat)
         if bias is not None:
-            given[_BIAS] = make.memory(added, bias)
-        return self._attempt(pd, given, arrays, "weights packed beforehand" if packed else "")
+            arguments[_BIAS] = make.memory(added, bias)
+        return self._attempt(pd, arguments, arrays, "weights packed beforehand" if packed else "")
 
     def _batch(self, count: int, gemm: GemmProblem, arrays: dict[str, Array]) -> Attempt:
         make = self._library
@@ -153,14 +153,14 @@ def load(places: LibraryPaths) -> Onednn:
     Raises:
         MissingError: It is not installed.
     """
-    found: list[OnednnLibrary] = []
+    libraries: list[OnednnLibrary] = []
     for path in dict.fromkeys(path.resolve() for path in places.libraries("libdnnl*.so*")):
         try:
-            found.append(OnednnLibrary(ctypes.CDLL(str(path))))
+            libraries.append(OnednnLibrary(ctypes.CDLL(str(path))))
         except (OSError, UnsupportedError):
             continue
-    if found:
-        return Onednn(max(found, key=lambda one: one.number))
+    if libraries:
+        return Onednn(max(libraries, key=lambda one: one.number))
     try:
         return Onednn(OnednnLibrary(places.load([], ["dnnl"])))
     except (MissingError, UnsupportedError):
@@ -305,13 +305,13 @@ class OnednnLibrary:
         return call_loop(steps, (self, arguments, keep))
 
     def _step(self, primitive: Primitive, arguments: Any) -> NativeCall:
-        given = (
+        call_arguments = (
             ("ptr", primitive.handle.value or 0),
             ("ptr", self._stream.value or 0),
             ("i32", len(arguments)),
             ("ptr", ctypes.addressof(arguments)),
         )
-        return NativeCall(function_address(self._library.dnnl_primitive_execute), given)
+        return NativeCall(function_address(self._library.dnnl_primitive_execute), call_arguments)
 
     def _execute(self, primitive: Primitive) -> None:
         self.execution([primitive], None)(1)

@@ -14,14 +14,7 @@ from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.tuning.measure.workload import (
-    ConvolutionProblem,
-    GemmProblem,
-    LayerProblem,
-    PointwiseProblem,
-    Workload,
-    unpack_vnni,
-)
+from tlx.tuning.workload import ConvolutionProblem, GemmProblem, LayerProblem, PointwiseProblem, Workload, unpack_vnni
 
 _TYPES: Final = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "s8": "int8", "s32": "int32"}
 _SMALLEST: Final = 200_000  # operations, or bytes

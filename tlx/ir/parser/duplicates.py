@@ -53,10 +53,10 @@ def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
         text: The function, from `define` to the closing brace.
         opening: Where its opening brace is.
     """
-    found = _FUNCTION_NAME.search(text, 0, opening)
-    if found is None or _LARGE_VECTOR.search(text, 0, opening) or text.count(f"@{found[1]}") > 1:
+    match = _FUNCTION_NAME.search(text, 0, opening)
+    if match is None or _LARGE_VECTOR.search(text, 0, opening) or text.count(f"@{match[1]}") > 1:
         return None
-    return found[1], text[: found.start(1)] + text[found.end(1) :]
+    return match[1], text[: match.start(1)] + text[match.end(1) :]
 
 
 MIN_REGIONS: Final = 32

@@ -11,7 +11,6 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, did_you_mean
 from tlx.intrinsics import INTRINSICS
-from tlx.ir.analysis.large_vectors import has_large_vectors
 from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
 from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Declaration, Module, Raw
@@ -24,7 +23,7 @@ from tlx.ir.parser.duplicates import (
 )
 from tlx.ir.parser.instructions import parse_instruction
 from tlx.ir.parser.operands import TYPE_WORDS, LazyTokens, ValueParser, tokenize
-from tlx.ir.types import LABEL, VOID, Type
+from tlx.ir.types import LABEL, VOID, Type, has_large_vectors
 from tlx.ir.values import Local
 
 
@@ -94,10 +93,10 @@ def needs_lowering(text: str) -> bool:
 
 def uses_typed_pointers(text: str) -> bool:
     """Whether a module spells pointers as `T*`: decided by the first pointer in it."""
-    for found in _POINTER.finditer(text):
-        if found.group(1):
+    for match in _POINTER.finditer(text):
+        if match.group(1):
             return False
-        if found.group(2):
+        if match.group(2):
             return True
     return False
 
@@ -171,10 +170,10 @@ class _ModuleParser:
         return end
 
     def _function_or_twin(self, text: str, start: int, opening: int) -> Function | DuplicateFunction:
-        found = split_off_name(text, opening - start) if self._first is not None else None
-        if self._first is None or found is None:
+        split = split_off_name(text, opening - start) if self._first is not None else None
+        if self._first is None or split is None:
             return self._function(start, opening, start + len(text))
-        name, rest = found
+        name, rest = split
         if rest in self._first:
             return DuplicateFunction(
                 self._first[rest], name, self._text[self._done : start], Span(self._source, start, opening)
@@ -546,11 +545,13 @@ def with_suggestion(message: str, text: str, offset: int) -> str:
         text: What was parsed.
         offset: Where it is wrong.
     """
-    if found := _UNDEFINED.fullmatch(message):
-        names = _locals_at(text, offset) if found["sigil"] == "%" else _names(_GLOBAL, text)
-        return message + did_you_mean(found["sigil"] + found["name"], [found["sigil"] + name for name in names])
-    if found := _INTRINSIC.fullmatch(message):
-        return message + suggest_intrinsic(found["name"])
+    if undefined := _UNDEFINED.fullmatch(message):
+        names = _locals_at(text, offset) if undefined["sigil"] == "%" else _names(_GLOBAL, text)
+        return message + did_you_mean(
+            undefined["sigil"] + undefined["name"], [undefined["sigil"] + name for name in names]
+        )
+    if undefined := _INTRINSIC.fullmatch(message):
+        return message + suggest_intrinsic(undefined["name"])
     word = _WORD.match(text, offset)
     if message == "expected instruction opcode":
         if text.startswith("}", offset):

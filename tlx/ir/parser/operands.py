@@ -131,12 +131,12 @@ class LazyTokens:
         while index >= len(tokens):
             if tokens and tokens[-1].kind == "end":
                 return tokens[-1]
-            found = _TOKEN.match(self._source.text, self._position)
-            group = (found.lastindex or 0) if found is not None else _WRONG
-            if found is None or group == _WRONG:
+            match = _TOKEN.match(self._source.text, self._position)
+            group = (match.lastindex or 0) if match is not None else _WRONG
+            if match is None or group == _WRONG:
                 raise _no_token(self._source, self._position, len(self._source.text))
-            tokens.append(Token(_KINDS[group], found[group], found.start(group)))
-            self._position = found.end()
+            tokens.append(Token(_KINDS[group], match[group], match.start(group)))
+            self._position = match.end()
         return tokens[index]
 
 

@@ -373,10 +373,10 @@ def _canonical_order(call: TensorCall) -> list[int]:
     if call.form == call.intrinsic.operands:
         return list(range(len(call.form)))
     canonical = [operand.name for operand in call.intrinsic.operands]
-    given = [operand.name for operand in call.form]
-    if sorted(canonical) != sorted(given):
-        return list(range(len(given)))
-    return [given.index(name) for name in canonical]
+    names = [operand.name for operand in call.form]
+    if sorted(canonical) != sorted(names):
+        return list(range(len(names)))
+    return [names.index(name) for name in canonical]
 
 
 # Names -------------------------------------------------------------------------------------------------------------

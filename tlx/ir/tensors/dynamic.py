@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tlx.diagnostics import Note
 from tlx.intrinsics import OperandKind, RuleError
 from tlx.intrinsics.tensor_type import TensorType, vector_text
-from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.tensors.calls import (
     ELEMENT_TYPES,
     TensorCall,
@@ -276,18 +276,18 @@ def _result_like(
 
 def _placeholder_dims(call: TensorCall, folder: ConstantFolder) -> list[tuple[int, ...]]:
     """Operands to match `unit_type` tensors: constants as they are, run-time entries as 1 or 0."""
-    found: list[tuple[int, ...]] = []
+    placeholders: list[tuple[int, ...]] = []
     for operand, value in call.arguments:
         if operand.kind not in (OperandKind.DIMS, OperandKind.INDEX):
             continue
         if operand.name in _RUN_TIME_OPERANDS and isinstance(value.type, VectorType):
-            found.append((0 if operand.name in _DISTANCES else 1,) * value.type.count)
+            placeholders.append((0 if operand.name in _DISTANCES else 1,) * value.type.count)
             continue
         numbers = constant_dims(operand.kind, value, folder)
         if numbers is None:
             raise call.error(f"operand {operand.name} must be a constant in every entry; {value} is not", value)
-        found.append(numbers)
-    return found
+        placeholders.append(numbers)
+    return placeholders
 
 
 def _has_unknown_dims(call: TensorCall, folder: ConstantFolder) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from tlx.diagnostics import Note, VerifyError, did_you_mean
 from tlx.intrinsics import Operand, OperandKind, RuleError, extents_text
 from tlx.intrinsics.tensor_type import TensorType, tensor_type, type_problem, vector_text
-from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
@@ -91,12 +91,12 @@ class ElementTypeInference:
 
     def _apply(self, rule: Callable[[TensorCall, int], Type | None]) -> bool:
         """Whether a rule finds the type of another token."""
-        found = False
+        changed = False
         for name, token in self._tokens.items():
             if token.element is None:
                 token.element = self._agreed(name, rule)
-                found = found or token.element is not None
-        return found
+                changed = changed or token.element is not None
+        return changed
 
     def _agreed(self, name: str, rule: Callable[[TensorCall, int], Type | None]) -> Type | None:
         """The type on which all users of a token agree, None where none determines it."""
@@ -192,8 +192,8 @@ def _result(call: TensorCall, tensors: tuple[Tensor, ...], dims: tuple[tuple[int
     if not fitting:
         raise call.error(f"returns {_allowed_types(allowed)}, not {got}", None, _declared(call, tensors))
     if len(fitting) > 1 and fitting[0].is_padded:
-        kept = " or ".join(vector_text(type_.padding) for type_ in fitting)
-        message = f"{got} may keep padding {kept}: drop or keep all padding of the result"
+        alternatives = " or ".join(vector_text(type_.padding) for type_ in fitting)
+        message = f"{got} may keep padding {alternatives}: drop or keep all padding of the result"
         raise call.error(message, None, _declared(call, tensors))
     return fitting[0]
 
@@ -310,18 +310,18 @@ class _TensorAnalysis:
 
     def _dynamic(self, static: dict[str, Tensor]) -> DynamicTensors:
         """The tensors and operations with extents known only at run time."""
-        found = DynamicTensors()
+        dynamic = DynamicTensors()
         for name in self.dynamic_tokens:
             token = self.tokens[name]
-            found.tokens[name] = dynamic_tensor(token.call, token.kind, token.checked_element, self.folder)
-        calls = [c for c in self.operations if is_dynamic_operation(c, found.tokens, self.folder)]
-        found.ops = [dynamic_operation(c, static, found.tokens, self.folder) for c in calls]
-        found.handles = find_handles(self.function, [op.instruction for op in found.ops])
-        for name, tensor in found.tokens.items():
-            if tensor.kind == "value" and str(tensor.source).removeprefix("%") not in found.handles:
+            dynamic.tokens[name] = dynamic_tensor(token.call, token.kind, token.checked_element, self.folder)
+        calls = [c for c in self.operations if is_dynamic_operation(c, dynamic.tokens, self.folder)]
+        dynamic.ops = [dynamic_operation(c, static, dynamic.tokens, self.folder) for c in calls]
+        dynamic.handles = find_handles(self.function, [op.instruction for op in dynamic.ops])
+        for name, tensor in dynamic.tokens.items():
+            if tensor.kind == "value" and str(tensor.source).removeprefix("%") not in dynamic.handles:
                 message = f"{tensor.source} is no result of a tensor operation, so its number of elements is not known"
                 raise self.tokens[name].call.error(message, tensor.source)
-        return found
+        return dynamic
 
     def _calls(self) -> Iterator[TensorCall]:
         for instruction in self.function.instructions():

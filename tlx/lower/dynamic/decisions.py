@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tlx.ir.analysis.constant_folding import ConstantFolder
-from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.constant_folding import ConstantFolder
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import only_user, uses
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor
-from tlx.ir.transform.rewrite import only_user, uses
 from tlx.ir.values import Local
-from tlx.lower.dynamic.extents import entry_symbol
+from tlx.lower.dynamic.views import entry_symbol
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position, instruction_positions
 from tlx.lower.operations import MMA_SIGNS
 
@@ -32,7 +32,7 @@ class ExpansionDecisions:
 
     Attributes:
         copied: Names of the tokens of loads that are copied.
-        sinks: The store that a product or an elementwise instruction is sunk to, by the name of its result.
+        sunk_stores: The store that a product or an elementwise instruction is sunk to, by the name of its result.
         aliases: Names of the results of `tovector` that need no copy of the loaded memory.
     """
 
@@ -44,8 +44,8 @@ class ExpansionDecisions:
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
         self._uses = uses(self.function)
-        self.sinks = self._find_sinks()
-        self._by_store = {id(store.instruction): name for name, store in self.sinks.items()}
+        self.sunk_stores = self._sink_stores()
+        self._by_store = {id(store.instruction): name for name, store in self.sunk_stores.items()}
         self.copied = {name for op in self.tensors.dynamic.ops for name in self._copied_for(op)}
         self.aliases = {str(op.instruction.result) for op in self.tensors.dynamic.ops if self._may_alias(op)}
 
@@ -55,7 +55,7 @@ class ExpansionDecisions:
 
     def is_direct(self, token: DynamicTensor) -> bool:
         """Whether a token only connects an instruction to the store that it is sunk to."""
-        return isinstance(token.source, Local) and token.source.name in self.sinks
+        return isinstance(token.source, Local) and token.source.name in self.sunk_stores
 
     @cached_property
     def positions(self) -> dict[int, Position]:
@@ -70,7 +70,7 @@ class ExpansionDecisions:
 
     def _copied_for(self, op: DynamicOp) -> list[str]:
         """The tokens that an operation needs copies of."""
-        sink = self.sinks.get(op.instruction.result or "")
+        sink = self.sunk_stores.get(op.instruction.result or "")
         position = self.positions[id((sink or op).instruction)]
         writer = op.instruction if op.pointer is not None else None
         if sink is not None and op.intrinsic.name in MMA_INTRINSICS and not _is_in_place(op, sink):
@@ -102,33 +102,33 @@ class ExpansionDecisions:
 
     def _readers(self, handle: str) -> list[tuple[Position, Instruction | None]] | None:
         """Where a handle, or a value derived from it, is read, and which store runs there; None if unknown."""
-        found: list[tuple[Position, Instruction | None]] = []
+        readers: list[tuple[Position, Instruction | None]] = []
         dynamic = self.tensors.dynamic
         for use in self._uses.get(handle, []):
             user = use.instruction
             name = user.result or ""
             if name in dynamic.tokens:
-                found += [self._reader(dynamic.op_of(u.instruction), u.instruction) for u in self._uses.get(name, [])]
+                readers += [self._reader(dynamic.op_of(u.instruction), u.instruction) for u in self._uses.get(name, [])]
             elif user.opcode == "phi":
                 return None
             elif name in dynamic.handles:
                 inner = self._readers(name)
                 if inner is None:
                     return None
-                found += [(self.positions[id(user)], None), *inner]
-        return found
+                readers += [(self.positions[id(user)], None), *inner]
+        return readers
 
     def _reader(self, op: DynamicOp | None, user: Instruction) -> tuple[Position, Instruction | None]:
-        sink = self.sinks.get(op.instruction.result or "") if op is not None else None
+        sink = self.sunk_stores.get(op.instruction.result or "") if op is not None else None
         store = sink if sink is not None else op if op is not None and op.pointer is not None else None
         at = store.instruction if store is not None else user
         return self.positions[id(at)], store.instruction if store is not None else None
 
-    # Sinks -----------------------------------------------------------------------------------------------------
+    # Store sinking ---------------------------------------------------------------------------------------------
 
-    def _find_sinks(self) -> dict[str, DynamicOp]:
+    def _sink_stores(self) -> dict[str, DynamicOp]:
         """Products and elementwise instructions that can write their result to where it is stored."""
-        found: dict[str, DynamicOp] = {}
+        sunk: dict[str, DynamicOp] = {}
         for name, instruction in self.tensors.dynamic.handles.items():
             block = self.positions[id(instruction)][0]
             user = only_user(self._uses, instruction, block)
@@ -141,8 +141,8 @@ class ExpansionDecisions:
                 continue
             op = self.tensors.dynamic.op_of(instruction)
             if self._is_stored_dense(instruction, store) if op is None else self._is_stored_matrix(op, tensor):
-                found[name] = store
-        return found
+                sunk[name] = store
+        return sunk
 
     def _is_stored_dense(self, instruction: Instruction, store: DynamicOp) -> bool:
         """Whether the result of an elementwise instruction is stored without gaps."""

@@ -27,15 +27,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.rewrite import declare_function
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import elementwise_name, is_handle_type
-from tlx.ir.transform.rewrite import declare_function
 from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, FloatType, FunctionType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value, const_float
-from tlx.lower.dynamic.extents import i64
-from tlx.lower.dynamic.views import Walk, each_index
+from tlx.lower.dynamic.views import Walk, each_index, i64
 from tlx.lower.operations import DIVISIONS, LIBRARY_FUNCTIONS, MATH_INTRINSICS
 
 _EXPANDED: Final = (MATH_INTRINSICS | LIBRARY_FUNCTIONS) - {"powi", "ldexp"}

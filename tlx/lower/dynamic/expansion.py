@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.analysis.constant_folding import ConstantFolder
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type, uniform_scalar
-from tlx.ir.transform.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
 from tlx.ir.types import I1, I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.lower.dynamic.decisions import ExpansionDecisions
@@ -35,10 +35,18 @@ from tlx.lower.dynamic.elementwise import (
     UniformOperand,
     elementwise_operands,
 )
-from tlx.lower.dynamic.extents import RuntimeChecks, VectorEntries, i64, product
 from tlx.lower.dynamic.heap import Heap
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
-from tlx.lower.dynamic.views import DenseHandle, DynamicView, copy_strided, row_major_strides
+from tlx.lower.dynamic.views import (
+    DenseHandle,
+    DynamicView,
+    RuntimeChecks,
+    VectorEntries,
+    copy_strided,
+    i64,
+    product,
+    row_major_strides,
+)
 from tlx.lower.memory.allocation import emit_release
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.memory.views import Storage
@@ -212,7 +220,7 @@ class Expansion:
                 self._map_into(str(sunk.result), op)
             else:
                 self._store(op)
-        elif op.instruction.result not in self.decisions.sinks:
+        elif op.instruction.result not in self.decisions.sunk_stores:
             self.rules[op.intrinsic.name](self, op)
 
     def _map_into(self, name: str, store: DynamicOp) -> None:
@@ -373,7 +381,7 @@ class FusedLoops:
 
     def visit(self, instruction: Instruction) -> None:
         """Emit an instruction now, or fused with its only user."""
-        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.sinks:
+        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.sunk_stores:
             self._pending[str(instruction.result)] = instruction
         elif self._uses.get(str(instruction.result)):
             self._emit(instruction)

@@ -7,7 +7,7 @@ Rewrite:
                                             %sum = %memory, aligned up to a cache line
     ret                                 ->  call void @free(the pointer in %sum.slot)   every ret and resume
 
-A value that a loop defines again replaces the one before it (`tlx.dynamic.reallocate`).
+A value that a loop computes anew replaces the one of the previous iteration (`tlx.dynamic.reallocate`).
 
 Allocations of straight-line code are merged into the first one. Its memory is divided into segments, each for values
 whose live ranges are disjoint and as large as the largest of them:
@@ -25,9 +25,9 @@ whose live ranges are disjoint and as large as the largest of them:
 glibc returns memory to the system when more than twice the largest block freed so far is free, and then each call has
 page faults again; a single block never exceeds that limit.
 
-A size that moves up is computed before it is checked. A size larger than any tensor becomes `_MOST`, which malloc
-refuses: the program stops there instead of at the check. No size moves across a call of the program's own, which need
-not return.
+A size that moves up is computed before it is checked. A size larger than that of any tensor becomes `_MAX_BYTES`, which
+malloc refuses: the program stops there instead of at the check. No size moves across a call of the program's own
+functions, which need not return.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
-from tlx.ir.analysis.control_flow import ControlFlow
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import Use, definitions, set_operand
+from tlx.ir.rewrite import Use, definitions, set_operand
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, Type, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
-from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
+from tlx.lower.dynamic.views import i64
 from tlx.lower.memory.allocation import (
     CACHE_LINE,
     emit_allocation,
@@ -59,14 +59,16 @@ from tlx.lower.memory.allocation import (
 )
 from tlx.lower.memory.lifetimes import Lifetimes, LiveInterval, add_interval, intervals_overlap
 
-_MOST: Final = 1 << 52
+_MAX_BYTES: Final = 1 << 52
 """Bytes: more than any tensor of checked extents has, and more than malloc allocates; sums of it do not overflow."""
-_LARGEST_GROUP: Final = 256
+_MAX_GROUP: Final = 256
+"""Largest number of allocations that are merged."""
 _PURE: Final = frozenset(
     "add sub mul and or xor shl icmp select sext zext trunc freeze insertelement extractelement shufflevector".split()
 )
 _ARITHMETIC: Final = frozenset({"add", "sub", "mul", "and", "sext", "zext", "insertelement", "extractelement"})
-_OURS: Final = ("tlx.dynamic.", "llvm.")
+_RETURNING: Final = ("tlx.dynamic.", "llvm.")
+"""Prefixes of functions that return."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +91,9 @@ class Allocation:
         return self.call.args[1]
 
 
-def merge_allocations(module: Module, function: Function, found: Sequence[Allocation]) -> set[str]:
+def merge_allocations(module: Module, function: Function, allocations: Sequence[Allocation]) -> set[str]:
     """Merge allocations; returns the names of the slots that are no longer needed."""
-    by_call = {id(allocation.call): allocation for allocation in found}
+    by_call = {id(allocation.call): allocation for allocation in allocations}
     groups = [(block, group) for block in function.blocks for group in _mergeable_groups(block, by_call)]
     if not groups:
         return set()
@@ -99,30 +101,25 @@ def merge_allocations(module: Module, function: Function, found: Sequence[Alloca
     planned = [(Builder(module, function, block), planner.segments(block, group)) for block, group in groups]
     for b, segments in planned:  # after all live ranges are known: this moves instructions
         _merge_group(b, segments, planner.lifetimes.uses)
-    gone = {allocation.slot.name for _, group in groups for allocation in group[1:]}
-    _remove_allocas(function.entry, gone)
-    return gone
+    unused = {allocation.slot.name for _, group in groups for allocation in group[1:]}
+    _remove_allocas(function.entry, unused)
+    return unused
 
 
 def _mergeable_groups(block: Block, by_call: dict[int, Allocation]) -> Iterator[list[Allocation]]:
-    """Runs of allocations whose sizes can all be computed before the first one."""
+    """Consecutive allocations, two or more, whose sizes can all be computed before the first one."""
     group: list[Allocation] = []
     fixed: set[str] = set()  # values defined after the first one that cannot move before it
     for instruction in block.instructions:
         allocation = by_call.get(id(instruction))
-        if allocation is not None and 0 < len(group) < _LARGEST_GROUP and _name(allocation.size) not in fixed:
+        if allocation is not None and 0 < len(group) < _MAX_GROUP and _name(allocation.size) not in fixed:
             group.append(allocation)
         elif allocation is not None or _may_not_return(instruction):
-            yield from _several(group)
+            yield from [group] if len(group) > 1 else []
             group, fixed = [allocation] if allocation is not None else [], set()
         elif group and instruction.result is not None and not _can_move(instruction, fixed):
             fixed.add(instruction.result)
-    yield from _several(group)
-
-
-def _several(group: list[Allocation]) -> Iterator[list[Allocation]]:
-    if len(group) > 1:
-        yield group
+    yield from [group] if len(group) > 1 else []
 
 
 def _can_move(instruction: Instruction, fixed: set[str]) -> bool:
@@ -131,7 +128,7 @@ def _can_move(instruction: Instruction, fixed: set[str]) -> bool:
 
 def _may_not_return(instruction: Instruction) -> bool:
     callee = (instruction.callee or "").strip('"')
-    return instruction.is_call and not callee.startswith(_OURS)
+    return instruction.is_call and not callee.startswith(_RETURNING)
 
 
 def _name(value: Value) -> str:
@@ -154,10 +151,10 @@ class _Segment:
 
 
 class _SegmentPlanner:
-    """Divides groups of allocations into segments: the coloring of an interval graph, in program order.
+    """Divides groups of allocations into segments, as interval graphs are coloured: greedily, in program order.
 
-    Which size is larger is not known here. Of the segments that are free, a value takes one for values of its size, so
-    that tensors of one shape waste no memory, or else the first.
+    The sizes cannot be compared before run time. A value takes a free segment that holds values of its size, so that
+    tensors of one shape waste no memory, or else the first free segment.
     """
 
     def __init__(self, function: Function) -> None:
@@ -167,20 +164,20 @@ class _SegmentPlanner:
 
     def segments(self, block: Block, group: Sequence[Allocation]) -> list[_Segment]:
         """The segments of a group; the first allocation is in the first one."""
-        found: list[_Segment] = []
+        segments: list[_Segment] = []
         for allocation in group:
             live = self.lifetimes.of_memory(allocation.load.value, block.name)
             size = self._value_number(allocation.size)
-            free = [segment for segment in found if not intervals_overlap(segment.live, live)]
+            free = [segment for segment in segments if not intervals_overlap(segment.live, live)]
             segment = min(free, key=lambda segment: size not in segment.sizes, default=None)
             if segment is None:
                 segment = _Segment()
-                found.append(segment)
+                segments.append(segment)
             segment.members.append(allocation)
             segment.sizes.setdefault(size, allocation)
             for interval in live:
                 add_interval(segment.live, interval)
-        return found
+        return segments
 
     def _value_number(self, value: Value) -> Hashable:
         """Equal for values that are computed in the same way, such as the sizes of tensors of one shape."""
@@ -216,7 +213,7 @@ def _merge_group(b: Builder, segments: Sequence[_Segment], uses: Mapping[str, Se
 def _move_to(
     b: Builder, allocation: Allocation, memory: Value, start: Value | None, uses: Mapping[str, Sequence[Use]]
 ) -> None:
-    """Give an allocation its place in the memory of another: from an offset on, or from the first byte."""
+    """Replace an allocation by an address in the memory of another: `memory`, or `start` bytes after it."""
     b.block.instructions.remove(allocation.call)
     b.index = b.block.instructions.index(allocation.load)
     del b.block.instructions[b.index]
@@ -230,10 +227,10 @@ def _move_to(
 
 
 def _bounded(b: Builder, size: Value) -> Value:
-    """The minimum of a size and `_MOST`."""
+    """The minimum of a size and `_MAX_BYTES`."""
     if isinstance(size, ConstInt):
         return size
-    return b.select(b.icmp("ult", size, i64(_MOST), "possible"), size, i64(_MOST), "bytes")
+    return b.select(b.icmp("ult", size, i64(_MAX_BYTES), "possible"), size, i64(_MAX_BYTES), "bytes")
 
 
 def _move_in_front(block: Block, place: Instruction, sizes: Iterable[Value]) -> None:
@@ -345,7 +342,7 @@ class Heap:
         self._remark()
 
     def _remark(self) -> None:
-        """Name the values whose memory comes from malloc in spite of `--workspace`."""
+        """Name the values whose memory comes from malloc despite `--workspace`."""
         options, remarks = self.helpers.context.options, self.helpers.context.remarks
         if options.workspace == "malloc":
             return

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tlx.ir.builder.instructions import Builder, new_function
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, VOID, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.lower.context import LoweringContext

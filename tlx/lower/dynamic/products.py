@@ -31,13 +31,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, I64, ArrayType, FloatType, IntType, Type, bits_of, bytes_of, mangle
 from tlx.ir.values import Local, Value
-from tlx.lower.dynamic.extents import i64
 from tlx.lower.dynamic.helpers import HelperFunctions, i64_parameters
-from tlx.lower.dynamic.views import DynamicView, copy_row, is_one
+from tlx.lower.dynamic.views import DynamicView, copy_row, i64, is_one
 from tlx.lower.memory.allocation import CACHE_LINE, emit_allocation, emit_release, frame_metadata, trap_if_null
 
 BLOCK_DEPTHS: Final = (256, 32)
@@ -63,13 +62,13 @@ class BlockSegment:
 def split_into_blocks(b: Builder, extent: Value, sizes: Sequence[int]) -> list[BlockSegment]:
     """Full blocks of the larger sizes, and blocks of the smallest size for the rest of an extent."""
     first: Value = i64(0)
-    found: list[BlockSegment] = []
+    segments: list[BlockSegment] = []
     for size in sizes:
         is_last = size == sizes[-1]
         last = round_up(b, extent, size) if is_last else b.binary("and", extent, i64(-size), "full")
-        found.append(BlockSegment(size, first, last, not is_last))
+        segments.append(BlockSegment(size, first, last, not is_last))
         first = last
-    return found
+    return segments
 
 
 @contextmanager

@@ -1,7 +1,118 @@
-"""Stage 3: tile operations become target instructions; nothing of `llvm.tensor.*` is left."""
+"""Stage 3: tile operations become target instructions; nothing of `llvm.tensor.*` is left.
+
+`legalize` legalises all kernels of a module, and removes declarations that are no longer needed.
+
+A kernel's call at the end of a function becomes a tail call:
+
+call void @tlx.matmul.8x8x8.f32.f32.f32(...)          tail call void @tlx.matmul.8x8x8.f32.f32.f32(...)
+ret void                                        ->    ret void
+
+LLVM's optimiser does this, too; here it saves a return and stack space in code that is not optimised.
+"""
 
 from __future__ import annotations
 
-from tlx.lower.legalize.driver import legalize
+import re
+from collections.abc import Container
+from dataclasses import replace
+from typing import Final
+
+from tlx.ir.abi import parse_attributes
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block
+from tlx.ir.module import Module, Raw
+from tlx.ir.parser.module import has_tensors
+from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
+from tlx.lower.legalize.matrix_unit import MatrixLegalizer
+from tlx.lower.legalize.vector import VectorLegalizer
+from tlx.lower.outlining import LegalizedKernel, inline_kernels
+from tlx.target.target import Target
+
+_ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
+
+
+def legalize(module: Module, context: LoweringContext) -> None:
+    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
+    kernels: dict[str, LegalizedKernel] = {}
+    for function in module.functions:
+        if is_kernel(module, function):
+            own = replace(context, target=context.target_of(module, function))
+            kernels[function.name] = LegalizedKernel(function, _legalize_kernel(module, function, own))
+    inline_kernels(module, kernels)
+    mark_tail_calls(module, kernels)
+    module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
+    _add_target_features(module, context.target)
+    _finish(module, context)
+
+
+def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> frozenset[tuple[str, ...]]:
+    """Legalise a kernel, give it its attributes, and return the shapes of its tiles.
+
+    `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps wide registers
+    whole on machines that prefer narrower ones.
+    """
+    target, unit = context.target, context.target.matrix
+    (MatrixLegalizer(module, function, context, unit) if unit else VectorLegalizer(module, function, context)).run()
+    shapes = unit.tile_shapes(function) if unit else frozenset[tuple[str, ...]]()
+    emulation = unit.emulation if unit and shapes and context.options.emulate_matrix else None
+    more = emulation.attributes if emulation else ()
+    words = ["nounwind", *more, "noinline", '"no-builtins"', *target.function_attributes]
+    function.replace_attributes(" ".join(words))
+    return shapes
+
+
+def _finish(module: Module, context: LoweringContext) -> None:
+    """Run the target's final step; versions request permissions when the first kernel runs."""
+    target = context.target
+    for version in target.versions or (target,):
+        if version.finish is not None:
+            asks = context.options.request_permission and not target.versions
+            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=asks)
+
+
+def _add_target_features(module: Module, target: Target) -> None:
+    """Give the target's features to the functions that request them.
+
+    Rewrite:
+        attributes #0 = { nounwind "tlx-features"="target" }
+        ->
+        attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
+    """
+    features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
+    for item in module.items:
+        if isinstance(item, Raw):
+            item.text = _ASKING.sub(lambda line: line.group().replace(FEATURES_ATTRIBUTE, features), item.text)
+        elif isinstance(item, Function) and FEATURES_ATTRIBUTE in item.signature.attributes:
+            item.replace_attributes(item.signature.attributes.replace(FEATURES_ATTRIBUTE, features))
+
+
+_ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})
+
+
+def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
+    """Mark calls of kernels at the end of functions that have no stack memory, which a kernel might be passed."""
+    for function in module.functions:
+        if not _has_memory(function):
+            for block in function.blocks:
+                _mark_tail_call(block, kernels)
+
+
+def _has_memory(function: Function) -> bool:
+    """Whether a function has stack memory, including by-value arguments, which a tail call may overwrite."""
+    attributes = {
+        attribute.name for argument in function.arguments for attribute in parse_attributes(argument.attributes)
+    }
+    return not attributes.isdisjoint(_ON_STACK) or any(
+        instruction.opcode == "alloca" for instruction in function.instructions()
+    )
+
+
+def _mark_tail_call(block: Block, kernels: Container[str]) -> None:
+    if len(block.instructions) < 2 or not block.terminator.text.startswith("ret void"):
+        return
+    call = block.instructions[-2]
+    if call.text.startswith("call ") and (call.callee or "") in kernels:
+        call.text, call.flags = f"tail {call.text}", ("tail", *call.flags)
+
 
 __all__ = ["legalize"]

@@ -1,13 +1,32 @@
-"""Element conversions of registers, in forms that every LLVM from 14 on selects good code for."""
+"""Conversions of registers between element types, correct rounding, and arithmetic on bfloat.
+
+Conversions have forms that every LLVM from 14 on selects good code for.
+
+Rounding to integers, rounding to odd, and fused multiply-adds are for machines without the instruction. They are exact
+for all inputs: signed zeros, infinities, NaN, and numbers so large that they are integers.
+
+An operation on bfloat is computed on two registers of float, one of the even and one of the odd elements:
+
+    | e0 o0 | e1 o1 | ...     <32 x bfloat> as words of 32 bits
+
+    even = word << 16                 odd = word & 0xFFFF0000              a bfloat is the upper half of a float
+    word = even >> 16 | odd & 0xFFFF0000
+
+No element changes lane, which would use the only shuffle port of many machines, and it takes half as many instructions
+as extending and joining halves of a register.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
-from tlx.lower.legalize.math.rounding import float_rounded_to_odd
+from tlx.lower.legalize.registers import emit_interleaved, splat_like
+from tlx.lower.operations import ElementwiseOp
 from tlx.target.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
@@ -151,3 +170,246 @@ def _to_half(b: Builder, value: Value, count: int) -> Value:
     magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x477FFFFF)), special, finite)
     result = b.binary("or", magnitude, b.binary("lshr", sign, _ints(count, 16)))
     return b.cast("trunc", result, VectorType(count, I16))
+
+
+ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint", "nearbyint", "roundeven", "round")
+
+
+def rounded_to_integer(b: Builder, name: str, x: Value) -> Value:
+    """A register rounded to integers as `llvm.<name>` does.
+
+    |x| + 2^23 - 2^23 is |x| rounded to the nearest integer (2^52 for double); the other roundings correct that.
+    """
+    size = _magnitude(b, x)
+    nearest = _nearest(b, size)
+    if name in ("floor", "ceil"):
+        result = _toward(b, name, x, _signed(b, nearest, x))
+    elif name == "trunc":
+        result = _down(b, nearest, size)
+    elif name == "round":
+        below = _down(b, nearest, size)
+        half = compare(b, "oge", b.binary("fsub", size, below), splat_like(x, 0.5))
+        result = b.binary("fadd", below, b.select(half, splat_like(x, 1.0), splat_like(x, 0.0)))
+    else:
+        result = nearest
+    is_small = compare(b, "olt", size, splat_like(x, _first_whole(x)))
+    # The sign comes last: LLVM 19 to 22 select a wrong vpternlog for `select(c, signed(result, x), x)`.
+    return _signed(b, b.select(is_small, result, size), x)
+
+
+def _nearest(b: Builder, size: Value) -> Value:
+    shift = splat_like(size, _first_whole(size))
+    return b.binary("fsub", b.binary("fadd", size, shift), shift)
+
+
+def _down(b: Builder, nearest: Value, size: Value) -> Value:
+    """The nearest integer, or the one below if the nearest is larger than the number."""
+    above = compare(b, "ogt", nearest, size)
+    return b.binary("fsub", nearest, b.select(above, splat_like(size, 1.0), splat_like(size, 0.0)))
+
+
+def _toward(b: Builder, name: str, x: Value, nearest: Value) -> Value:
+    predicate, opcode = ("ogt", "fsub") if name == "floor" else ("olt", "fadd")
+    beyond = compare(b, predicate, nearest, x)
+    return b.binary(opcode, nearest, b.select(beyond, splat_like(x, 1.0), splat_like(x, 0.0)))
+
+
+def fma_rounded_once(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """The sum x * y + z of float registers, rounded once.
+
+    The product is exact in double; the sum is rounded to odd, so that rounding it again to float is correct.
+    """
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    total = fma_rounded_to_odd(b, x, y, z)
+    return b.cast("fptrunc", total, type_)
+
+
+def fma_rounded_to_odd(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """The sum x * y + z of float registers as double, rounded to odd."""
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    wide = VectorType(type_.count, DOUBLE)
+    product = b.binary("fmul", b.cast("fpext", x, wide), b.cast("fpext", y, wide))
+    return _sum_rounded_to_odd(b, product, b.cast("fpext", z, wide))
+
+
+def _sum_rounded_to_odd(b: Builder, x: Value, y: Value) -> Value:
+    """The sum x + y rounded to odd: where it is inexact, the neighbour whose last bit is 1."""
+    total = b.binary("fadd", x, y)
+    part = b.binary("fsub", total, x)
+    error = b.binary("fadd", b.binary("fsub", x, b.binary("fsub", total, part)), b.binary("fsub", y, part))
+    bits = as_bits(b, total)
+    is_even = b.icmp("eq", b.binary("and", bits, splat_like(bits, 1)), splat_like(bits, 0))
+    inexact = compare(b, "one", error, splat_like(error, 0.0))
+    outward = b.icmp("sge", b.binary("xor", bits, as_bits(b, error)), splat_like(bits, 0))
+    step = b.select(outward, splat_like(bits, 1), splat_like(bits, -1))
+    change = b.select(b.binary("and", is_even, inexact), step, splat_like(bits, 0))
+    return b.cast("bitcast", b.binary("add", bits, change), total.type)
+
+
+def float_rounded_to_odd(b: Builder, x: Value) -> Value:
+    """A register of double as float, rounded to odd: rounding it again, to 16 bits, is correct."""
+    type_ = x.type
+    assert isinstance(type_, VectorType)
+    near = b.cast("fptrunc", x, VectorType(type_.count, FLOAT))
+    back = b.cast("fpext", near, type_)
+    bits = as_bits(b, near)
+    size, back_size = _magnitude(b, x), _magnitude(b, back)
+    narrow = VectorType(type_.count, I32)
+    outward = b.cast("sext", compare(b, "ogt", back_size, size), narrow)
+    inexact = b.cast("zext", compare(b, "one", back_size, size), narrow)
+    odd = b.binary("or", b.binary("add", bits, outward), inexact)
+    return b.cast("bitcast", odd, near.type)
+
+
+def compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
+    """`fcmp`."""
+    assert isinstance(x.type, VectorType)
+    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, IntType(1)), [x, y], "is")
+
+
+def as_bits(b: Builder, x: Value) -> Value:
+    """A register of floats as integers of their bits."""
+    assert isinstance(x.type, VectorType)
+    return b.cast("bitcast", x, VectorType(x.type.count, I64 if x.type.element == DOUBLE else I32))
+
+
+def _magnitude(b: Builder, x: Value) -> Value:
+    return _by_bits(b, x, lambda bits: b.binary("and", bits, splat_like(bits, _most(bits))))
+
+
+def _signed(b: Builder, size: Value, sign: Value) -> Value:
+    """`size` with the sign of `sign`."""
+    bits = as_bits(b, sign)
+    mask = b.binary("and", bits, splat_like(bits, -_most(bits) - 1))
+    return _by_bits(b, size, lambda s: b.binary("or", b.binary("and", s, splat_like(s, _most(s))), mask))
+
+
+def _by_bits(b: Builder, x: Value, change: Callable[[Value], Value]) -> Value:
+    return b.cast("bitcast", change(as_bits(b, x)), x.type)
+
+
+def _most(bits: Value) -> int:
+    """The largest signed integer: all bits but the sign."""
+    return (1 << (_int_element(bits).bits - 1)) - 1
+
+
+def _int_element(bits: Value) -> IntType:
+    assert isinstance(bits.type, VectorType)
+    assert isinstance(bits.type.element, IntType)
+    return bits.type.element
+
+
+def _first_whole(x: Value) -> float:
+    return 2.0**52 if _element(x) == DOUBLE else 2.0**23
+
+
+def _element(x: Value) -> Type:
+    assert isinstance(x.type, VectorType)
+    return x.type.element
+
+
+_UPPER: Final = -0x10000
+_HALF: Final = 0x8000
+_LAST: Final = 0x10000
+
+
+def _compares_to_masks(target: Target) -> bool:
+    """Whether comparisons yield mask registers with a bit for each element, as AVX-512's do."""
+    return 16 in target.masked_bits
+
+
+def works_on_float_pairs(target: Target, element: Type, sources: Sequence[Type], register: Value) -> bool:
+    """Whether operands and result are all bfloat, and the register is too wide for one register of floats."""
+    type_ = register.type
+    assert isinstance(type_, VectorType)
+    is_large = type_.count % 2 == 0 and type_.count * 32 > target.vector_bytes * 8
+    return is_large and element == BFLOAT and all(s == BFLOAT for s in sources)
+
+
+def in_float_pairs(
+    b: Builder,
+    target: Target,
+    registers: Sequence[Value],
+    compute: Callable[[Sequence[Value]], Value],
+    *,
+    exact: bool = False,
+) -> Value:
+    """An operation on registers of bfloat, computed in float on even and odd elements.
+
+    Args:
+        b: The builder.
+        target: The machine.
+        registers: The operands.
+        compute: Emits the operation on registers of half as many floats.
+        exact: Whether the results are exact in bfloat, and need no rounding.
+    """
+    operands = [even_and_odd(b, register) for register in registers]
+    halves = [[pair[i] for pair in operands] for i in range(2)]
+    even, odd = [_words(b, x) for x in emit_interleaved(b, [partial(compute, half) for half in halves])]
+    if not exact:
+        even = _rounded_words(b, target, even)
+    upper = b.binary("and", odd, splat_like(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)
+    joined = b.binary("or", upper, b.binary("lshr", even, splat_like(even, 16)))
+    return b.cast("bitcast", joined, registers[0].type)
+
+
+def even_and_odd(b: Builder, register: Value) -> tuple[Value, Value]:
+    """The even elements as float, and the odd ones."""
+    words = _pairs(b, register)
+    return _floats(b, b.binary("shl", words, splat_like(words, 16))), odd_elements(b, register)
+
+
+def odd_elements(b: Builder, register: Value) -> Value:
+    """The odd elements as float."""
+    words = _pairs(b, register)
+    return _floats(b, b.binary("and", words, splat_like(words, _UPPER)))
+
+
+def _pairs(b: Builder, register: Value) -> Value:
+    assert isinstance(register.type, VectorType)
+    return b.cast("bitcast", register, VectorType(register.type.count // 2, I32))
+
+
+def _floats(b: Builder, words: Value) -> Value:
+    assert isinstance(words.type, VectorType)
+    return b.cast("bitcast", words, VectorType(words.type.count, FLOAT))
+
+
+def _rounded_words(b: Builder, target: Target, word: Value) -> Value:
+    """The bits of floats with the upper half rounded to nearest even; the lower half is undefined.
+
+    NaN stays NaN if its lower half is zero, as for every NaN that comes from bfloat operands. Half an ulp is added; if
+    the lower half is zero then, it was a tie, and the last bit is cleared. A machine without masks adds slightly less
+    to even numbers.
+    """
+    if _compares_to_masks(target):
+        up, is_tie = _plus_half_ulp(b, word)
+        return b.select(is_tie, b.binary("and", up, splat_like(up, ~_LAST)), up)
+    odd = b.binary("and", b.binary("lshr", word, splat_like(word, 16)), splat_like(word, 1))
+    return b.binary("add", word, b.binary("add", odd, splat_like(word, _HALF - 1)))
+
+
+def _rounded_upper(b: Builder, target: Target, word: Value) -> Value:
+    """The bits of floats with the upper half rounded to nearest even, and a lower half of zeros.
+
+    One mask clears both the lower half and, in a tie, the last bit, so that LLVM does not turn it into a shuffle. A
+    shuffle of 16-bit elements of two sources takes three uops on Intel's machines, a shift and VPTERNLOG two.
+    """
+    if _compares_to_masks(target):
+        up, is_tie = _plus_half_ulp(b, word)
+        return b.binary("and", up, b.select(is_tie, splat_like(up, _UPPER & ~_LAST), splat_like(up, _UPPER)))
+    word = _rounded_words(b, target, word)
+    return b.binary("and", word, splat_like(word, _UPPER))
+
+
+def _plus_half_ulp(b: Builder, word: Value) -> tuple[Value, Value]:
+    """Bits plus half an ulp of the upper half, and whether the lower half is zero then."""
+    up = b.binary("add", word, splat_like(word, _HALF))
+    return up, b.icmp("eq", b.binary("and", up, splat_like(up, ~_UPPER)), splat_like(up, 0))
+
+
+def _words(b: Builder, x: Value) -> Value:
+    assert isinstance(x.type, VectorType)
+    return b.cast("bitcast", x, VectorType(x.type.count, I32))

@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_ints, zero
-from tlx.lower.legalize.bfloat_pairs import in_float_pairs, works_on_float_pairs
-from tlx.lower.legalize.conversions import convert_register, float_to_narrow
-from tlx.lower.legalize.math import emit_math_function
-from tlx.lower.legalize.math.rounding import (
+from tlx.lower.legalize.conversions import (
     ROUNDINGS,
     as_bits,
     compare,
+    convert_register,
     float_rounded_to_odd,
+    float_to_narrow,
     fma_rounded_once,
     fma_rounded_to_odd,
+    in_float_pairs,
     rounded_to_integer,
+    works_on_float_pairs,
 )
+from tlx.lower.legalize.math import emit_math_function
 from tlx.lower.legalize.registers import register_element, splat_like
 from tlx.lower.operations import LIBRARY_FUNCTIONS, MATH_INTRINSICS, ElementwiseOp
 from tlx.target.target import Target

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_streaming
-from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import BFLOAT, FLOAT, I8, ArrayType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -110,18 +110,18 @@ class TileProducts:
         return fits and self.dot_of(op) is not None and self.packed_b(op.tensors[2]) is not None
 
 
-def _propagate_grids(found: dict[str, TileGrid], phis: dict[str, Instruction]) -> dict[str, TileGrid]:
+def _propagate_grids(grids: dict[str, TileGrid], phis: dict[str, Instruction]) -> dict[str, TileGrid]:
     """Propagate grids from sums through phis, in both directions."""
     changed = True
     while changed:
-        before = len(found)
+        before = len(grids)
         for name, phi in phis.items():
             sources = [value.name for value, _ in phi.incoming if isinstance(value, Local)]
-            grid = next((found[n] for n in (name, *sources) if n in found), None)
+            grid = next((grids[n] for n in (name, *sources) if n in grids), None)
             if grid is not None:
-                found |= {n: grid for n in (name, *sources) if n == name or n in phis}
-        changed = len(found) > before
-    return found
+                grids |= {n: grid for n in (name, *sources) if n == name or n in phis}
+        changed = len(grids) > before
+    return grids
 
 
 def row_bytes(tensor: Tensor) -> int:

@@ -22,7 +22,7 @@ from itertools import product
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.module import nontemporal_metadata
 from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
@@ -40,14 +40,14 @@ def load_tile(
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
-    kept = in_memory(type_.element)
+    stored = in_memory(type_.element)
     regs: list[tuple[Value, ...]] = []
     for row in range(rows):
         line: list[Value] = []
         for j, width in enumerate(register_widths(cols, lanes)):
             present = min(width, max(0, data_cols - j * lanes)) if row < data_rows else 0
-            address = b.gep(kept, pointer, row * stride + j * lanes) if present else pointer
-            line.append(_from_memory(b, load_part(b, target, address, kept, width, present), type_.element))
+            address = b.gep(stored, pointer, row * stride + j * lanes) if present else pointer
+            line.append(_from_memory(b, load_part(b, target, address, stored, width, present), type_.element))
         regs.append(tuple(line))
     return Registers(type_.element, rows, cols, lanes, tuple(regs))
 
@@ -68,16 +68,16 @@ def store_tile(
     """
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
-    kept = in_memory(type_.element)
+    stored = in_memory(type_.element)
     for row in range(data_rows):
         for j, register in enumerate(_to_memory(b, r, type_.element) for r in tile.regs[row]):
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
-            size = present * bytes_of(kept)
+            size = present * bytes_of(stored)
             if nontemporal and size & (size - 1) == 0:
-                place = b.gep(kept, pointer, row * stride + j * tile.lanes)
+                place = b.gep(stored, pointer, row * stride + j * tile.lanes)
                 b.store(register, place, size, nontemporal_metadata(b.module))
             elif present > 0:
-                store_part(b, target, b.gep(kept, pointer, row * stride + j * tile.lanes), register, present)
+                store_part(b, target, b.gep(stored, pointer, row * stride + j * tile.lanes), register, present)
 
 
 def in_memory(element: Type) -> Type:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Value
 from tlx.lower.legalize.conversions import convert_register
@@ -96,8 +96,8 @@ class LoadedLeft:
 
     def scalar(self, b: Builder, row: int, k: int) -> Value:
         """Element (row, k)."""
-        kept = register_element(self.element)
-        return b.load(kept, self.address(b, row, k), bits_of(kept) // 8)
+        stored = register_element(self.element)
+        return b.load(stored, self.address(b, row, k), bits_of(stored) // 8)
 
     def word(self, b: Builder, row: int, group: int, width: int) -> Value:
         """`width` elements along K, loaded as one integer."""
@@ -164,12 +164,12 @@ class LoadedRight:
 
     def vector(self, b: Builder, k: int, chunk: int) -> Value:
         """Part of row k."""
-        kept = register_element(self.element)
+        stored = register_element(self.element)
         width = register_widths(self.type.shape[1], self.lanes)[chunk]
         present = max(0, min(width, self.type.data_shape[1] - chunk * self.lanes))
         offset = k * self.type.strides(self.pitches)[0] + chunk * self.lanes
-        address = b.gep(kept, self.pointer, offset) if present else self.pointer
-        return load_part(b, self.target, address, kept, width, present)
+        address = b.gep(stored, self.pointer, offset) if present else self.pointer
+        return load_part(b, self.target, address, stored, width, present)
 
     def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
         """Rows loaded and interleaved."""
@@ -193,9 +193,9 @@ class VnniRight:
         )
 
     def _group(self, b: Builder, group: int, chunk: int) -> Value:
-        kept = register_element(self.element)
+        stored = register_element(self.element)
         width = register_widths(self.columns, self.lanes)[chunk]
-        return b.load(VectorType(width * self.factor, kept), self.address(b, group, chunk), bits_of(kept) // 8)
+        return b.load(VectorType(width * self.factor, stored), self.address(b, group, chunk), bits_of(stored) // 8)
 
     def vector(self, b: Builder, k: int, chunk: int) -> Value:
         """Every `factor`-th element of a group."""

@@ -28,14 +28,14 @@ from functools import partial
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
+from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.tensors.model import FunctionTensors, TensorOp
-from tlx.ir.transform.rewrite import Use, definitions, uses
 from tlx.ir.types import I32, FloatType, Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value, const_int
-from tlx.lower.legalize.bfloat_pairs import even_and_odd
+from tlx.lower.legalize.conversions import even_and_odd
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import emit_combine
@@ -144,11 +144,11 @@ class LaneProducts:
     """A kernel's sums of products that map to instructions.
 
     Attributes:
-        found: The sums, by the result's name.
+        by_result: The sums, by the result's name.
         absorbed: Names of values that only these sums use: they are not computed.
     """
 
-    found: dict[str, LaneProduct]
+    by_result: dict[str, LaneProduct]
     absorbed: frozenset[str]
 
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import BFLOAT, HALF, I1, I16, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import (

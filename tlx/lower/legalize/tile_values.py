@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import add_incoming
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Keyword, Local, Splat, Value, zero
 from tlx.lower.context import LoweringContext
@@ -225,10 +225,10 @@ class TileValues:
             raise LoweringError(f"{value} is not the result of a tile operation", self.function.span)
         if (tile.rows, tile.cols) == (rows, cols):
             return tile
-        if (found := reshaped(self.b, tile, rows, cols)) is None:
+        if (reshaped_tile := reshaped(self.b, tile, rows, cols)) is None:
             msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
             raise LoweringError(msg, self.function.span)
-        return found
+        return reshaped_tile
 
     def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
         """Registers of a token, rows and columns in memory order; a load has registers as wide as those of `result`."""

@@ -18,14 +18,12 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, is_nontemporal
+from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.transform.rewrite import rename_incoming
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
-from tlx.lower.legalize.i16_products import i16_factors, i16_products
-from tlx.lower.legalize.math.division import row_quotients
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftOperand,
@@ -56,6 +54,7 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
+from tlx.lower.legalize.strength_reduction import i16_factors, i16_products, row_quotients
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
@@ -240,7 +239,7 @@ class VectorLegalizer(TileValues):
         if instruction.result is None:
             return
         element, rows, cols = self.shapes[instruction.result]
-        if (product := self.products.found.get(instruction.result)) is not None:
+        if (product := self.products.by_result.get(instruction.result)) is not None:
             self.set(instruction, self._lane_product(product, element, rows, cols))
         elif instruction.opcode == "phi":
             self.phi(instruction, element, rows, cols)

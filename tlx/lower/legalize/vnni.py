@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_ints
 from tlx.lower.legalize.registers import (

@@ -1,1 +1,1 @@
-"""Memory as every stage sees it: strided views, alias analysis, private buffers."""
+"""Memory as every stage sees it: strided views, alias analysis, lifetimes, private buffers and where they come from."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, ArrayType, Type, bytes_of
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.memory.allocation import (

@@ -1,4 +1,14 @@
-"""Live ranges: the points of a function at which memory holds a value that may be read, as sets of intervals."""
+"""Live ranges: the points of a function at which memory holds a value that may be read, as sets of intervals.
+
+Instruction `i` has two points: it reads at 2i and writes at 2i + 1. So a value may take the memory of an operand that
+is read for the last time where the value is written:
+
+    0, 1    %a = f()              %a is live in [1, 4]
+    2, 3    %b = g(%a)            %b is live in [3, 4]
+    4, 5    %c = h(%a, %b)        %c is live from 5 on, and may lie where %a or %b lay
+
+`live_range` numbers the points of each block by itself; `Lifetimes` numbers those of the whole function.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +19,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.transform.rewrite import Use, uses
+from tlx.ir.rewrite import Use, uses
 from tlx.ir.values import Local
 from tlx.lower.memory.aliases import Position, instruction_positions
 
 LiveInterval = tuple[int, int]
-"""First and last point of a block at which a buffer holds a value: instruction `i` reads at 2i and writes at 2i + 1."""
+"""First and last point, of a block or a function, at which memory holds a value."""
 
-_IN: Final = -2
-_OUT: Final = sys.maxsize
+_BLOCK_START: Final = -2
+_BLOCK_END: Final = sys.maxsize
 _DERIVES: Final = BINARY_OPCODES | CAST_OPCODES | {"getelementptr", "phi", "select", "freeze"}
 _NO_ACCESS: Final = frozenset({"icmp", "#dbg"})
-_OURS: Final = ("tlx.", "llvm.")
+_NOT_CAPTURING: Final = ("tlx.", "llvm.")
 
 
 def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Position]) -> dict[str, list[LiveInterval]]:
@@ -35,7 +45,7 @@ def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Positi
         reads: Blocks and indices of the instructions that read it; the index after the last is the end of the block.
     """
     last = point
-    live_in: dict[str, int] = {}
+    live_in: dict[str, int] = {}  # the last point of blocks in which the value is live from the start
     live_out: set[str] = set()
     pending: list[str] = []
     for name, index in reads:
@@ -43,27 +53,27 @@ def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Positi
             last = max(last, 2 * index)
         else:
             pending += [] if name in live_in else flow.predecessors[name]
-            live_in[name] = max(live_in.get(name, _IN), 2 * index)
+            live_in[name] = max(live_in.get(name, _BLOCK_START), 2 * index)
     while pending:
         name = pending.pop()
         if name in live_out:
             continue
         live_out.add(name)
         if name == block:
-            last = _OUT
+            last = _BLOCK_END
             continue
         pending += [] if name in live_in else flow.predecessors[name]
-        live_in[name] = _OUT
-    ranges = {name: [(_IN, end)] for name, end in live_in.items()}
+        live_in[name] = _BLOCK_END
+    ranges = {name: [(_BLOCK_START, end)] for name, end in live_in.items()}
     add_interval(ranges.setdefault(block, []), (point, last))
     return ranges
 
 
 def intervals_overlap(one: Sequence[LiveInterval], other: Iterable[LiveInterval]) -> bool:
-    """Whether sorted intervals intersect others."""
+    """Whether two live ranges have a point in common; `one` is sorted, without overlaps."""
     for start, end in other:
-        at = bisect_left(one, (start, start))
-        if (at < len(one) and one[at][0] <= end) or (at and one[at - 1][1] >= start):
+        index = bisect_left(one, (start, start))
+        if (index < len(one) and one[index][0] <= end) or (index and one[index - 1][1] >= start):
             return True
     return False
 
@@ -83,25 +93,20 @@ def add_interval(ranges: list[LiveInterval], interval: LiveInterval) -> None:
 
 @dataclass(eq=False)
 class Lifetimes:
-    """Live ranges of a function's temporaries, as intervals over its instructions in reverse post order.
+    """Live ranges of a function's temporaries, as intervals over its blocks in reverse post order.
 
-    A temporary is live between its first access and its last one. What a loop accesses is live in the whole loop, since
-    an iteration may read what the previous one wrote, unless a block is known to overwrite all of it.
+    A temporary is live from its first access to its last one. A temporary that a loop accesses is live in the whole
+    loop, since an iteration may read what the previous one wrote, unless a block is known to overwrite all of it.
     """
 
     flow: ControlFlow
     _cyclic: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
 
-    @property
-    def always(self) -> list[LiveInterval]:
-        """The live range of a temporary that may be accessed anywhere."""
-        return [(_IN, _OUT)]
-
     def of_memory(self, address: Local, scope: str = "") -> list[LiveInterval]:
-        """From the first access of some memory to the last one; everywhere if its address escapes.
+        """The live range of memory, from its first access to the last one; the whole function if its address escapes.
 
         Args:
-            address: Where the memory begins.
+            address: The first byte of the memory.
             scope: The block that overwrites all of it first whenever the block runs; empty if unknown.
         """
         accesses: list[Position] = []
@@ -116,30 +121,30 @@ class Lifetimes:
                 if instruction.opcode in _DERIVES:
                     pending.append(str(instruction.result))
                 elif _may_capture(instruction, use.index):
-                    return self.always
+                    return [(_BLOCK_START, _BLOCK_END)]
                 else:
                     accesses.append(self.positions[id(instruction)])
             seen.add(name)
-        return self.of(accesses, scope)
+        return self.of_accesses(accesses, scope)
 
-    def of(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
-        """The points at which a temporary holds a value that may be read.
+    def of_accesses(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
+        """The live range of a temporary that only the given instructions access.
 
         Args:
             accesses: The instructions that read or write it.
             scope: The block that overwrites all of it first whenever the block runs; empty if unknown.
         """
-        reached = [(name, index) for name, index in accesses if name in self.flow.dominators]
-        if not reached:
+        reachable = [(name, index) for name, index in accesses if name in self.flow.dominators]
+        if not reachable:
             return []
-        block = self._definition({name for name, _ in reached}, scope)
-        indices = [index for name, index in reached if name == block]
+        block = self._defining_block({name for name, _ in reachable}, scope)
+        indices = [index for name, index in reachable if name == block]
         first = min(indices, default=len(self.flow.blocks[block].instructions) - 1)
-        later = [position for position in reached if position != (block, first)]
-        return self._in_order(live_range(self.flow, block, 2 * first, later))
+        later = [position for position in reachable if position != (block, first)]
+        return self._in_function(live_range(self.flow, block, 2 * first, later))
 
-    def _definition(self, blocks: set[str], scope: str) -> str:
-        """The nearest common dominator of some blocks that is in no loop but those around the scope."""
+    def _defining_block(self, blocks: set[str], scope: str) -> str:
+        """The nearest common dominator of some blocks that is in no loop except those around the scope."""
         if scope not in self.flow.dominators or not all(self.flow.dominates(scope, name) for name in blocks):
             scope = ""
         common = next(iter(blocks))
@@ -159,7 +164,7 @@ class Lifetimes:
 
     @cached_property
     def positions(self) -> dict[int, Position]:
-        """Where each instruction stands, by its id."""
+        """The position of each instruction, by its id."""
         return instruction_positions(self.flow.function)
 
     @cached_property
@@ -172,20 +177,20 @@ class Lifetimes:
             point += 2 * len(self.flow.blocks[name].instructions)
         return starts
 
-    def _in_order(self, ranges: Mapping[str, Sequence[LiveInterval]]) -> list[LiveInterval]:
+    def _in_function(self, ranges: Mapping[str, Sequence[LiveInterval]]) -> list[LiveInterval]:
         """Intervals of blocks as intervals of the function."""
-        found: list[LiveInterval] = []
+        merged: list[LiveInterval] = []
         for name, intervals in ranges.items():
             if name in self._starts:
                 start = self._starts[name]
                 last = 2 * len(self.flow.blocks[name].instructions) - 1
                 for low, high in intervals:
-                    add_interval(found, (start + max(low, 0), start + min(high, last)))
-        return found
+                    add_interval(merged, (start + max(low, 0), start + min(high, last)))
+        return merged
 
 
 def _may_capture(instruction: Instruction, index: int) -> bool:
     """Whether the address in an operand escapes through an instruction."""
     if instruction.opcode == "store":
         return index == 0
-    return instruction.opcode != "load" and not str(instruction.callee).startswith(_OURS)
+    return instruction.opcode != "load" and not str(instruction.callee).startswith(_NOT_CAPTURING)

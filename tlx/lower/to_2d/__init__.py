@@ -8,7 +8,7 @@ What is left of `llvm.tensor.*` are trees, each in one block, with static shapes
     store(%r, typeinfo(reduce.add(typeinfo(expression), ...)))    rows or columns of an expression reduced
 
 An expression is a row-major flattened vector. It is a block of memory, which may be broadcast, or a scalar
-(`memory.block_access`); a product of two loaded matrices, with or without an accumulator; or ordinary instructions and
+(`memory.copies`); a product of two loaded matrices, with or without an accumulator; or ordinary instructions and
 intrinsics such as `exp` on such vectors. A tree has at most one product, or one chain of products, each added to the
 one before, which differ only in the addresses of their matrices. Loops whose iterations are independent say so by
 `!tlx.independent`.

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.abi import calling_convention
-from tlx.ir.analysis.large_vectors import ABI_ELEMENTS, exceeds_abi
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.types import VOID, FunctionType, Type, VectorType, bytes_of
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import ABI_ELEMENTS, VOID, FunctionType, Type, VectorType, bytes_of, exceeds_abi
 from tlx.ir.values import Global, Value
 from tlx.lower.memory.buffers import PrivateBuffers, allow_heap
 from tlx.lower.memory.views import storage_type
@@ -105,7 +104,7 @@ def _rewrite_definition(module: Module, function: Function) -> None:
             _load(b, argument.name, argument.type, pointer.value)
     result = signature.result
     if exceeds_abi(result):
-        out = Argument(module.pointer_to(_kept(result)), "noalias", function.names.fresh(_OUT))
+        out = Argument(module.pointer_to(_in_memory(result)), "noalias", function.names.fresh(_OUT))
         parts.insert(0, f"{out.type} noalias %{out.name}")
         signature.arguments.insert(0, out)
         signature.result = VOID
@@ -121,14 +120,14 @@ def _behind_allocas(function: Function) -> int:
 
 def _incoming(module: Module, function: Function, argument: Argument) -> Argument:
     stem = "in" if argument.name.isdecimal() else f"{argument.name}.in"
-    return Argument(module.pointer_to(_kept(argument.type)), "", function.names.fresh(stem))
+    return Argument(module.pointer_to(_in_memory(argument.type)), "", function.names.fresh(stem))
 
 
 def _load(b: TensorBuilder, name: str, type_: Type, pointer: Value) -> None:
     """Define the name of a parameter, or of a call's result, by a load."""
-    kept = _kept(type_)
-    if kept != type_:
-        value = b.load(kept, pointer, _align(kept))
+    stored = _in_memory(type_)
+    if stored != type_:
+        value = b.load(stored, pointer, _align(stored))
         loaded = Instruction("trunc", type_, [value], f"%{name} = trunc {value.typed} to {type_}", result=name)
     else:
         text = f"%{name} = load {type_}, {pointer.typed}, align {_align(type_)}"
@@ -139,11 +138,11 @@ def _load(b: TensorBuilder, name: str, type_: Type, pointer: Value) -> None:
 
 
 def _store(b: TensorBuilder, value: Value, pointer: Value) -> None:
-    kept = to_storage_type(b, value)
-    b.store(kept, pointer, _align(kept.type))
+    stored = to_storage_type(b, value)
+    b.store(stored, pointer, _align(stored.type))
 
 
-def _kept(type_: Type) -> Type:
+def _in_memory(type_: Type) -> Type:
     """The type of a vector in memory."""
     assert isinstance(type_, VectorType)
     return VectorType(type_.count, storage_type(type_.element))
@@ -255,7 +254,7 @@ def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list
 
 
 def _buffer(b: TensorBuilder, buffers: PrivateBuffers, type_: Type, stem: str, call: Instruction) -> Value:
-    kept = _kept(type_)
+    kept = _in_memory(type_)
     assert isinstance(kept, VectorType)
     buffer = buffers.new(kept.element, kept.count, stem, call.span)
     return b.retype(buffer.pointer, kept)

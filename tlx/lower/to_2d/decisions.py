@@ -18,10 +18,10 @@ from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
 from tlx.lower.to_2d.analysis.reads import Snapshot, find_reads, find_snapshots
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
-from tlx.lower.to_2d.fusion.groups import FusionGroups, OperandViews, Schedule, SymbolicStorage
-from tlx.lower.to_2d.fusion.store_sinking import find_sinks
+from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.coalescing import coalesce
-from tlx.lower.to_2d.rules.table import RULES
+from tlx.lower.to_2d.memory.store_sinking import sink_stores
+from tlx.lower.to_2d.rules import RULES
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     storage = SymbolicStorage()
     operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)
-    schedule = Schedule(operands, live, find_sinks(operands, live, remarks))
+    schedule = Schedule(operands, live, sink_stores(operands, live, remarks))
     reads = find_reads(schedule)
     snapshots = find_snapshots(facts, reads, remarks)
     coalesced = coalesce(schedule, reads)
@@ -109,7 +109,7 @@ def _sees_view(facts: Facts, user: Instruction, result: TensorType, repeats: boo
 def _lies_like(type_: TensorType, result: TensorType) -> bool:
     """Whether a token of a result has its shape, and reads none of its padding as data."""
     pairs = zip(type_.padding, result.padding, strict=False)
-    return type_.shape == result.shape and all(mine >= its for mine, its in pairs)
+    return type_.shape == result.shape and all(read >= padded for read, padded in pairs)
 
 
 def find_live_results(facts: Facts, groups: FusionGroups) -> set[str]:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from tlx.ir.analysis.loops import INDEPENDENT_METADATA
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
+from tlx.ir.control_flow import INDEPENDENT_METADATA
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, collapse_neighbours
@@ -68,8 +68,8 @@ class CollapsedDims:
 
 def collapse_dims(dims: Sequence[LoopDim]) -> list[LoopDim]:
     """The dimensions, outermost first, without those of extent 1, with neighbours merged where possible."""
-    runs = collapse_for_operands([dim for dim in dims if dim.extent > 1], frozenset())
-    return [LoopDim(run.extent, run.strides) for run in runs]
+    groups = collapse_for_operands([dim for dim in dims if dim.extent > 1], frozenset())
+    return [LoopDim(group.extent, group.strides) for group in groups]
 
 
 def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> list[CollapsedDims]:
@@ -78,13 +78,13 @@ def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> li
     An operand that is copied gets the order that is needed; it only has to have both dimensions, or neither.
     """
 
-    def collapsed(run: CollapsedDims, dim: CollapsedDims) -> CollapsedDims | None:
+    def collapsed(outer: CollapsedDims, inner: CollapsedDims) -> CollapsedDims | None:
         is_contiguous = all(
-            bool(far) == bool(near) if operand in copied else far == near * dim.extent
-            for operand, (far, near) in enumerate(zip(run.strides, dim.strides, strict=True))
+            bool(far) == bool(near) if operand in copied else far == near * inner.extent
+            for operand, (far, near) in enumerate(zip(outer.strides, inner.strides, strict=True))
         )
-        fits = run.extent * dim.extent < INDEX_LIMIT
-        return CollapsedDims((*run.dims, *dim.dims)) if fits and is_contiguous else None
+        fits = outer.extent * inner.extent < INDEX_LIMIT
+        return CollapsedDims((*outer.dims, *inner.dims)) if fits and is_contiguous else None
 
     return collapse_neighbours((CollapsedDims((dim,)) for dim in dims), collapsed)
 

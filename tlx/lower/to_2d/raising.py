@@ -39,11 +39,11 @@ from typing import Final
 import numpy as np
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import Use, definitions, set_operand, split_block, uses
+from tlx.ir.rewrite import Use, definitions, set_operand, split_block, uses
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
 from tlx.lower.to_2d.analysis.shuffles import (
@@ -118,9 +118,9 @@ def _record_replacement(function: Function, instruction: Instruction, value: Val
 
 
 def _replaced(function: Function) -> _Replaced:
-    found = function.facts[_Replaced]
-    assert isinstance(found, _Replaced)
-    return found
+    replaced = function.facts[_Replaced]
+    assert isinstance(replaced, _Replaced)
+    return replaced
 
 
 @dataclass
@@ -360,7 +360,7 @@ def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
 def _remove_dead(function: Function) -> None:
     """Remove large inserts and shuffles without uses."""
     known = definitions(function)
-    counts = Counter({name: len(found) for name, found in uses(function).items()})
+    counts = Counter({name: len(users) for name, users in uses(function).items()})
     pending = [i for i in known.values() if not counts[str(i.result)]]
     dead: set[int] = set()
     for instruction in pending:
@@ -401,14 +401,14 @@ def _insert_chain(
     inserted: Value, vector: Value, known: Mapping[str, Instruction], used: Mapping[str, Sequence[Use]]
 ) -> list[Instruction]:
     """The chain of insertions from a vector to another one, each with one use; empty if there is no such chain."""
-    found: list[Instruction] = []
+    chain: list[Instruction] = []
     while isinstance(inserted, Local) and inserted != vector:
         insert = known.get(inserted.name)
         if insert is None or insert.opcode != INSERT or len(used[inserted.name]) != 1:
             return []
-        found.insert(0, insert)
+        chain.insert(0, insert)
         inserted = insert.operands[0]
-    return found if inserted == vector else []
+    return chain if inserted == vector else []
 
 
 def _insert_selected(

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.analysis.large_vectors import exceeds_register
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import Block, Instruction
+from tlx.ir.rewrite import set_operand
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.transform.rewrite import set_operand
-from tlx.ir.types import I1, I8, VectorType, bytes_of
+from tlx.ir.types import I1, I8, VectorType, bytes_of, exceeds_register
 from tlx.ir.values import Keyword, Local, Value
 from tlx.llvm.openmp import Threads
 from tlx.lower.memory.aliases import MemoryLocation
@@ -21,13 +20,13 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
 from tlx.lower.to_2d.emission import RuleContext
-from tlx.lower.to_2d.fusion.groups import Schedule, StoreSink
-from tlx.lower.to_2d.fusion.store_sinking import remark_temporary, write_with_overlap_check
+from tlx.lower.to_2d.fusion import Schedule, SunkStore
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
+from tlx.lower.to_2d.memory.store_sinking import remark_temporary, write_with_overlap_check
+from tlx.lower.to_2d.rules import RULES
 from tlx.lower.to_2d.rules.movement import clamped_index
-from tlx.lower.to_2d.rules.table import RULES
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
@@ -151,8 +150,8 @@ class _Rewriter:
             if instruction.value in self.placement.vectors:
                 self._register(instruction)
 
-    def _keep_if(self, kept: bool) -> None:
-        if kept:
+    def _keep_if(self, is_needed: bool) -> None:
+        if is_needed:
             self.b.index += 1
         else:
             self._remove()
@@ -184,8 +183,8 @@ class _Rewriter:
         assert place.buffer is not None
         assert isinstance(instruction.type, VectorType)
         if instruction.type.element == I1:
-            kept = self.b.load(VectorType(instruction.type.count, I8), place.pointer, place.buffer.align)
-            self._define(instruction, "trunc", [kept], f"trunc {kept.typed} to {instruction.type}")
+            stored = self.b.load(VectorType(instruction.type.count, I8), place.pointer, place.buffer.align)
+            self._define(instruction, "trunc", [stored], f"trunc {stored.typed} to {instruction.type}")
             return
         pointer = self.b.retype(place.pointer, instruction.type)
         body = f"load {instruction.type}, {pointer.typed}, align {place.buffer.align}"
@@ -209,7 +208,7 @@ class _Rewriter:
         assert op.result is not None
         place = self.context.memory.storage_of(op.instruction.value)
         is_coalesced = op.instruction.value in self.placement.decisions.coalesced
-        if not is_coalesced and id(op.instruction) not in self.schedule.sinks.explained:
+        if not is_coalesced and id(op.instruction) not in self.schedule.sunk_stores.explained:
             remark_temporary(self.context.remarks, op, "its result is not only stored once")
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
@@ -217,24 +216,24 @@ class _Rewriter:
         if self.facts.vectors.needs_ssa(str(op.instruction.result)):
             self._load_home(op.instruction)
 
-    def _sunk(self, sink: StoreSink) -> None:
+    def _sunk(self, sunk: SunkStore) -> None:
         """Emit an operation that writes directly to where its result is stored."""
-        self.b.debug = sink.op.instruction.debug_location or self.b.debug
-        self.b.span = sink.op.instruction.span
+        self.b.debug = sunk.op.instruction.debug_location or self.b.debug
+        self.b.span = sunk.op.instruction.span
         snapshots = self.placement.decisions.snapshots
-        overlaps = tuple(view for view in sink.possible_overlaps if id(view.storage.load) not in snapshots)
+        overlaps = tuple(view for view in sunk.possible_overlaps if id(view.storage.load) not in snapshots)
 
         def emit(target: TensorView) -> None:
-            if sink.writes_padding:
-                self.b.memset(target.storage.pointer, 0, _bytes_of(sink.op.instruction.value))
-            RULES[sink.op.intrinsic.name](self.context, self.b, sink.op, target)
+            if sunk.writes_padding:
+                self.b.memset(target.storage.pointer, 0, _bytes_of(sunk.op.instruction.value))
+            RULES[sunk.op.intrinsic.name](self.context, self.b, sunk.op, target)
 
-        write_with_overlap_check(self.context, self.b, replace(sink, possible_overlaps=overlaps), emit)
+        write_with_overlap_check(self.context, self.b, replace(sunk, possible_overlaps=overlaps), emit)
 
     def _tensor_store(self, op: TensorOp) -> None:
-        sink = self.schedule.sinks.by_store.get(id(op.instruction))
-        if sink is not None:
-            self._sunk(sink)
+        sunk = self.schedule.sunk_stores.by_store.get(id(op.instruction))
+        if sunk is not None:
+            self._sunk(sunk)
             return
         target = store_view(op)
         (source,) = self.context.memory.operands(op)
@@ -276,11 +275,11 @@ class _Rewriter:
 
     def _vector_store(self, store: Instruction) -> None:
         """Rewrite a `store <E x T>` of a vector that lives in memory."""
-        sink = self.schedule.sinks.by_store.get(id(store))
+        sunk = self.schedule.sunk_stores.by_store.get(id(store))
         value, pointer = store.operands[:2]
         root = self.facts.vectors.root(value)
-        if sink is not None:
-            self._sunk(sink)
+        if sunk is not None:
+            self._sunk(sunk)
         elif isinstance(root, Keyword):
             if root.word == "zeroinitializer":
                 self.b.memset(pointer, 0, _bytes_of(value))
@@ -337,4 +336,4 @@ def _note_scopes(placement: Placement) -> None:
             op = facts.op_of(root) if isinstance(root, Local) and facts.vectors.kind(root) == "op" else None
             block = schedule.position_of(op)[0] if op is not None else ""
             blocks.setdefault(place.buffer.pointer.name, set()).add(block)
-    placement.buffers.scopes |= {name: found.pop() if len(found) == 1 else "" for name, found in blocks.items()}
+    placement.buffers.scopes |= {name: writers.pop() if len(writers) == 1 else "" for name, writers in blocks.items()}

@@ -1,4 +1,4 @@
-"""The kernels of a module: equal problems share one.
+"""The kernels of a module: equal problems share one; fences after non-temporal stores.
 
 several versions            a kernel for each version that differs, and a dispatcher
 several threads             a kernel for a part of the work, run by a team of threads
@@ -6,12 +6,13 @@ several threads             a kernel for a part of the work, run by a team of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
-from tlx.ir.instructions import Instruction
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.types import Type
 from tlx.lower.context import LoweringContext
@@ -19,21 +20,21 @@ from tlx.lower.knobs import Knobs
 from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
 from tlx.lower.to_tiles.emit.elementwise import elementwise_kernel
 from tlx.lower.to_tiles.emit.gemm.kernel import gemm_kernel
+from tlx.lower.to_tiles.emit.kernel import Scratch
 from tlx.lower.to_tiles.emit.reduction import reduce_kernel
 from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
-from tlx.lower.to_tiles.emit.scratch import Scratch
-from tlx.lower.to_tiles.pack.panel_cache import PartialKernel
-from tlx.lower.to_tiles.pack.prepacked import PackedPanels, packing_kernel
-from tlx.lower.to_tiles.pack.weights import ConstantWeights
-from tlx.lower.to_tiles.parallel.partition import ParallelCost, cut_into_slabs, gemm_parallel_cost, problem_cycles
+from tlx.lower.to_tiles.pack.panels import PackedPanels, packing_kernel
+from tlx.lower.to_tiles.pack.weights import ConstantWeights, with_panel_offsets
+from tlx.lower.to_tiles.parallel.partition import ParallelCost, gemm_parallel_cost, partition_problem, problem_cycles
 from tlx.lower.to_tiles.parallel.team import (
     CooperativeBody,
+    PartialKernel,
     grid_kernel,
     pack_cooperatively,
     packs_cooperatively,
-    slabs_kernel,
+    partition_kernel,
 )
-from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction, RowFusion
+from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction, RowFusion
 from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product
 from tlx.lower.to_tiles.select.product import select_kernel
 from tlx.lower.to_tiles.select.recipe import Recipe
@@ -51,7 +52,7 @@ class PackingKernel:
     element: Type
 
 
-_Key = tuple[Problem, tuple[str, ...], bool]
+_Key = tuple[Problem, tuple[str, ...]]
 
 
 @dataclass(eq=False)
@@ -61,10 +62,10 @@ class KernelCache:
     Attributes:
         module: The module.
         context: Options and remarks.
-        made: Kernels, or their dispatchers, by problem, features, and whether B is passed in panels.
+        made: Kernels, or their dispatchers, by problem and features.
         packers: Kernels that pack B for products that are passed B in panels.
-        knobs: Knobs of products, by problem and features, so that their source is asked once.
-        dispatch: Makes the dispatchers.
+        knobs: Knobs of products, by problem and features, each looked up once.
+        dispatch: Emits the dispatchers.
         weights: Constant operands, packed at compile time.
         cycles: Estimated cycles of single-threaded kernels, by name.
         nontemporal: Names of kernels with non-temporal stores.
@@ -95,12 +96,12 @@ class KernelCache:
         inner.weights, inner.nontemporal, inner.dispatch = self.weights, self.nontemporal, self.dispatch
         return inner
 
-    def of(self, problem: Problem, target: Target, at: Instruction, prepacked: Sequence[Recipe] = ()) -> Function:
-        """The kernel for a problem on a target; `prepacked` has a recipe for each version if B is passed in panels."""
-        key = problem, target.features, bool(prepacked)
+    def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
+        """The kernel for a problem on a target."""
+        key = problem, target.features
         if key not in self.made:
             make = self._versions if target.versions else self._make
-            self.made[key] = make(problem, target, at, prepacked)
+            self.made[key] = make(problem, target, at)
         return self.made[key]
 
     def recipes(self, problem: Gemm, target: Target, at: Instruction) -> list[tuple[Recipe, Target]]:
@@ -116,20 +117,23 @@ class KernelCache:
 
     def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:
         """The kernel that packs B for a product that is passed B in panels."""
-        key = problem, target.features, True
+        key = problem, target.features
         if key not in self.packers:
             kernel = packing_kernel(self.module, problem, recipe, target)
             size = PackedPanels.of(problem, recipe).size(recipe)
             self.packers[key] = PackingKernel(kernel, size, recipe.mma.operand_b)
         return self.packers[key]
 
-    def _versions(self, problem: Problem, target: Target, at: Instruction, prepacked: Sequence[Recipe]) -> Function:
+    def _versions(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """The dispatcher of a kernel's versions, or the kernel if all versions are equal."""
+        prepacked: tuple[Recipe, ...] = ()
+        if isinstance(problem, Gemm) and problem.is_b_prepacked:
+            prepacked = with_panel_offsets(problem, self.recipes(problem, target, at))
         kernels: list[Function] = []
         for number, version in enumerate(target.versions):
             known = zip(target.versions, kernels, strict=False)
             weaker = (k for v, k in known if self._is_like(problem, v, version, at))
-            kernels.append(next(weaker, None) or self._make(problem, version, at, prepacked[number : number + 1]))
+            kernels.append(next(weaker, None) or self._make(problem, version, at, *prepacked[number : number + 1]))
         if len({id(kernel) for kernel in kernels}) == 1:
             return kernels[0]
         names = {k.name: v.name for v, k in zip(reversed(target.versions), reversed(kernels), strict=True)}
@@ -142,19 +146,19 @@ class KernelCache:
         return made
 
     def _is_like(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
-        """Whether a version's kernel would equal that of a weaker one."""
+        """Whether a version's kernel would equal that of a weaker version."""
         includes = set(weaker.features) <= set(version.features)
         return includes and self._key(problem, weaker, at) == self._key(problem, version, at)
 
     def _key(self, problem: Problem, version: Target, at: Instruction) -> tuple[object, ...]:
-        """What the kernel of a version depends on."""
+        """Everything that the kernel of a version depends on."""
         if not isinstance(problem, Gemm):
             return kernel_key(version, None, None)
         return kernel_key(version, problem, self._selected(problem, version, at))
 
-    def _make(self, problem: Problem, target: Target, at: Instruction, prepacked: Sequence[Recipe]) -> Function:
+    def _make(self, problem: Problem, target: Target, at: Instruction, recipe: Recipe | None = None) -> Function:
         if isinstance(problem, Gemm):
-            selected = prepacked[0] if prepacked else self._selected(problem, target, at)
+            selected = recipe or self._selected(problem, target, at)
             if isinstance(selected, Recipe):
                 return self._product(problem, target, at, selected)
             problem = selected
@@ -167,14 +171,14 @@ class KernelCache:
                 "applied", "to-tiles", for_version(target, describe_kernel(problem, target)), at.span
             )
         least = self.context.options.thread_cycles
-        slabs = cut_into_slabs(problem, target, least) if self.context.options.threads != "none" else None
-        most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
-        if slabs is None or most < 2:
+        parts = partition_problem(problem, target, least) if self.context.options.threads != "none" else None
+        max_threads = min(parts.total, int(parts.cycles / max(least, 1))) if parts else 1
+        if parts is None or max_threads < 2:
             kernel = self._kernel(problem, target)
             self.cycles[kernel.name] = problem_cycles(problem, target)
             return kernel
-        kernels = [self._kernel(piece, target) for piece in (slabs.slab, slabs.rest) if piece is not None]
-        return slabs_kernel(self.module, problem.kernel_name, slabs, kernels, most)
+        kernels = [self._kernel(part, target) for part in (parts.part, parts.rest) if part is not None]
+        return partition_kernel(self.module, problem.kernel_name, parts, kernels, max_threads)
 
     def _kernel(self, problem: Copy | Elementwise | Reduction | RowFusion, target: Target) -> Function:
         """A kernel that runs on one thread."""
@@ -199,12 +203,16 @@ class KernelCache:
     def _product(self, problem: Gemm, target: Target, at: Instruction, recipe: Recipe) -> Function:
         knobs = self._knobs(problem, target, at)
         if self.context.options.threads != "none":
-            # Which thread multiplies which columns is known only at run time.
+            # Which columns a thread multiplies is known only at run time.
             recipe = replace(recipe, tile=replace(recipe.tile, dot_columns=0, paired_columns=0))
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_parallel_cost(problem, recipe, target)
-        most = work.team(self.context.options.thread_cycles) if work and self.context.options.threads != "none" else 1
-        if work is None or most < 2:
+        max_threads = (
+            work.max_threads(self.context.options.thread_cycles)
+            if work and self.context.options.threads != "none"
+            else 1
+        )
+        if work is None or max_threads < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target)
             if recipe.stores.nontemporal:
                 self.nontemporal.add(kernel.name)
@@ -212,20 +220,44 @@ class KernelCache:
             return kernel
         prefetch, stores = replace(recipe.prefetch, locality=0), replace(recipe.stores, nontemporal=False)
         recipe = replace(recipe, prefetch=prefetch, stores=stores)
-        cache = Scratch() if work.keeps else None
+        cache = Scratch() if work.caches_panels else None
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, panel_cache=cache)
-        body = self._cooperative_body(problem, recipe, target, (work, most))
-        return grid_kernel(self.module, PartialKernel(part, work, cache.size if cache else 0), most, body)
+        body = self._cooperative_body(problem, recipe, target, (work, max_threads))
+        return grid_kernel(self.module, PartialKernel(part, work, cache.size if cache else 0), max_threads, body)
 
     def _cooperative_body(
         self, problem: Gemm, recipe: Recipe, target: Target, team: tuple[ParallelCost, int]
     ) -> CooperativeBody | None:
-        """How a team packs B together and then multiplies; None if each thread packs what it reads."""
-        work, most = team
+        """The emitter of a team's cooperative packing and its product; None if each thread packs what it reads."""
+        work, max_threads = team
         if not packs_cooperatively(problem, recipe, work, self.context.options.thread_cycles):
             return None
         prepacked = recipe.with_prepacked_b()
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, prepacked, target, parts=True)
         shared = gemm_parallel_cost(problem, prepacked, target) or work
-        return pack_cooperatively(self.module, problem, prepacked, (pack, part), shared, most)
+        return pack_cooperatively(self.module, problem, prepacked, (pack, part), shared, max_threads)
+
+
+def insert_fences(module: Module, nests: Collection[Function], kernels: Collection[str]) -> None:
+    """Insert a fence after the loops around kernels with non-temporal stores.
+
+    Args:
+        module: The module.
+        nests: Functions that are loop nests around kernels.
+        kernels: Names of the kernels; outside of nests, a fence follows each call.
+    """
+    for function in module.functions if kernels else ():
+        for block in function.blocks:
+            calls = [index for index, i in enumerate(block.instructions) if i.callee in kernels]
+            if calls and function in nests:
+                _fence(module, function, function.blocks[-1], 0)
+                break
+            for index in reversed(calls):
+                _fence(module, function, block, index + 1)
+
+
+def _fence(module: Module, function: Function, block: Block, index: int) -> None:
+    b = Builder(module, function, block)
+    b.index = index
+    b.fence()

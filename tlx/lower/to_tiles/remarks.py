@@ -9,8 +9,8 @@ from tlx.ir.types import bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
-from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -79,7 +79,7 @@ def _step(problem: Elementwise | Reduction) -> str:
 
 
 def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> str:
-    """How a product is computed, why, who chose it, and the share of the peak that it should reach."""
+    """How a product is computed and why, the origin of its knobs, and the share of the peak that it should reach."""
     mma, packed = recipe.mma, [name for name, on in (("A", recipe.packing.a), ("B", recipe.packing.b)) if on]
     head = (
         f"{gemm.title}: {_UNITS[mma.unit]} {mma.operand_a} x {mma.operand_b} -> {mma.accumulator}, "
@@ -101,7 +101,7 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(
     context: LoweringContext, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction
 ) -> None:
-    """Note how a product is computed, and why the matrix unit cannot compute it, if so."""
+    """Add remarks on how a product is computed, and on why the matrix unit cannot compute it, if so."""
     text = describe_product(gemm, recipe, knobs, target)
     prediction = None if gemm.all_pairs else Prediction(recipe.mma.unit, recipe.efficiency)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
@@ -138,7 +138,7 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         )
         reasons.append(f"{operands if gemm.batch else 'B of the next pass'} prefetched")
     if recipe.prefetch.operands:
-        reasons.append(f"{_named(recipe.prefetch.operands)} of the next tiles prefetched")
+        reasons.append(f"{_joined(recipe.prefetch.operands)} of the next tiles prefetched")
     if not gemm.c.is_row_major:
         reasons.append("C stored column by column")
     if recipe.stores.prefetches_lines:
@@ -148,7 +148,7 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     return reasons
 
 
-def _named(operands: str) -> str:
+def _joined(operands: str) -> str:
     """`C, A and B` for "CAB"."""
     *most, last = operands
     return " and ".join(filter(None, (", ".join(most), last)))

@@ -15,9 +15,9 @@ Rewrite:
     }
 
 Threads that race detect the same level, and write it by a relaxed atomic store. A version that would equal that of a
-weaker target is not made.
+weaker target is not emitted.
 
-A loop around kernels with versions has versions itself, and is dispatched once:
+A loop around kernels with several versions gets versions itself, and is dispatched once:
 
 Rewrite:
     define internal void @tlx.nest.f(...) {              define internal void @tlx.nest.f(...) { dispatches }
@@ -35,15 +35,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
-from tlx.ir.transform.rewrite import set_operand
+from tlx.ir.rewrite import set_operand
 from tlx.ir.types import I32, LABEL, VOID, FunctionType
 from tlx.ir.values import Global, Local, Value, const_int
 from tlx.lower.outlining import nest_attributes
-from tlx.lower.to_tiles.problem.problems import Gemm, Reduction
+from tlx.lower.to_tiles.problem import Gemm, Reduction
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.target import Target
 
@@ -87,12 +87,12 @@ class Dispatcher:
     module: Module
     request_permission: bool
     made: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
-    _finder: Function | None = field(default=None, init=False)
+    _detection: Function | None = field(default=None, init=False)
     _level: str = field(default="", init=False)
 
     def dispatcher(self, name: str, versions: Sequence[Target], kernels: Sequence[Function]) -> Function:
         """A function that calls the kernel of the machine's level; levels count from 1, signatures are equal."""
-        finder = self._found_by(versions)
+        detector = self._detector(versions)
         module = self.module
         arguments = kernels[0].arguments
         parameters = [(a.type, a.attributes, a.name) for a in arguments]
@@ -104,17 +104,17 @@ class Dispatcher:
         choose = b.new_block("choose", find)
         b.branch_if(b.icmp("eq", known, 0), find, choose)
         b.at_end(find)
-        b.call(Global(b.pointer(FunctionType(VOID, ())), finder.name), FunctionType(VOID, ()), [])
-        found = load_level(b, self._level)
+        b.call(Global(b.pointer(FunctionType(VOID, ())), detector.name), FunctionType(VOID, ()), [])
+        detected = load_level(b, self._level)
         b.branch(choose)
         b.at_end(choose)
-        level = b.phi(I32, [(known, entry), (found, find)], "level")
+        level = b.phi(I32, [(known, entry), (detected, find)], "level")
         _switch(b, level, kernels, [a.value for a in arguments])
         return function
 
-    def _found_by(self, versions: Sequence[Target]) -> Function:
+    def _detector(self, versions: Sequence[Target]) -> Function:
         """The function that detects the level."""
-        if self._finder is None:
+        if self._detection is None:
             module = self.module
             self._level = module.global_names.fresh(LEVEL)
             module.append(Raw(f"\n\n@{self._level} = internal global i32 0, align 4"))
@@ -124,8 +124,8 @@ class Dispatcher:
             b = Builder(module, function)
             store_level(b, self._level, detect(b, versions, request_permission=self.request_permission))
             b.ret()
-            self._finder = function
-        return self._finder
+            self._detection = function
+        return self._detection
 
 
 def load_level(b: Builder, name: str) -> Local:
@@ -165,7 +165,7 @@ def levels(text: str) -> list[int]:
 
     Level 0 stands for the weakest: it is the value before detection.
     """
-    switches = [dict(_CASE.findall(found)) for found in _SWITCH.findall(text)]
+    switches = [dict(_CASE.findall(switch)) for switch in _SWITCH.findall(text)]
     known = sorted({int(level) for cases in switches for level in cases})
     kinds = {tuple(cases.get(str(level)) for cases in switches): level for level in reversed(known)}
     return [0, *sorted(kinds.values())] if switches else []
@@ -189,17 +189,17 @@ def multiversion_nests(
     """
     if not dispatch.made:
         return list(nests)
-    found: list[Function] = []
+    versioned: list[Function] = []
     for nest in nests:
         called = dict.fromkeys(c for i in nest.instructions() if (c := i.callee) in dispatch.made)
         if called:
-            found += _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
+            versioned += _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
         else:
-            found.append(nest)
+            versioned.append(nest)
     used = {o.name for f in module.functions for i in f.instructions() for o in i.operands if isinstance(o, Global)}
     used |= set(_GLOBAL.findall(module.raw_text()))
     module.remove(*(f for f in module.functions if f.name in dispatch.made and f.name not in used))
-    return found
+    return versioned
 
 
 def _dispatch(

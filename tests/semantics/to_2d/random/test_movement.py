@@ -66,7 +66,7 @@ def test_stage_1_keeps_the_meaning(kind: str) -> None:
 def test_windows_are_reduced_in_parts(kind: str) -> None:
     """Lower small tensors and windows as large ones: with several passes, and with loops around temporaries."""
     generic = find_target("generic")
-    small = replace(generic, blocks=replace(generic.blocks, part=200, unrolled_window=3))
+    small = replace(generic, blocks=replace(generic.blocks, temporary_part=200, unrolled_window=3))
     for seed in range(1000, 1000 + EACH):
         check_stage_1(kind, seed, small)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.parser.module import parse
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.unit.ir.transform.test_rewrite import accepted
 from tlx.evaluate import evaluate
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.rewrite import declare_function, set_operand
+from tlx.ir.rewrite import declare_function, set_operand
 from tlx.ir.types import (
     DOUBLE,
     FLOAT,
@@ -245,7 +245,7 @@ def test_loops(known: str, start: int, stop: int, step: int) -> None:
 
 def test_a_loop_that_is_known_to_run_is_tested_at_its_end_only() -> None:
     def body(b: Builder, arguments: list[Value]) -> list[Value]:
-        with b.loop(0, arguments[0], carry=[arguments[0]], runs=True) as loop:
+        with b.loop(0, arguments[0], carry=[arguments[0]], nonempty=True) as loop:
             loop.next(b.add(loop.carried[0], loop.index))
         return loop.results
 

@@ -8,10 +8,10 @@ import pytest
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import new_function
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.tensors.inference import verify_tensors
 from tlx.ir.types import FLOAT, I8, I32, PTR, VectorType

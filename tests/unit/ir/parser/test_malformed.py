@@ -14,10 +14,10 @@ import pytest
 
 from tests.unit.ir.parser.modules import OPAQUE, TYPED
 from tlx.diagnostics import ParseError, TlxError, VerifyError
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.parser.module import parse
+from tlx.ir.rewrite import uses
 from tlx.ir.tensors.inference import collect_errors, verify_tensors
-from tlx.ir.transform.rewrite import uses
 
 TENSORS = """\
 define void @gemm(ptr noalias %c, ptr %a, <12 x float> %v, i32 %pad) {

@@ -12,7 +12,7 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.parser.module import parse, uses_typed_pointers
-from tlx.ir.transform.rewrite import set_operand, uses
+from tlx.ir.rewrite import set_operand, uses
 
 MODULES = {"opaque": OPAQUE, "typed": TYPED}
 VARIANTS = ("as it is", "CRLF", "no last newline", "tabs", "comments")

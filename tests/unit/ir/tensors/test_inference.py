@@ -5,8 +5,8 @@ import pytest
 from tests.unit.ir.tensors.texts import DENSE, PROPOSAL, SQUARE, load
 from tlx.diagnostics import ParseError, VerifyError
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.parser.module import parse
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.tensors.inference import analyse, collect_errors, verify_tensors
 from tlx.ir.tensors.model import FunctionTensors

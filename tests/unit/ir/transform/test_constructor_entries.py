@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.functions import add_constructor
+from tlx.ir.transform import add_constructor
 from tlx.llvm.judge import check_text
 
 _FUNCTION = "define void @start() {\n  ret void\n}\ndefine void @other() {\n  ret void\n}\n"

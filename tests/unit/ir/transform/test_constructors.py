@@ -7,9 +7,9 @@ import re
 import pytest
 
 from tests.unit.ir.transform.test_rewrite import accepted
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.functions import add_constructor
+from tlx.ir.transform import add_constructor
 
 OPAQUE = """\
 declare void @opaque(ptr)

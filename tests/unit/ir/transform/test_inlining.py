@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tlx.evaluate.machine import Machine
-from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.functions import LoopRegion, can_inline, inline_call, loop_region, outline_region
+from tlx.ir.transform import LoopRegion, can_inline, inline_call, loop_region, outline_region
 from tlx.llvm.judge import check_module
 
 PROGRAM = """

@@ -14,7 +14,7 @@ from tlx.ir.instructions import may_read, may_write
 from tlx.ir.module import Module
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.rewrite import (
+from tlx.ir.rewrite import (
     declare_function,
     declare_intrinsic,
     definitions,

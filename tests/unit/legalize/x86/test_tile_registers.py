@@ -9,7 +9,7 @@ from tests.unit.legalize.x86.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.amx.register_allocation import number_tiles
+from tlx.legalize.x86.amx import number_tiles
 from tlx.lower.memory.allocation import ALLOCATORS
 
 _OTHER = "declare void @other()\n"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import I8, Type

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import tlx
 from tests.unit.lower.legalize.register_functions import GENERIC
 from tlx.evaluate import Machine
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, Type, VectorType
 from tlx.lower.legalize.conversions import convert_register

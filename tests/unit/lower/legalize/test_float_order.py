@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, HALF, I8, I16, FloatType, VectorType
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation

@@ -14,7 +14,7 @@ from tests.unit.lower.legalize.math.functions import RUNNABLE
 from tlx.diagnostics import LoweringError
 from tlx.ir.parser.module import parse
 from tlx.lower.context import LoweringContext
-from tlx.lower.legalize.driver import legalize
+from tlx.lower.legalize import legalize
 from tlx.target.lookup import find_target
 
 Array = NDArray[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, VectorType
 from tlx.ir.values import Value

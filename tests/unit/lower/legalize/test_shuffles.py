@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.unit.lower.legalize.register_functions import GENERIC, rearranged
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import I8, I16, I32, IntType, VectorType
 from tlx.ir.values import zero

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import tlx
 from tests.unit.lower.legalize.math.functions import RUNNABLE
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I8, I64, Type, VectorType
-from tlx.lower.legalize.math.division import divide_registers, is_quotient_by_product_better
 from tlx.lower.legalize.registers import register_element
+from tlx.lower.legalize.strength_reduction import divide_registers, is_quotient_by_product_better
 from tlx.target.lookup import find_target
 
 Array = NDArray[Any]

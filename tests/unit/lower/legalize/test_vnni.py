@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import I8, I16, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.legalize.vnni import can_interleave, interleaved_registers

@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
-from tlx.ir.builder.instructions import new_function
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import new_function
 from tlx.ir.parser.module import parse
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, VectorType
 from tlx.ir.values import Local, const_int
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles import to_tiles
-from tlx.lower.to_tiles.emit.kernel import new_kernel
-from tlx.lower.to_tiles.emit.scratch import STACK_LIMIT, Scratch
+from tlx.lower.to_tiles.emit.kernel import STACK_LIMIT, Scratch, new_kernel
 from tlx.lower.to_tiles.emit.tiles import column_tile, convert_tile, flip_sign_bit, tile
 from tlx.target.lookup import find_target
 

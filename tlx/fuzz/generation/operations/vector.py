@@ -19,7 +19,7 @@ from tlx.fuzz.generation.dataflow import (
 from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, Type, mangle
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, mangle
 
 
 def _intrinsic(
@@ -387,7 +387,9 @@ def _bitcast(writer: DataflowWriter) -> KnownValue | None:
         return None
     others = [e for e in (*INTEGERS, *FLOATS) if e != x.element and width(e) == width(x.element)]
     element = writer.random.choice([e for e in others if isinstance(e, FloatType) != x.is_float] or others)
-    return writer.instruction("bitcast {} to {}", [x], element, unknown_facts(element))
+    # Integers may have the bits of a signalling NaN, which `pow` may or may not treat as a NaN: it refuses such zeros.
+    facts = unknown_facts(element) if isinstance(element, IntType) else ValueFacts(zeros=x.is_float)
+    return writer.instruction("bitcast {} to {}", [x], element, facts)
 
 
 def _freeze(writer: DataflowWriter) -> KnownValue:

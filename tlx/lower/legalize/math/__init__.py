@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import Type
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, lanes_of

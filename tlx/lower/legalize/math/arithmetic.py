@@ -28,8 +28,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.transform.rewrite import split_block
+from tlx.ir.builder import Builder
+from tlx.ir.rewrite import split_block
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.target.hardware import FloatInstructions

@@ -12,17 +12,29 @@ from functools import cached_property
 from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError, Source, Span
-from tlx.ir.analysis.control_flow import ControlFlow
-from tlx.ir.analysis.large_vectors import ABI_ELEMENTS, MAX_SSA_BYTES, exceeds_abi, exceeds_register, size_in_bytes
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import named_types
+from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.transform.rewrite import Use, definitions, uses
-from tlx.ir.types import I1, VOID, ArrayType, NamedType, StructType, Type, VectorType
+from tlx.ir.types import (
+    ABI_ELEMENTS,
+    I1,
+    MAX_SSA_BYTES,
+    VOID,
+    ArrayType,
+    NamedType,
+    StructType,
+    Type,
+    VectorType,
+    exceeds_abi,
+    exceeds_register,
+    size_in_bytes,
+)
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, instruction_positions
 from tlx.lower.memory.views import Storage, TensorView

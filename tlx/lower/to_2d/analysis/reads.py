@@ -17,7 +17,7 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA, STAGE
-from tlx.lower.to_2d.fusion.groups import OperandViews, Schedule
+from tlx.lower.to_2d.fusion import OperandViews, Schedule
 from tlx.lower.to_2d.memory.phi_elimination import edge_reads
 
 Reads = Mapping[Storage, Sequence[Position]]
@@ -48,16 +48,16 @@ def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:
     """What an operation and those fused into it read from memory."""
     groups = operands.groups
     product = groups.product_of(op) or (None if groups.is_group(op) else op)
-    found = [OperandRead(operands.view(tensor), "leaf") for tensor in groups.leaves(op)]
+    reads = [OperandRead(operands.view(tensor), "leaf") for tensor in groups.leaves(op)]
     if product is None:
-        return found
+        return reads
     views = operands.operands(product)
     if product.intrinsic.name == INSERT:
-        return [*found, *(OperandRead(view, "acc") for view in views if view is not None)]
+        return [*reads, *(OperandRead(view, "acc") for view in views if view is not None)]
     acc, *factors = views if product.intrinsic.name in MMA else [None, *views]
     if acc is not None:
-        found.append(OperandRead(acc, "acc") if product is op else OperandRead(acc.row_major, "leaf"))
-    return [*found, *(OperandRead(view, "factor") for view in factors if view is not None)]
+        reads.append(OperandRead(acc, "acc") if product is op else OperandRead(acc.row_major, "leaf"))
+    return [*reads, *(OperandRead(view, "factor") for view in factors if view is not None)]
 
 
 def find_reads(schedule: Schedule) -> Reads:
@@ -66,17 +66,17 @@ def find_reads(schedule: Schedule) -> Reads:
     Raises:
         LoweringError: A loop-carried tensor flows along an edge that cannot be split.
     """
-    facts, operands, sinks = schedule.facts, schedule.operands, schedule.sinks
+    facts, operands, sunk_stores = schedule.facts, schedule.operands, schedule.sunk_stores
     reads: dict[Storage, list[Position]] = {}
     for op in facts.tensors.ops:
         is_needed = op.pointer is not None or op.instruction.result in schedule.live
-        is_sunk = id(op.instruction) in sinks.by_store
+        is_sunk = id(op.instruction) in sunk_stores.by_store
         if is_needed and not is_sunk and str(op.instruction.result) not in operands.views:
             for read in operand_reads(operands, op):
                 reads.setdefault(read.view.storage, []).append(schedule.position_of(op))
     for instruction in facts.function.instructions():
         is_store = facts.vectors.is_memory_store(instruction)
-        if id(instruction) not in sinks.by_store and (is_store or facts.vectors.is_memory_extract(instruction)):
+        if id(instruction) not in sunk_stores.by_store and (is_store or facts.vectors.is_memory_extract(instruction)):
             root = facts.vectors.root(instruction.operands[0])
             if not (is_store and isinstance(root, Keyword)):
                 position = facts.positions[id(instruction)]
@@ -103,7 +103,7 @@ class Snapshot:
 
 def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Snapshot]:
     """The loads, by id, whose memory may change between the load and the last read of its value."""
-    found: dict[int, Snapshot] = {}
+    snapshots: dict[int, Snapshot] = {}
     for storage, positions in reads.items():
         load = storage.load
         if load is None:
@@ -118,11 +118,11 @@ def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Sn
         if writer is None:
             continue
         count = tensor.type.count if tensor is not None else _vector_type(load).count
-        found[id(load)] = Snapshot(load, view, count)
+        snapshots[id(load)] = Snapshot(load, view, count)
         size = size_text(count * bytes_of(view.element))
         message = f"copy of {size}, because '{quoted_instruction(writer)}' may change {storage.pointer}"
         remarks.add("missed", STAGE, message, load.span)
-    return found
+    return snapshots
 
 
 def _read_view(storage: Storage, load: Instruction, tensor: Tensor | None) -> TensorView:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.intrinsics import INTRINSICS, Intrinsic
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.analysis.large_vectors import max_ssa_elements
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.tensors.calls import ELEMENT_TYPES, is_tensor_call
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.transform.rewrite import Use, definitions, uses
-from tlx.ir.types import Type, VectorType
+from tlx.ir.types import Type, VectorType, max_ssa_elements
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS, UNARY_INTRINSICS, ElementwiseOp
 from tlx.lower.to_2d.analysis.shuffles import VectorShuffle, is_shuffle, vector_width
@@ -49,11 +48,11 @@ _SHUFFLE_ROW: Final = Intrinsic(SHUFFLE, (), "vector", "Elements of vectors.", _
 def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
     """The tensors of a function, with the ordinary instructions on them as operations."""
     has_vectors = any(isinstance(i.type, VectorType) and not is_tensor_call(i) for i in function.instructions())
-    found = _ElementwiseSearch(function, tensors).run() if has_vectors else {}
-    if not found:
+    added = _ElementwiseSearch(function, tensors).run() if has_vectors else {}
+    if not added:
         return tensors
     known = {id(op.instruction): op for op in tensors.ops}
-    ops = [known.get(id(i)) or found.get(id(i)) for i in function.instructions()]
+    ops = [known.get(id(i)) or added.get(id(i)) for i in function.instructions()]
     return FunctionTensors(function, tensors.tokens, [op for op in ops if op is not None])
 
 
@@ -105,22 +104,22 @@ class _ElementwiseSearch:
         self.definitions = definitions(function)
 
     def run(self) -> dict[int, TensorOp]:
-        found: dict[int, TensorOp] = {}
+        added: dict[int, TensorOp] = {}
         changed = True
         while changed:
             changed = False
             for instruction in self.function.instructions():
-                if id(instruction) in found or instruction.result in self.names:
+                if id(instruction) in added or instruction.result in self.names:
                     continue
                 if self._carries(instruction):
                     self.names.add(str(instruction.result))
                 elif self._is_found(instruction):
-                    found[id(instruction)] = self._op(instruction)
+                    added[id(instruction)] = self._op(instruction)
                     self.names.add(str(instruction.result))
                 else:
                     continue
                 changed = True
-        return found
+        return added
 
     def _carries(self, instruction: Instruction) -> bool:
         """Whether the result of an instruction is an alias of a tensor's vector."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from tlx.ir.types import bytes_of
 from tlx.lower.cost import ComputeUnit
@@ -11,6 +12,8 @@ from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_l
 from tlx.lower.to_2d.contraction.problem import LHS, RHS
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.target.hardware import drawn_cycles
+
+_WORD: Final = 4
 
 
 def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
@@ -26,9 +29,9 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     cycles = costs.call + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     timing = unit.timing
     if timing is not None and _crosses_lines(blocking, unit):
-        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.block_crossing
+        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
     if timing is not None and not (LHS in blocking.copied and depth <= unit.k_step):
-        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.block_scattered
+        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
     stored = costs.store[blocking.is_transposed] * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
     lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
@@ -48,17 +51,19 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
 def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     """Approximate cycles to pack narrow operands, where products are computed on vectors.
 
-    The right one is packed or converted, once where blocks share it; the signs of the left one's bytes are flipped.
+    The right one is packed in groups of 32 bits, once where blocks share it; the left one's bytes are copied to flip
+    their signs.
     """
     lhs, rhs = blocking.contraction.lhs, blocking.contraction.rhs
     rows, columns, depth = blocking.m.extent, blocking.n.extent, blocking.k.extent
     if rhs.vnni_group > 1 or blocking.groups is not None or unit.has_tiles_for(rows, columns):
         return 0
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    packed = depth * -(-columns // unit.lanes) * unit.costs.narrow / shared
+    registers = depth * bytes_of(rhs.element) / _WORD * -(-columns // unit.lanes) / shared
     if bytes_of(lhs.element) == 1:
-        packed += rows * -(-depth // unit.costs.register) * unit.costs.sign
-    return drawn_cycles(unit.costs.seed, blocking.blocks * blocking.sums * packed, "packing", blocking)
+        registers += rows * -(-depth // unit.costs.register)
+    cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packed
+    return drawn_cycles(unit.costs.seed, cycles, "packing", blocking)
 
 
 def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -69,14 +74,14 @@ def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
     steps = [
         run.strides[RHS] * rhs.vnni_group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.quasi_affine)
     ]
-    return any(step % unit.caches.line for step in steps)
+    return any(step % unit.target.caches.line for step in steps)
 
 
 def _outside_cycles(blocking: Blocking, beside: float, unit: ComputeUnit) -> float:
     """Approximate cycles to read operands, or their copies, that exceed the caches near the core.
 
     The left one is read once for each part of the right one that stays there. The right one is prefetched where all of
-    it stays in the second-level cache.
+    it stays in the second-level cache. A copy is evicted before it is read, so each of its bytes moves twice.
 
     Args:
         blocking: The blocking.
@@ -84,11 +89,12 @@ def _outside_cycles(blocking: Blocking, beside: float, unit: ComputeUnit) -> flo
         unit: The unit that multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
-    near, far_byte = unit.costs.near, unit.costs.far_byte
+    near, memory = unit.costs.near, unit.target.memory
+    read_lhs, read_rhs = ((1 + (column in blocking.copied)) / memory.bytes_per_cycle for column in (LHS, RHS))
     parts = -(-rhs // near)
     again = rhs if parts > 1 and blocking.sliced_operand(near) != RHS else 0
-    far = far_byte * (lhs * parts if lhs > near else 0)
-    return max(0, far - beside) + (0 if beside and rhs <= unit.caches.l2 else far_byte * again)
+    far = read_lhs * (lhs * parts if lhs > near else 0)
+    return max(0, far - beside) + (0 if beside and rhs <= unit.target.caches.l2 else read_rhs * again)
 
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:
@@ -109,7 +115,7 @@ def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles that a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
     stays = size * _crowding(blocking, column, unit) <= unit.costs.near
-    return 0 if stays or not blocking.is_reused(column) else size * unit.costs.far_byte
+    return 0 if stays or not blocking.is_reused(column) else size / unit.target.memory.bytes_per_cycle
 
 
 def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
@@ -120,7 +126,7 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
     near, far = sorted(runs, key=lambda run: run.strides[column])
     step = far.strides[column] * size
-    return max(1, step / (near.extent * size)) if step % unit.caches.crowded_pitch == 0 else 1
+    return max(1, step / (near.extent * size)) if step % unit.target.caches.crowded_pitch == 0 else 1
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:
@@ -141,6 +147,6 @@ def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     if count > 2 * reach and count * bytes_of(memory.element) > unit.costs.repeated:
         return math.inf
     if column == LHS or blocking.groups is None:
-        return unit.costs.call + copy_cycles(dims, memory.element, unit.costs, permutes=unit.permutes)
+        return unit.costs.call + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)
     columns = [StridedDim(extent, strides[RHS]) for extent, strides in blocking.n.dims]
     return unit.costs.call + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes, unit.costs)

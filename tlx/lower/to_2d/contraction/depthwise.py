@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import Value
 from tlx.lower.cost import ComputeUnit
@@ -33,7 +33,7 @@ from tlx.lower.to_2d.contraction.problem import (
     sum_type,
 )
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
-from tlx.lower.to_2d.memory.block_access import load_block, store_block
+from tlx.lower.to_2d.memory.copies import load_block, store_block
 from tlx.target.hardware import drawn_cycles
 
 _MOST: Final = 27

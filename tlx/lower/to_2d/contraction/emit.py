@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
@@ -44,8 +44,8 @@ from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
-from tlx.lower.to_2d.memory.block_access import load_block, store_block
-from tlx.lower.to_2d.rules.reduction import TypedPointer, reduce_axes
+from tlx.lower.to_2d.memory.copies import load_block, store_block
+from tlx.lower.to_2d.reductions import TypedPointer, reduce_axes
 
 
 def emit_contraction(

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.values import Value
 from tlx.lower.memory.views import Storage, StridedDim, TensorView

@@ -60,7 +60,7 @@ from tlx.lower.to_2d.contraction.vnni import (
 )
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands
-from tlx.lower.to_2d.rules.reduction import WindowAxis
+from tlx.lower.to_2d.reductions import WindowAxis
 from tlx.target.target import Target
 
 

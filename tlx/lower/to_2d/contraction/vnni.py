@@ -53,7 +53,7 @@ from itertools import product
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.ir.values import Value
@@ -378,7 +378,7 @@ class VnniRows:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""
         chunks = ragged_columns(columns, lanes)
         lines = max(len(pick.loads) for _, pick in self.gathers(chunks[0], lanes * self.width))
-        written, merged = costs.vnni
+        written, merged = costs.interleaved
         each = max(written, merged * lines)
         cycles = rows / self.width * sum(chunk.count for chunk in chunks) * each
         return drawn_cycles(costs.seed, cycles, self, rows, columns)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
 from tlx.ir.values import Value
@@ -48,7 +48,6 @@ from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, i
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles
-from tlx.target.hardware import BlockCosts
 from tlx.target.target import Target
 
 
@@ -73,8 +72,10 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
     wide = WideOperands.of(context.target, problem)
     if wide is not None:
         estimated = wide.estimated
-        converted = wide.cycles(context.target.blocks) + best_layout(context.target, estimated, FLOAT)[1]
-        if converted < context.target.blocks.clearly * cycles_of_narrow_operands(context.target, problem, image):
+        converted = wide.cycles(context.target) + best_layout(context.target, estimated, FLOAT)[1]
+        if converted < context.target.blocks.alternative_share * cycles_of_narrow_operands(
+            context.target, problem, image
+        ):
             emit_convolution(context, b, op, wide.emit(context, b, op))
             return
     epilogue, element = problem.result.epilogue, problem.result.element
@@ -110,13 +111,13 @@ def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: Inpu
     choice, _ = best_blocking(target, contraction, element)
     if (
         not isinstance(choice, Blocking)
-        or unit.costs.filled * choice.k.extent > unit.k_step
+        or unit.costs.sparse_tiles * choice.k.extent > unit.k_step
         or choice.groups is not None
     ):
         return False
     other = replace(problem, ignore_matrix_unit=True)
     best, _ = best_layout(target, other, element)
-    return cycles_of_narrow_operands(target, other, best) < target.blocks.clearly * cycles_of_narrow_operands(
+    return cycles_of_narrow_operands(target, other, best) < target.blocks.alternative_share * cycles_of_narrow_operands(
         target, problem, image, by_vectors=True
     )
 
@@ -126,15 +127,11 @@ def _depthwise_kernel_copy(target: Target, problem: DenseConvolution, cycles: fl
 
     Products of one filter and one channel read a row of it if the input has contiguous channels, too.
     """
-    ordered = ReorderedCopy.of(problem.w, problem.tap_order) if problem.has_groups else None
+    ordered = ReorderedCopy.of(problem.w, problem.spatial_first) if problem.has_groups else None
     if ordered is None:
         return None
     copied = replace(problem, w=ordered.view(OperandMemory.of(problem.w)))
-    return (
-        ordered
-        if ordered.cycles(target.blocks) + best_layout(target, copied, problem.result.element)[1] < cycles
-        else None
-    )
+    return ordered if ordered.cycles(target) + best_layout(target, copied, problem.result.element)[1] < cycles else None
 
 
 def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tuple[InputLayout | None, float]:
@@ -143,7 +140,7 @@ def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tup
     best, least = None, least_contraction_cycles(target, contraction, element)
     for image in input_layouts(problem, compute_unit(target, contraction, element)):
         cycles = least_contraction_cycles(target, image.contraction(memory), element)
-        cycles += image.cycles(target.blocks)
+        cycles += image.cycles(target)
         if cycles < least:
             best, least = image, cycles
     return best, least
@@ -183,7 +180,9 @@ class InputRowBlocks:
                 break
         else:
             return None
-        if count * part.cycles(costs) >= image.cycles(costs) or not _reads_in_place(context.target, part, element):
+        if count * part.cycles(context.target) >= image.cycles(context.target) or not _reads_in_place(
+            context.target, part, element
+        ):
             return None
         extent, strides = problem.contraction.n[1 if first else 0]
         return cls(part, LoopDim(count, tuple(stride * (extent // count) for stride in strides)))
@@ -269,9 +268,9 @@ class ReorderedCopy(NamedTuple):
         dims = [StridedDim(dim.extent, strides[d]) for d, dim in enumerate(self.source.dims)]
         return strided_view(memory._replace(element=self.element), dims)
 
-    def cycles(self, costs: BlockCosts) -> float:
+    def cycles(self, target: Target) -> float:
         """The estimated cycles of the copy."""
-        return copy_cycles([self.source.dims[d] for d in self.order], self.element, costs)
+        return copy_cycles([self.source.dims[d] for d in self.order], self.element, target)
 
     def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> TensorView:
         """Write the copy.
@@ -313,9 +312,9 @@ class WideOperands:
             return None
         return cls(problem, ReorderedCopy.widened(problem.x, FLOAT), ReorderedCopy.widened(problem.w, FLOAT))
 
-    def cycles(self, costs: BlockCosts) -> float:
+    def cycles(self, target: Target) -> float:
         """The estimated cycles of the copies, and of reading wider elements."""
-        return costs.converted * (self.x.cycles(costs) + self.w.cycles(costs))
+        return target.blocks.converted * (self.x.cycles(target) + self.w.cycles(target))
 
     @property
     def estimated(self) -> DenseConvolution:
@@ -342,7 +341,7 @@ def cycles_of_narrow_operands(
         by_vectors: Whether vectors multiply the blocks, even blocks chosen for a matrix unit.
     """
     contraction = problem.contraction if image is None else image.contraction(OperandMemory.of(problem.x))
-    element, made = problem.result.element, 0.0 if image is None else image.cycles(target.blocks)
+    element, made = problem.result.element, 0.0 if image is None else image.cycles(target)
     choice, cycles = best_blocking(target, contraction, element)
     if not isinstance(choice, Blocking):
         return made + cycles

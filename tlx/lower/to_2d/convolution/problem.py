@@ -24,7 +24,7 @@ from typing import ClassVar, Final
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
@@ -42,7 +42,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
 from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import copy, copy_cycles
-from tlx.target.hardware import BlockCosts
+from tlx.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class DenseConvolution:
         return self.x.dims[1].extent != self.w.dims[1].extent
 
     @property
-    def tap_order(self) -> list[int]:
+    def spatial_first(self) -> list[int]:
         """The kernel's dimensions with the spatial ones first: spatial ones, filters, channels."""
         return [*range(self.channels, len(self.w.dims)), *range(self.channels)]
 
     @property
-    def taps(self) -> int:
+    def kernel_positions(self) -> int:
         """Number of positions in the kernel."""
         return math.prod(dim.extent for dim in self.w.dims[self.channels :])
 
@@ -98,7 +98,7 @@ class DenseConvolution:
             result.free(d, out[d].extent, rhs=x[d].stride * stride)
             for d, stride in enumerate(self.windows.strides, first)
         ]
-        taps = [
+        kernel = [
             result.summed(w[d].extent, w[d].stride, x[d].stride * step)
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
@@ -111,7 +111,7 @@ class DenseConvolution:
                 (),
                 (),
                 tuple(positions),
-                tuple(taps),
+                tuple(kernel),
                 ignore_matrix_unit=self.ignore_matrix_unit,
             )
         inner = w[1].extent
@@ -121,7 +121,7 @@ class DenseConvolution:
         images = result.free(0, x[0].extent, rhs=x[0].stride)
         channels = result.summed(inner, w[1].stride, x[1].stride)
         m = (result.free(1, filters, lhs=w[0].stride),)
-        n, k = (images, *positions), (channels, *taps)
+        n, k = (images, *positions), (channels, *kernel)
         return Contraction(
             "matmul",
             *memories,
@@ -167,14 +167,14 @@ class StridedRegions:
         problem = self.problem
         windows = replace(problem.windows, strides=(*problem.windows.strides[:-1], 1))
         dense = replace(problem, x=x, windows=windows).contraction
-        taps, along = problem.w.dims[-1], x.dims[-1].stride
+        row, along = problem.w.dims[-1], x.dims[-1].stride
         steps = ModularStride(problem.windows.kernel_steps[-1], self.period, region, along)
-        if taps.extent == 1 or steps.step % steps.period == 0:
+        if row.extent == 1 or steps.step % steps.period == 0:
             *others, (extent, (lhs, _, *zeros)) = dense.k
             walk = LoopDim(extent, (lhs, steps.step // steps.period * along, *zeros))
             return replace(dense, k=(*others, walk))
         return replace(
-            dense, k=dense.k[:-1], quasi_affine=QuasiAffineDim(taps.extent, ModularStride.by(taps.stride), steps)
+            dense, k=dense.k[:-1], quasi_affine=QuasiAffineDim(row.extent, ModularStride.by(row.stride), steps)
         )
 
 
@@ -221,9 +221,9 @@ class InputLayout(ABC):
     def dims(self) -> list[tuple[int, int]]:
         """The copy's extents, each with its stride in the input."""
 
-    def cycles(self, costs: BlockCosts) -> float:
+    def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
-        return copy_cycles(self.dims, self.problem.x.element, costs)
+        return copy_cycles(self.dims, self.problem.x.element, target)
 
 
 def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:
@@ -237,7 +237,7 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
     positions = problem.result.target.dims[last].extent
     if problem.windows.strides[-1] > 1 and positions > 1:
         yield _SplitRegions(problem)
-    if not problem.channels or problem.has_groups or problem.taps == 1:
+    if not problem.channels or problem.has_groups or problem.kernel_positions == 1:
         return
     whole = problem.w.dims[1].extent % unit.k_step == 0  # steps along K of channels alone
     if not whole or not unit.rows:
@@ -252,9 +252,9 @@ def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
     Only interleaved sums need it: other products have the channels of neighbours in one sum.
     """
     size = bytes_of(problem.x.element)
-    interleaved = unit.rows == 0 and size >= _WORD and problem.taps <= MOST_INTERLEAVED_SUMS
+    interleaved = unit.rows == 0 and size >= _WORD and problem.kernel_positions <= MOST_INTERLEAVED_SUMS
     crowded = problem.w.dims[1].extent * size % unit.costs.crowded_pixels == 0
-    return unit.caches.line // size if interleaved and crowded else 0
+    return unit.target.caches.line // size if interleaved and crowded else 0
 
 
 @dataclass(frozen=True)
@@ -316,19 +316,19 @@ class _Interleaved(InputLayout):
         images, *outer, region, groups, columns, _ = map(StridedDim, self.extents, strides)
         channels = StridedDim(groups.extent * self.width, groups.stride)
         view = strided_view(memory, [images, channels, *outer, columns])
-        found = self.problem.regions.contraction(view, region.stride)
-        (channel, *taps), (*others, along) = found.k, found.n
+        contraction = self.problem.regions.contraction(view, region.stride)
+        (channel, *kernel), (*others, along) = contraction.k, contraction.n
         rows = LoopDim(channel.extent, (channel.strides[LHS], groups.stride // self.width, *channel.strides[OUT:]))
         along = LoopDim(along.extent, (along.strides[LHS], 1, *along.strides[OUT:]))
         grouped = memory._replace(vnni_group=self.width, readable_columns=self._room)
-        return replace(found, rhs=grouped, n=(*others, along), k=(*taps, rows))
+        return replace(contraction, rhs=grouped, n=(*others, along), k=(*kernel, rows))
 
-    def cycles(self, costs: BlockCosts) -> float:
+    def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy, whose padding is not written."""
         images, channels, *outer, row = self.problem.x.dims
         rows = channels.extent * self.problem.regions.count * math.prod(dim.extent for dim in (images, *outer))
         columns = StridedDim(-(-row.extent // self.problem.regions.period), row.stride * self.problem.regions.period)
-        return self._groups.cycles(rows, [columns], self.lanes, costs)
+        return self._groups.cycles(rows, [columns], self.lanes, target.blocks)
 
     @property
     def _groups(self) -> VnniRows:

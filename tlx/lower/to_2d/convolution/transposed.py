@@ -1,10 +1,10 @@
 """Transposed convolutions: a dilated input, computed as convolutions of the undilated input (phases, or sub-pixels).
 
-Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` over those j for which the index is
-whole, that is, no hole. Four taps, one hole between neighbours, stride and step 1::
+Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` over those positions j in the kernel
+for which the index is an integer, that is, no hole. Four positions, one hole between neighbours, stride and step 1::
 
     x with holes    0   .   1   .   2   .   3
-    y[0]            0       2                     taps       phase 0    y[2q]     = w[0] * x[q]     + w[2] * x[q + 1]
+    y[0]            0       2                     j          phase 0    y[2q]     = w[0] * x[q]     + w[2] * x[q + 1]
     y[1]                1       3                            phase 1    y[2q + 1] = w[1] * x[q + 1] + w[3] * x[q + 2]
     y[2]                    0       2
 
@@ -12,6 +12,15 @@ If neighbours in a row of the result belong to different phases, each phase is w
 
     phase 0    y[0] y[2] y[4] ...
     phase 1    y[1] y[3] y[5] ...    ->    y[0] y[1] y[2] y[3] y[4] y[5] ...
+
+Phases skip the products of weights and holes (`SkippedProducts`), which are 0, or NaN if a weight is infinite or NaN.
+For a kernel of 4 positions, of which phase 0 uses 0 and 2, and phase 1 uses 1 and 3::
+
+    is_nan[o, j] = -1 where the sum over c of 0 * w[o, c, j] is NaN, else 0          w[0, 3, 1] is infinite: 0 -1 0 0
+    count[p, o]  = skipped[p, j] * is_nan[o, j], summed over j                       skipped: 0 1 0 1 / 1 0 1 0
+    holes[p, o]  = the square root of count[p, o]: 0, or NaN where it is negative    filter 0: NaN in phase 0, 0 in 1
+
+Both sums are matrix products with an epilogue.
 """
 
 from __future__ import annotations
@@ -25,11 +34,12 @@ from typing import Final, NamedTuple
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FloatType, bytes_of
-from tlx.ir.values import Value, const_float, const_int
+from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, Type, VectorType, bytes_of
+from tlx.ir.values import Aggregate, Value, const_float, const_int
 from tlx.lower.memory.views import StridedDim, TensorView
+from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.operand_copies import strided_view
@@ -42,12 +52,12 @@ from tlx.lower.to_2d.contraction.problem import (
 )
 from tlx.lower.to_2d.convolution.dense import ReorderedCopy, best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.convolution.skipped_products import SkippedProducts
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.memory.copies import copy, restrided_view
+from tlx.lower.to_2d.loop_nests import LoopDim
+from tlx.lower.to_2d.memory.copies import constant_array, copy, fill_zero, load_block, restrided_view
 from tlx.target.target import Target
 
-_MOST: Final = 64
+_MAX_PHASES: Final = 64
 """Largest number of phases, each of which is code of its own."""
 
 
@@ -56,14 +66,14 @@ class AxisPhase(NamedTuple):
 
     Attributes:
         first, positions: Its first position in the result, and the number of its positions.
-        tap, taps: The first position in the kernel that reads elements, and the number of those that do.
-        start: The element of the input that the first tap reads at the first position.
+        kernel_start, kernel_positions: The first position in the kernel that reads elements, and how many do.
+        start: The element of the input that `kernel_start` reads at `first`.
     """
 
     first: int
     positions: int
-    tap: int
-    taps: int
+    kernel_start: int
+    kernel_positions: int
     start: int
 
 
@@ -78,30 +88,35 @@ class PhasedAxis:
     Attributes:
         period: Distance of a phase's positions in the result.
         stride: Distance of the elements of the input that they read.
-        tap_period: Distance of the positions in the kernel that read elements.
-        tap_step: Distance of the elements of the input that they read.
+        kernel_period: Distance of the positions in the kernel that read elements.
+        element_step: Distance of the elements of the input that they read.
         phases: The phases, by their first position.
     """
 
     period: int
     stride: int
-    tap_period: int
-    tap_step: int
+    kernel_period: int
+    element_step: int
     phases: tuple[AxisPhase, ...]
 
     @classmethod
     def of(cls, positions: int, kernel: int, stride: int, input_step: int, kernel_step: int) -> PhasedAxis:
         """The phases of `positions` results of a kernel of extent `kernel`; the steps are those of `Windows`."""
         period = input_step // math.gcd(stride, input_step)
-        tap_period = input_step // math.gcd(kernel_step, input_step)
+        kernel_period = input_step // math.gcd(kernel_step, input_step)
         phases: list[AxisPhase] = []
         for first in range(min(period, positions)):
-            places = ((tap, first * stride + tap * kernel_step) for tap in range(min(tap_period, kernel)))
-            tap, place = next((found for found in places if found[1] % input_step == 0), (kernel, 0))
-            count, taps = -(-(positions - first) // period), -(-(kernel - tap) // tap_period)
-            phases.append(AxisPhase(first, count, tap, taps, place // input_step))
-        tap_step = tap_period * kernel_step // input_step
-        return cls(period, period * stride // input_step, tap_period, tap_step, tuple(phases))
+            places = (
+                (kernel_start, first * stride + kernel_start * kernel_step)
+                for kernel_start in range(min(kernel_period, kernel))
+            )
+            kernel_start, place = next(
+                (candidate for candidate in places if candidate[1] % input_step == 0), (kernel, 0)
+            )
+            count, kernel_positions = -(-(positions - first) // period), -(-(kernel - kernel_start) // kernel_period)
+            phases.append(AxisPhase(first, count, kernel_start, kernel_positions, place // input_step))
+        element_step = kernel_period * kernel_step // input_step
+        return cls(period, period * stride // input_step, kernel_period, element_step, tuple(phases))
 
 
 @dataclass(frozen=True)
@@ -152,14 +167,20 @@ class TransposedConvolution:
     def input_of(self, phase: Phase) -> _StridedBox:
         """The elements of the input that a phase reads."""
         along = [
-            (p.start, (p.positions - 1) * axis.stride + (p.taps - 1) * axis.tap_step + 1, 1)
+            (p.start, (p.positions - 1) * axis.stride + (p.kernel_positions - 1) * axis.element_step + 1, 1)
             for p, axis in zip(phase, self.axes, strict=True)
         ]
         return _box(self.x.dims, along)
 
-    def taps_of(self, phase: Phase) -> _StridedBox:
+    def kernel_of(self, phase: Phase) -> _StridedBox:
         """The part of the kernel that a phase uses."""
-        return _box(self.w.dims, [(p.tap, p.taps, axis.tap_period) for p, axis in zip(phase, self.axes, strict=True)])
+        return _box(
+            self.w.dims,
+            [
+                (p.kernel_start, p.kernel_positions, axis.kernel_period)
+                for p, axis in zip(phase, self.axes, strict=True)
+            ],
+        )
 
     def target_of(self, phase: Phase) -> _StridedBox:
         """The part of the result that a phase gives."""
@@ -168,22 +189,24 @@ class TransposedConvolution:
 
     @property
     def phase_windows(self) -> Windows:
-        """Strides and dilation of a phase's taps in its input."""
+        """Strides and dilation of a phase's kernel in its input."""
         return Windows(
-            tuple(axis.stride for axis in self.axes), (1,) * len(self.axes), tuple(axis.tap_step for axis in self.axes)
+            tuple(axis.stride for axis in self.axes),
+            (1,) * len(self.axes),
+            tuple(axis.element_step for axis in self.axes),
         )
 
     @property
-    def skipped_taps(self) -> list[list[bool]]:
-        """For each phase and each tap, row-major, whether the phase skips it."""
+    def skipped_positions(self) -> list[list[bool]]:
+        """For each phase and each position in the kernel, row-major, whether the phase skips it."""
         extents = [dim.extent for dim in self.w.dims[self.channels :]]
         return [
             [
                 not all(
-                    tap >= p.tap and (tap - p.tap) % axis.tap_period == 0
-                    for tap, p, axis in zip(taps, phase, self.axes, strict=True)
+                    position >= p.kernel_start and (position - p.kernel_start) % axis.kernel_period == 0
+                    for position, p, axis in zip(positions, phase, self.axes, strict=True)
                 )
-                for taps in product(*map(range, extents))
+                for positions in product(*map(range, extents))
             ]
             for phase in self.phases
         ]
@@ -216,7 +239,8 @@ class PhaseCopies(NamedTuple):
 
     Attributes:
         x: The copy of the input with channels innermost, if there is one.
-        w: The copy of the kernel with taps outermost, unless it has that order: phases would read all of its lines.
+        w: The copy of the kernel with spatial dimensions outermost, unless it has that order. Without it each phase
+            would read all cache lines of the kernel.
         cycles: The estimated cycles of all phases, including the copies.
     """
 
@@ -227,28 +251,28 @@ class PhaseCopies(NamedTuple):
 
 def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies | None:
     """The copies with which phases are fastest; None if there are too many phases."""
-    if len(dilated.phases) > _MOST:
+    if len(dilated.phases) > _MAX_PHASES:
         return None
     costs = target.blocks
-    full = [phase for phase in dilated.phases if all(p.taps for p in phase)]
+    full = [phase for phase in dilated.phases if all(p.kernel_positions for p in phase)]
     count = math.prod(dim.extent for dim in dilated.result.target.dims)
     around = costs.call * len(dilated.phases) + (0 if dilated.interleaved is None else count * costs.phase)
     if not full:
         return PhaseCopies(None, None, around)
-    works = [math.prod(p.positions * p.taps for p in phase) for phase in full]
-    largest = full[works.index(max(works))]
+    products = [math.prod(p.positions * p.kernel_positions for p in phase) for phase in full]
+    largest = full[products.index(max(products))]
     channels, rank = dilated.channels, len(dilated.x.dims)
     spatial = range(channels, rank)
-    innermost, by_taps = [*range(min(1, channels)), *spatial, *range(1, channels)], [*spatial, *range(channels)]
-    found: list[PhaseCopies] = []
-    w = ReorderedCopy.of(dilated.w, by_taps)
+    innermost, spatial_first = [*range(min(1, channels)), *spatial, *range(1, channels)], [*spatial, *range(channels)]
+    choices: list[PhaseCopies] = []
+    w = ReorderedCopy.of(dilated.w, spatial_first)
     for x in dict.fromkeys((None, ReorderedCopy.of(dilated.x, innermost))):
         problem = _estimated(dilated, largest, x, w)
-        cycles = best_layout(target, problem, problem.result.element)[1] * sum(works) / max(works)
-        found.append(
-            PhaseCopies(x, w, around + cycles + sum(copied.cycles(costs) for copied in (x, w) if copied is not None))
+        cycles = best_layout(target, problem, problem.result.element)[1] * sum(products) / max(products)
+        choices.append(
+            PhaseCopies(x, w, around + cycles + sum(copied.cycles(target) for copied in (x, w) if copied is not None))
         )
-    return min(found, key=lambda choice: choice.cycles)
+    return min(choices, key=lambda choice: choice.cycles)
 
 
 def _estimated(
@@ -261,7 +285,7 @@ def _estimated(
         w=dilated.w if w is None else w.view(OperandMemory.of(dilated.w)),
     )
     target, rows = dilated.result.target, InterleavedPhases.of(dilated)
-    boxes = (copied.x, copied.input_of(phase)), (copied.w, copied.taps_of(phase)), (target, dilated.target_of(phase))
+    boxes = (copied.x, copied.input_of(phase)), (copied.w, copied.kernel_of(phase)), (target, dilated.target_of(phase))
     x_view, w_view, out = (strided_view(OperandMemory.of(view), box.dims) for view, box in boxes)
     if rows is not None:
         out = strided_view(OperandMemory.of(target), rows.dims(phase))
@@ -382,7 +406,7 @@ def _skipped_products(
     w = dilated.w
     if not dilated.channels:
         w = strided_view(OperandMemory.of(w), [StridedDim(1, 0), StridedDim(1, 0), *w.dims])
-    return SkippedProducts.emit(context, b, op, w, element, dilated.skipped_taps)
+    return SkippedProducts.emit(context, b, op, w, element, dilated.skipped_positions)
 
 
 @dataclass(frozen=True)
@@ -419,11 +443,11 @@ class _PhaseEmitter:
         if self.holes is not None:
             epilogue = self.holes.with_skipped(self.dilated.phases.index(phase), epilogue, len(target.dims))
         result = ContractionResult(target, None, epilogue)
-        if not all(p.taps for p in phase):
+        if not all(p.kernel_positions for p in phase):
             _emit_elements(self.context, self.b, self.op, None, result)
             return
         x = _placed(self.b, self.dilated.x, self.dilated.input_of(phase))
-        w = _placed(self.b, self.dilated.w, self.dilated.taps_of(phase))
+        w = _placed(self.b, self.dilated.w, self.dilated.kernel_of(phase))
         emit_convolution(self.context, self.b, self.op, DenseConvolution(x, w, self.dilated.phase_windows, result))
 
 
@@ -467,3 +491,119 @@ def _emit_elements(
     out = OperandMemory.of(result.target)
     contraction = Contraction("matmul", memory, rhs, out, batch, (), (), (result.summed(1, 0, 0),))
     emit_contraction(context, b, op, contraction, result.epilogue)
+
+
+_IS_NAN = ElementwiseOp("fcmp", predicate="uno")
+_ROOT = ElementwiseOp("call", callee="llvm.sqrt")
+
+
+@dataclass(frozen=True)
+class SkippedProducts:
+    """The sums of skipped products: a matrix of phases x filters in memory.
+
+    Attributes:
+        memory: Its memory.
+        filters: The number of filters.
+    """
+
+    memory: OperandMemory
+    filters: int
+
+    @classmethod
+    def emit(
+        cls,
+        context: EmitContext,
+        b: TensorBuilder,
+        op: TensorOp,
+        w: TensorView,
+        element: Type,
+        skipped: Sequence[Sequence[bool]],
+    ) -> SkippedProducts:
+        """Write the sums.
+
+        Args:
+            context: Target, temporaries and remarks.
+            b: The builder.
+            op: The convolution.
+            w: The kernel: filters x channels x spatial dimensions.
+            element: Type of the sums.
+            skipped: For each phase and each position in the kernel, row-major, whether the phase skips it.
+        """
+        filters, channels, *spatial = w.dims
+        count = math.prod(dim.extent for dim in spatial)
+        nan_masks = OperandMemory(context.allocate(FLOAT, filters.extent * count, "found").pointer, FLOAT)
+        zeros = TensorView.of(
+            context.allocate(w.element, channels.extent, "zeros"), TensorType.dense(w.element, (channels.extent,))
+        )
+        fill_zero(b, zeros)
+        steps = TensorType.dense(FLOAT, [dim.extent for dim in spatial]).strides()
+        sums = Contraction(
+            "matmul",
+            OperandMemory.of(zeros),
+            OperandMemory.of(w),
+            nan_masks,
+            (LoopDim(filters.extent, (0, filters.stride, count, count)),),
+            (),
+            tuple(LoopDim(dim.extent, (0, dim.stride, step, step)) for dim, step in zip(spatial, steps, strict=True)),
+            (LoopDim(channels.extent, (1, channels.stride, 0, 0)),),
+        )
+        emit_contraction(
+            context, b, op, sums, ContractionEpilogue((), DOUBLE if element == DOUBLE else FLOAT, _nan_mask)
+        )
+        phases = len(skipped)
+        flags = [const_float(FLOAT, float(flag)) for row in skipped for flag in row]
+        chosen = constant_array(b.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
+        memory = OperandMemory(context.allocate(element, phases * filters.extent, "holes").pointer, element)
+        counts = Contraction(
+            "matmul",
+            OperandMemory(b.retype(chosen, FLOAT), FLOAT),
+            nan_masks,
+            memory,
+            (),
+            (LoopDim(phases, (count, 0, filters.extent, filters.extent)),),
+            (LoopDim(filters.extent, (0, count, 1, 1)),),
+            (LoopDim(count, (1, 1, 0, 0)),),
+        )
+        emit_contraction(context, b, op, counts, ContractionEpilogue((), FLOAT, _SquareRoot(element).emit))
+        return cls(memory, filters.extent)
+
+    def with_skipped(self, phase: int, epilogue: ContractionEpilogue | None, rank: int) -> ContractionEpilogue:
+        """An epilogue that adds the skipped products of a phase before another epilogue.
+
+        Args:
+            phase: The phase.
+            epilogue: The other epilogue.
+            rank: Rank of the result: (N, O, spatial...), or the spatial dimensions alone.
+        """
+        strides = tuple(int(d == 1 and self.filters > 1) for d in range(rank))
+        start = phase * self.filters
+
+        def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
+            *others, leaf = leaves
+            element = self.memory.element
+            pointer = b.gep(element, b.gep(element, self.memory.pointer, start), leaf.offset, "holes")
+            holes = load_block(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
+            total = b.binary("fadd", vector, holes, "sum")
+            return total if epilogue is None else epilogue.emit(b, total, rows, cols, others)
+
+        if epilogue is None:
+            return ContractionEpilogue((strides,), self.memory.element, emit, may_use_target=True)
+        return ContractionEpilogue((*epilogue.strides, strides), epilogue.element, emit, epilogue.may_use_target)
+
+
+def _nan_mask(b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:
+    """-1 for each NaN, else 0."""
+    is_nan = _IS_NAN.emit(b, VectorType(rows * cols, I1), [vector, vector], "is.nan")
+    return b.cast("sitofp", is_nan, VectorType(rows * cols, FLOAT))
+
+
+@dataclass(frozen=True)
+class _SquareRoot:
+    """The square root, converted to another type."""
+
+    element: Type
+
+    def emit(self, b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:
+        """Emit the roots of a block."""
+        root = _ROOT.emit(b, vector.type, [vector], "root")
+        return b.cast("fpext" if self.element == DOUBLE else "fptrunc", root, VectorType(rows * cols, self.element))

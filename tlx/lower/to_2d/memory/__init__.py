@@ -1,1 +1,1 @@
-"""Placement: which values share a buffer, what loop-carried tensors become, how blocks are loaded and copied."""
+"""Placement: which values share a buffer or a store's destination, loop-carried tensors, and copies of blocks."""

@@ -1,6 +1,6 @@
 """Buffer coalescing: values that are never needed at the same time share a buffer, so that nothing is copied.
 
-Rewrite of an element that is replaced in every round of a loop::
+Rewrite of an element that is replaced in every iteration of a loop::
 
     loop:
       %v = phi <8192 x float> [ %first, %entry ], [ %w, %loop ]
@@ -9,10 +9,9 @@ Rewrite of an element that is replaced in every round of a loop::
     loop:                                             ; %first, %v and %w share a buffer
       store float %x, ptr (%v.buf + %i)
 
-Candidates are a phi and what it takes, and an `insertelement` and its vector. They are coalesced, innermost loops
-first, unless their live ranges overlap, or an operation would read what it writes by other means than element by
-element. As in the coalescing of registers before their allocation, values that share a buffer are one class from then
-on: its live range is the union of theirs.
+Candidates are a phi and its incoming values, and an `insertelement` and its vector. They are coalesced, innermost loops
+first, unless their live ranges interfere, or an operation would overwrite an operand that it does not read element by
+element. As in register coalescing, values that share a buffer form one class, whose live range is the union of theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.analysis.control_flow import natural_loops
+from tlx.ir.control_flow import natural_loops
 from tlx.ir.instructions import Instruction
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.lifetimes import LiveInterval, add_interval, intervals_overlap, live_range
@@ -30,7 +29,7 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.to_2d.analysis.facts import FlatVectors
 from tlx.lower.to_2d.analysis.reads import Reads, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT
-from tlx.lower.to_2d.fusion.groups import Schedule
+from tlx.lower.to_2d.fusion import Schedule
 from tlx.lower.to_2d.memory.phi_elimination import live_phis
 
 _PHI: Final = -1
@@ -47,16 +46,16 @@ def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
     if not pairs:
         return {}
     classes = _classes(schedule, reads, {value.name: value for pair in pairs for value in pair})
-    of = {name: class_ for class_ in classes for name in class_.members}
+    class_of = {name: class_ for class_ in classes for name in class_.members}
     for one, other in pairs:
-        first, second = of[one.name], of[other.name]
+        first, second = class_of[one.name], class_of[other.name]
         if first is second or not first.fits(second):
             continue
         if len(first.members) < len(second.members):
             first, second = second, first
         first.absorb(second)
-        of.update(dict.fromkeys(second.members, first))
-    return _owners(schedule.facts.vectors, {id(class_): class_ for class_ in of.values()}.values())
+        class_of.update(dict.fromkeys(second.members, first))
+    return _owners(schedule.facts.vectors, {id(class_): class_ for class_ in class_of.values()}.values())
 
 
 # Candidates ----------------------------------------------------------------------------------------------------------
@@ -64,21 +63,21 @@ def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
 
 def _candidate_pairs(schedule: Schedule) -> list[tuple[Local, Local]]:
     """Pairs of values that would otherwise be copied, those that are copied most often first."""
-    found: list[tuple[str, Local, Local]] = []
+    pairs: list[tuple[str, Local, Local]] = []
     for block in schedule.facts.function.blocks:
         for phi in live_phis(schedule.facts.vectors, schedule.live, block):
-            found += [
+            pairs += [
                 (name, phi.value, root) for value, name in phi.incoming if (root := _candidate_of(schedule, value, phi))
             ]
     for op in schedule.facts.tensors.ops:
         instruction = op.instruction
         if op.intrinsic.name == INSERT and _candidate_of(schedule, instruction.value, instruction):
             root = _candidate_of(schedule, instruction.operands[0], instruction)
-            found += [(schedule.position_of(op)[0], instruction.value, root)] if root else []
-    if not found:
+            pairs += [(schedule.position_of(op)[0], instruction.value, root)] if root else []
+    if not pairs:
         return []
     depths = Counter(name for loop in natural_loops(schedule.facts.flow) for name in loop.blocks)
-    return [(one, other) for _, one, other in sorted(found, key=lambda pair: -depths[pair[0]])]
+    return [(one, other) for _, one, other in sorted(pairs, key=lambda pair: -depths[pair[0]])]
 
 
 def _candidate_of(schedule: Schedule, value: Value, user: Instruction) -> Local | None:
@@ -132,7 +131,7 @@ class _Class:
 def _classes(schedule: Schedule, reads: Reads, values: dict[str, Local]) -> list[_Class]:
     """A class for each value."""
     owners = {schedule.operands.storage_of(value): name for name, value in values.items()}
-    found = {
+    classes = {
         name: _Class(
             [name],
             live_range(
@@ -143,9 +142,9 @@ def _classes(schedule: Schedule, reads: Reads, values: dict[str, Local]) -> list
     }
     for name, value in values.items():
         for owner in _not_overwritten(schedule, value, owners):
-            found[name].reads.add((name, owner))
-            found[owner].readers.add((name, owner))
-    return list(found.values())
+            classes[name].reads.add((name, owner))
+            classes[owner].readers.add((name, owner))
+    return list(classes.values())
 
 
 def _definition(schedule: Schedule, value: Local) -> tuple[str, int]:
@@ -171,9 +170,9 @@ def _not_overwritten(schedule: Schedule, value: Local, owners: dict[Storage, str
 def _owners(vectors: FlatVectors, classes: Iterable[_Class]) -> dict[Value, Value]:
     """The first phi of each class, or what is written first, for each of the other members."""
     order = {name: index for index, name in enumerate(vectors.definitions)}
-    found: dict[Value, Value] = {}
+    owners: dict[Value, Value] = {}
     for class_ in classes:
         values = [vectors.definitions[name].value for name in class_.members]
         first = min(values, key=lambda value: (vectors.kind(value) != "phi", order[value.name]))
-        found.update((value, first) for value in values if value != first)
-    return found
+        owners.update((value, first) for value in values if value != first)
+    return owners

@@ -1,6 +1,25 @@
-"""Copies between strided places, fills, and what a copy costs in cycles.
+"""Memory to memory: 2-D blocks loaded and stored, strided tensors copied and filled, and the cost of a copy in cycles.
 
-Copies between strided places, and fills: memcpy where both are dense, else loops around 2-D copies.
+The leaves of 2-D trees are strided blocks and scalars as row-major vectors; their root is the store of one.
+
+A row-major block whose rows lie `p` elements apart, and its transpose::
+
+    %t = call token @llvm.tensor.load(ptr %x, <R, C>, <0, 1>, ..., <0, p>)
+    %v = call <R*C x float> @llvm.tensor.tovector(token %t)
+
+    %t = call token @llvm.tensor.load(ptr %x, <C, R>, <1, 0>, ..., <0, p>)
+    %v = call <R*C x float> @llvm.tensor.transpose(token %t, <2 x i32> <i32 0, i32 1>)
+
+A row for every row, a column for every column, one element everywhere, and a scalar::
+
+    %t = call token @llvm.tensor.load(ptr %x, <1, C> | <R, 1> | <1, 1>, ...)
+    %v = call <R*C x float> @llvm.tensor.broadcast(token %t, <2 x i32> <i32 R, i32 C>, <2 x i32> <i32 0, i32 1>)
+
+    %s = insertelement <1 x float> undef, float %scalar, i32 0
+    %t = call token @llvm.tensor.typeinfo(<1 x float> %s, <1, 1>, <0, 1>, ...)
+    %v = call <R*C x float> @llvm.tensor.broadcast(token %t, <2 x i32> <i32 R, i32 C>, <2 x i32> <i32 0, i32 1>)
+
+Copies and fills are memcpy and memset where source and destination are dense, else loops around 2-D copies.
 
 Rewrite of a 3-D copy whose rows lie 8 elements apart in the source and 4 in the destination::
 
@@ -50,10 +69,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import I1, I8, I64, VOID, IntType, Type, VectorType, bytes_of
-from tlx.ir.values import ConstFloat, ConstInt, Value, zero
-from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I1, I8, I64, VOID, ArrayType, IntType, Type, VectorType, bytes_of
+from tlx.ir.values import (
+    Aggregate,
+    Constant,
+    ConstFloat,
+    ConstInt,
+    Global,
+    Keyword,
+    Local,
+    Splat,
+    Value,
+    const_vector,
+    zero,
+)
+from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved, storage_type
 from tlx.lower.to_2d.loop_nests import (
     INDEX_LIMIT,
     LoopDim,
@@ -63,8 +95,81 @@ from tlx.lower.to_2d.loop_nests import (
     ordered_by_stride,
     without_dims,
 )
-from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
 from tlx.target.hardware import BlockCosts, drawn_cycles
+from tlx.target.target import Target
+
+
+def load_block(
+    b: TensorBuilder, pointer: Value, element: Type, rows: int, cols: int, row_stride: int, col_stride: int
+) -> Local:
+    """The row-major vector of a block in memory; a stride of 0 repeats, that of a single row or column does not matter.
+
+    Args:
+        b: Where.
+        pointer: The block's first element.
+        element: Type of its elements.
+        rows: Its rows.
+        cols: Its columns.
+        row_stride: Elements from a row to the next.
+        col_stride: Elements from a column to the next.
+
+    Raises:
+        ValueError: Neither stride is 0 or 1.
+    """
+    down, right = row_stride if rows > 1 else 0, col_stride if cols > 1 else 0
+    if right == 1 and (down or rows == 1):
+        return b.tovector(b.tensor_load(pointer, TensorType.dense(element, (rows, cols)), (0, down or cols), "rows"))
+    if right > 1 and (down == 1 or rows == 1):
+        type_ = TensorType(element, (cols, rows), (1, 0), (0, 0))
+        return b.transpose(b.tensor_load(pointer, type_, (0, right), "columns"), (0, 1))
+    if right > 1 or (down and right):
+        msg = f"no 2-D load reads {rows} x {cols} elements with strides {row_stride} and {col_stride}"
+        raise ValueError(msg)
+    return _load_repeated(b, pointer, element, (rows, cols), (down, right))
+
+
+def _load_repeated(
+    b: TensorBuilder, pointer: Value, element: Type, extents: tuple[int, int], strides: tuple[int, int]
+) -> Local:
+    """A row, a column or one element, repeated along the dimensions whose stride is 0."""
+    rows, cols = (extent if stride else 1 for extent, stride in zip(extents, strides, strict=True))
+    token = b.tensor_load(pointer, TensorType.dense(element, (rows, cols)), (0, strides[0] or cols), "part")
+    return b.tovector(token) if (rows, cols) == extents else b.broadcast(token, extents, (0, 1))
+
+
+def splat_block(b: TensorBuilder, scalar: Value, rows: int, cols: int) -> Local:
+    """A block every element of which is a scalar."""
+    one: Value = (
+        const_vector([scalar])
+        if isinstance(scalar, Constant)
+        else b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
+    )
+    token = b.typeinfo(one, TensorType.dense(scalar.type, (1, 1)), "scalar")
+    return b.broadcast(token, (rows, cols), (0, 1))
+
+
+def store_block(
+    b: TensorBuilder, vector: Value, pointer: Value, element: Type, rows: int, cols: int, pitch: int
+) -> None:
+    """The root of a tree: write a row-major vector as a block whose rows lie `pitch` elements apart."""
+    token = b.typeinfo(vector, TensorType.dense(element, (rows, cols)), "block")
+    b.tensor_store(pointer, token, (0, pitch if rows > 1 else cols))
+
+
+def constant_array(module: Module, value: Value) -> Global:
+    """A constant vector as an array: LLVM aligns vectors to their size, which linkers refuse where it is large."""
+    name = module.global_names.fresh("tensor.constant")
+    type_ = value.type
+    assert isinstance(type_, VectorType)
+    if isinstance(value, (Aggregate, Splat)):
+        elements = value.elements if isinstance(value, Aggregate) else (value.element,) * type_.count
+        if type_.element == I1:
+            elements = tuple(ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in elements)
+        value = Aggregate(ArrayType(type_.count, storage_type(type_.element)), elements, "[")
+    text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
+    module.append(Raw(text))
+    return Global(module.pointer_to(value.type), name)
+
 
 _Places = tuple[Value, Value]
 
@@ -313,38 +418,39 @@ def _addresses(b: TensorBuilder, places: _Places, element: Type, offsets: Sequen
 _WIDE: Final = 4
 
 
-def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCosts, *, permutes: bool = False) -> float:
+def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, *, permutes: bool = False) -> float:
     """Cycles of a copy.
 
     Args:
         dims: Extent of each dimension, and elements from a position to the next in the source; the copy is dense, the
             last one innermost.
         element: Type of the elements.
-        costs: The machine's figures.
+        target: The machine.
         permutes: Whether one instruction permutes them in a register.
     """
-    return drawn_cycles(costs.seed, _copy_cycles(dims, element, costs, permutes=permutes), dims, element)
+    return drawn_cycles(target.blocks.seed, _copy_cycles(dims, element, target, permutes=permutes), dims, element)
 
 
-def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, costs: BlockCosts, *, permutes: bool) -> float:
+def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, *, permutes: bool) -> float:
+    costs = target.blocks
     walks: list[LoopDim] = []
     count = 1
     for extent, stride in reversed(dims):
         walks.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
-    far = 0 if size <= costs.near else size * costs.far_byte
-    found = ordered_by_stride(walks)
-    second = next((walk[0] for walk in found if is_stride2_copy(walk)), None)
+    far = 0 if size <= costs.near else size / target.memory.bytes_per_cycle  # stores overlap
+    ordered = ordered_by_stride(walks)
+    second = next((walk[0] for walk in ordered if is_stride2_copy(walk)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
         lines = math.ceil(second * bytes_of(element) / costs.register)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
         start, register, read_byte, written_byte = costs.stride2
         moved = read * read_byte + (size * written_byte if size > costs.near else 0)
         return moved + count / second * (start + lines * register)
-    if permutes and any(_is_deinterleaved(walk, found) for walk in found):
+    if permutes and any(_is_deinterleaved(walk, ordered) for walk in ordered):
         return far + size / costs.register * costs.deinterleaved
-    return far + _near_cycles(found, count, bytes_of(element), costs)
+    return far + _near_cycles(ordered, count, bytes_of(element), costs)
 
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:

@@ -29,16 +29,16 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.parser.instructions import parse_instruction_text
-from tlx.ir.transform.rewrite import set_operand
+from tlx.ir.rewrite import set_operand
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import LABEL, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value, is_undefined
 from tlx.lower.memory.aliases import Position
 from tlx.lower.memory.views import Storage
 from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
-from tlx.lower.to_2d.fusion.groups import OperandViews
+from tlx.lower.to_2d.fusion import OperandViews
 from tlx.lower.to_2d.memory.copies import copy_bytes, to_storage_type
 
 _SPLITTABLE = frozenset({"br", "switch"})
@@ -143,7 +143,7 @@ def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> 
 
 @dataclass
 class _Copy:
-    """One of the copies of an edge: `value`, which lies at `source` if it is no register or constant, to `target`."""
+    """A copy on an edge: `value`, which is at `source` unless it is a register or a constant, to `target`."""
 
     target: Storage
     value: Value
@@ -219,21 +219,21 @@ def _split_edge(b: TensorBuilder, predecessor: Block, block: Block) -> Block:
 def _redirect_phis(block: Block, split: dict[str, str]) -> None:
     """Update the predecessors that the other phis of a block name, by the original ones.
 
-    Several cases of a `switch` come on one edge now: one entry is left of theirs.
+    Several cases of a `switch` that lead to the block share the new edge: the phi has one entry for all of them.
     """
     for phi in block.phis:
         pairs = phi.incoming
         seen: set[str] = set()
-        kept: list[tuple[Value, str]] = []
+        entries: list[tuple[Value, str]] = []
         for value, name in pairs:
             if name not in split:
-                kept.append((value, name))
+                entries.append((value, name))
             elif name not in seen:
                 seen.add(name)
-                kept.append((value, split[name]))
+                entries.append((value, split[name]))
         spans = phi.spans or parse_instruction_text(phi.text).spans or []
         start, end = phi.text.rindex("[", 0, spans[0][0]), phi.text.index("]", spans[-1][1]) + 1
-        ways = ", ".join(f"[ {value}, %{name} ]" for value, name in kept)
-        phi.text = phi.text[:start] + ways + phi.text[end:]
-        phi.operands = [operand for value, name in kept for operand in (value, Local(LABEL, name))]
+        incoming = ", ".join(f"[ {value}, %{name} ]" for value, name in entries)
+        phi.text = phi.text[:start] + incoming + phi.text[end:]
+        phi.operands = [operand for value, name in entries for operand in (value, Local(LABEL, name))]
         phi.spans = None

@@ -13,7 +13,7 @@ from tlx.lower.memory.views import Storage, storage_type
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import operation_title
 from tlx.lower.to_2d.decisions import Decisions
-from tlx.lower.to_2d.memory.block_access import constant_array
+from tlx.lower.to_2d.memory.copies import constant_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import I32, I64, IntType, PointerType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, is_undefined
@@ -138,8 +138,16 @@ from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides, sto
 from tlx.lower.to_2d.analysis.shuffles import LaneTable, VectorShuffle, strided_blocks_of
 from tlx.lower.to_2d.emission import RuleContext
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
-from tlx.lower.to_2d.memory.block_access import constant_array
-from tlx.lower.to_2d.memory.copies import copy, copy_block, fill, fill_zero, restrided_view, slice_view, to_storage_type
+from tlx.lower.to_2d.memory.copies import (
+    constant_array,
+    copy,
+    copy_block,
+    fill,
+    fill_zero,
+    restrided_view,
+    slice_view,
+    to_storage_type,
+)
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -399,7 +407,8 @@ def lower_insert(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
     elif source is None and not is_undefined(context.memory.facts.vectors.root(op.tensors[0].source)):
         fill_zero(b, target)
     element, index = op.scalars
-    address = b.gep(target.element, target.storage.pointer, clamped_index(b, index, target.shape[0]), "position")
+    position = b.mul(clamped_index(b, index, target.shape[0]), target.strides[0])
+    address = b.gep(target.element, target.storage.pointer, position, "position")
     b.store(to_storage_type(b, element), address, bytes_of(target.element))
 
 

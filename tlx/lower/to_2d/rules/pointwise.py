@@ -34,8 +34,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import I1, I8, VectorType
 from tlx.ir.values import Value
@@ -45,10 +45,9 @@ from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, STAGE, call_operands, operation_title
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand, EpilogueReduction
 from tlx.lower.to_2d.emission import EmitContext, RuleContext
-from tlx.lower.to_2d.fusion.groups import FusionGroups, LeafKey, is_reduction, reduced_in, row_dim, row_length
+from tlx.lower.to_2d.fusion import FusionGroups, LeafKey, is_reduction, reduced_in, row_dim, row_length
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, LoopDim, collapse_dims, loop_nest
-from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
-from tlx.lower.to_2d.memory.copies import copy
+from tlx.lower.to_2d.memory.copies import copy, load_block, splat_block, store_block
 from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 
 
@@ -247,8 +246,8 @@ class _EpilogueBlocks:
 
 def _steps(target: TensorView, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
     """The target's strides along a product's dimensions, 0 along reduced ones; None if its memory has no strides."""
-    kept = [extent for d, extent in enumerate(extents) if d not in reduced]
-    steps = reshaped_strides(target.shape, target.strides, kept)
+    remaining = [extent for d, extent in enumerate(extents) if d not in reduced]
+    steps = reshaped_strides(target.shape, target.strides, remaining)
     if steps is None:
         return None
     pending = iter(steps)

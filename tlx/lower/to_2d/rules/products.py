@@ -76,7 +76,7 @@ from typing import Final, Protocol
 from tlx.intrinsics.convolution import Windows, dilated
 from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FloatType, bytes_of
 from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
@@ -166,8 +166,8 @@ def _with_accumulator(
 
 
 def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
-    found = as_matrices(acc)
-    return acc.aliases_exactly(product.target) or (found is not None and found.type.is_row_major)
+    matrices = as_matrices(acc)
+    return acc.aliases_exactly(product.target) or (matrices is not None and matrices.type.is_row_major)
 
 
 def _is_matmul(product: BatchedProduct) -> bool:
@@ -314,7 +314,7 @@ class DilatedInput:
         )
         costs = target.blocks
         zeroed = self.type.count * bytes_of(self.x.element) / costs.zeroed_bytes
-        return cycles + zeroed + copy_cycles(self.x.dims, self.x.element, costs)
+        return cycles + zeroed + copy_cycles(self.x.dims, self.x.element, target)
 
     def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> TensorView:
         """Write the copy."""

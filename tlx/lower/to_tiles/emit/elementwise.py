@@ -1,4 +1,4 @@
-"""The kernels of elementwise expressions, in tiles of a few registers.
+"""Elementwise expressions: the code of an expression for one tile, and the kernels that loop over tiles.
 
 for rows, for columns        tiles of one row x 4 registers; several rows where a row is short
   x = load ...               leaves; nodes that do not depend on the column are computed outside the inner loop
@@ -11,22 +11,40 @@ few rows of tiles are computed together, as in transposing copies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
-from tlx.ir.types import I64, bytes_of
-from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I64, FloatType, Type, VectorType, bytes_of
+from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_int, const_vector
+from tlx.lower.operations import DIVISIONS
 from tlx.lower.to_tiles.emit.kernel import expression_parameters, in_place_leaves, may_alias_leaf, new_kernel
-from tlx.lower.to_tiles.emit.nontemporal import elements_to_boundary
-from tlx.lower.to_tiles.emit.tiles import ResultTile, store_tile_vector, tile_address
-from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.problems import Elementwise, as_long_row
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.emit.tiles import (
+    ResultTile,
+    data_mask,
+    elements_to_boundary,
+    load_tile,
+    load_tile_vector,
+    store_tile_vector,
+    tile,
+    tile_address,
+)
+from tlx.lower.to_tiles.expression import (
+    Expression,
+    InstructionNode,
+    MatrixLeaf,
+    MatrixView,
+    Node,
+    ProductLeaf,
+    ScalarLeaf,
+    SplatLeaf,
+    UnaryNode,
+)
+from tlx.lower.to_tiles.prefetch import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.problem import Elementwise, as_long_row
 from tlx.lower.to_tiles.select.elementwise import (
     COSTLY,
     ColumnSpan,
@@ -41,6 +59,111 @@ from tlx.lower.to_tiles.select.elementwise import (
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
 
+NodeValues = dict[int, Value]
+
+
+class ExpressionEmitter:
+    """Emits the nodes of an expression for tiles.
+
+    Args:
+        b: Where to emit.
+        expression: What to compute.
+        pointers: Addresses of the leaves, by their number.
+        scalars: The scalar parameters, by their number; bfloat and half as i16.
+        product: Returns the product's tile at a place, for expressions with a product.
+    """
+
+    def __init__(
+        self,
+        b: TensorBuilder,
+        expression: Expression,
+        pointers: Sequence[Value],
+        scalars: Sequence[Value],
+        product: Callable[[ResultTile], Value] | None = None,
+    ) -> None:
+        self.b = b
+        self.expression = expression
+        self.pointers = pointers
+        self.scalars = scalars
+        self.product = product
+
+    def compute(self, place: ResultTile, level: int = 2, known: NodeValues | None = None) -> NodeValues:
+        """The nodes up to a level of change, as flattened tiles.
+
+        Args:
+            place: The tile.
+            level: 0: nodes that are the same in all tiles of a size; 1: nodes that depend on the row; 2: all nodes.
+            known: Nodes that are already computed for this size of tile.
+        """
+        values = dict(known or {})
+        for number, (node, changes) in enumerate(zip(self.expression.nodes, self.expression.levels, strict=True)):
+            if number not in values and changes <= level:
+                values[number] = self._node(node, place, values)
+        return values
+
+    def result(self, place: ResultTile, known: NodeValues | None = None) -> Value:
+        """The result for a tile."""
+        return self.compute(place, 2, known)[len(self.expression.nodes) - 1]
+
+    def _node(self, node: Node, place: ResultTile, values: NodeValues) -> Value:
+        if isinstance(node, MatrixLeaf):
+            return self._leaf(node, place)
+        if isinstance(node, ScalarLeaf):
+            return self._scalar(node, place)
+        if isinstance(node, SplatLeaf):
+            return _filled(node.value, place.count)
+        if isinstance(node, ProductLeaf):
+            assert self.product is not None
+            return self.product(place)
+        operands = [values[n] for n in node.operands]
+        if isinstance(node, UnaryNode):
+            token = self.b.typeinfo(operands[0], place.type(node.element), node.name)
+            return self.b.unary(node.name, token, place.type(node.element))
+        return self._elementwise(node, place, operands)
+
+    def _elementwise(self, node: InstructionNode, place: ResultTile, operands: list[Value]) -> Value:
+        if node.operation.opcode in DIVISIONS and place.padding:
+            operands[1] = self.b.select(data_mask(place), operands[1], _ones(operands[1].type))
+        type_ = VectorType(place.count, node.element)
+        return node.operation.emit(self.b, type_, [*operands, *node.immediates], node.operation.opcode)
+
+    # Leaves ----------------------------------------------------------------------------------------------------
+
+    def _leaf(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+        view = leaf.view
+        stretched = self.expression.rows > 1 == view.rows, self.expression.cols > 1 == view.cols
+        rows = 1 if stretched[0] else place.rows
+        cols, padding = (1, 0) if stretched[1] else (place.cols, place.padding)
+        part = ResultTile(rows, cols, padding, place.row, place.column)
+        if (rows, cols) == (place.rows, place.cols):
+            return load_tile_vector(self.b, view, self._address(leaf, part), part)
+        token = load_tile(self.b, view, self._address(leaf, part), part)
+        shape = (place.rows, place.cols - padding)
+        return self.b.broadcast(token, shape, (0, 1), tile(leaf.element, place.rows, place.cols, (0, padding)))
+
+    def _address(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+        return tile_address(self.b, leaf.view, self.pointers[leaf.pointer], place)
+
+    def _scalar(self, scalar: ScalarLeaf, place: ResultTile) -> Value:
+        b = self.b
+        value = self.scalars[scalar.number]
+        one = b.insert_element(Keyword(VectorType(1, value.type), "undef"), value, 0, "scalar")
+        converted = b.cast("bitcast", one, VectorType(1, scalar.element))
+        token = b.typeinfo(converted, tile(scalar.element, 1, 1), "scalar")
+        return b.broadcast(token, (place.rows, place.cols), (0, 1), tile(scalar.element, place.rows, place.cols))
+
+
+def _filled(value: Value, count: int) -> Value:
+    if isinstance(value, Keyword):
+        return Keyword(VectorType(count, value.type), value.word)
+    return const_vector([value] * count)
+
+
+def _ones(type_: Type) -> Value:
+    assert isinstance(type_, VectorType)
+    one = const_float(type_.element, 1.0) if isinstance(type_.element, FloatType) else ConstInt(type_.element, 1)
+    return const_vector([one] * type_.count)
+
 
 def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> Function:
     """Add the kernel for an expression to the module: a function of the destination, leaves and scalars."""
@@ -54,7 +177,7 @@ def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> 
     evaluator = ExpressionEmitter(b, problem.value, pointers, arguments[1 + len(parameters) :])
     shape, boundary = elementwise_tile(problem, target), elementwise_store_alignment(problem, target)
     if boundary:
-        _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
+        _return_if_in_place(b, evaluator, problem, arguments[0], shape)
     emit_elementwise_loops(
         b, evaluator, problem.destination, arguments[0], shape, boundary, _prefetched(problem, pointers, target)
     )
@@ -75,22 +198,22 @@ def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target)
     return [RowPrefetch(pointers[numbers.index(n)], view, distance, line) for n, view in leaves.items()]
 
 
-def _leave_if_in_place(
+def _return_if_in_place(
     b: TensorBuilder, evaluator: ExpressionEmitter, problem: Elementwise, base: Value, shape: TileShape
 ) -> None:
-    """Compute with ordinary stores, and return, if a leaf is the destination: its lines are in the caches then."""
+    """If a leaf is the destination, whose lines are then cached, compute with ordinary stores and return."""
     numbers = dict.fromkeys(leaf.pointer for leaf in in_place_leaves(problem.value, problem.destination))
     if not numbers:
         return
     leaves = [b.retype(evaluator.pointers[number], problem.destination.element) for number in numbers]
     same = reduce(lambda x, y: b.binary("or", x, y), [b.icmp("eq", base, leaf) for leaf in leaves])
     within = b.new_block("in.place", b.block)
-    apart = b.new_block("apart", within)
-    b.branch_if(same, within, apart)
+    disjoint = b.new_block("apart", within)
+    b.branch_if(same, within, disjoint)
     b.at_end(within)
     emit_elementwise_loops(b, evaluator, problem.destination, base, shape)
     b.ret()
-    b.at_end(apart)
+    b.at_end(disjoint)
 
 
 def emit_elementwise_loops(
@@ -110,13 +233,13 @@ def emit_elementwise_loops(
         to: The view of the result.
         base: Address of its first element.
         shape: The tile.
-        boundary: Elements that non-temporal stores are aligned to; 0 for ordinary stores. The caller has to emit a
-            fence after them.
+        boundary: Elements that non-temporal stores are aligned to; 0 for ordinary stores. The caller emits the fence
+            after them.
         prefetches: Prefetches of rows of the same extents.
     """
     value = evaluator.expression
     if shape.rows > 1 and boundary and to.row_stride % boundary:
-        boundary = 0  # only a tile's first row would be aligned
+        boundary = 0  # only the first row of a tile would be aligned
     if boundary:
         spans = aligned_spans(value.cols, shape.cols, shape.lanes, boundary)
     else:
@@ -152,18 +275,18 @@ class _RowTiles:
                 self._span(span, replace(place, row=row), known)
 
     def emit_columns(self, spans: Sequence[ColumnSpan]) -> None:
-        """Emit the loops over runs of rows, over the columns of a run, and over its rows."""
+        """Emit the loops over groups of rows, over the columns of a group, and over its rows."""
         b = self.b
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
-        for run in tile_runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
-            with b.loop(0, run.count, name="r") as r:
-                first = run.start_of(b, r.index)
+        for group in tile_runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
+            with b.loop(0, group.count, name="r") as r:
+                first = group.start_of(b, r.index)
                 for span, place, known in zip(spans, places, shared, strict=True):
                     start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
                     with b.loop(0, span.columns.count, name="j") as j:
                         at = replace(place, column=b.add(b.mul(j.index, span.columns.size), start))
-                        with b.loop(0, run.size, name="i") as i:
+                        with b.loop(0, group.size, name="i") as i:
                             row = b.add(b.mul(b.add(first, i.index), self.rows.size), self.rows.start)
                             self._tile(span, replace(at, row=row), known)
 

@@ -4,16 +4,16 @@ rows to a column                                        columns to a row
   for rows                                                for columns, a few registers at a time
     acc = identity                                          acc = identity
     for columns: acc = acc op tile                          for rows: acc = acc op tile
-    store acc folded to one number                          store acc
+    store acc reduced to one number                         store acc
 
-A tile is a few registers, for several independent sums: of one long row, or of several rows if they are short or all
-use the same row (a matrix times a vector). Padding becomes the identity.
+A tile is a few registers with independent sums: of one long row, or of several rows if rows are short or share an
+operand row (a matrix times a vector). Padding becomes the identity.
 
-Short rows are reduced without a loop, several together: each leaves a register, and the registers are folded in pairs
-(`legalize/reductions.py`) and stored at once.
+Short rows are reduced without a loop, several together: each yields a register, and a horizontal reduction in pairs
+(`tlx/lower/legalize/reductions.py`) combines the registers into one that is stored.
 
-Columns of a matrix in the caches are reduced a few registers at a time, down all rows. A larger one is reduced a strip
-of columns at a time, over blocks of rows:
+Columns of a cached matrix are reduced a few registers at a time, down all rows. A larger matrix is reduced a strip of
+columns at a time, over blocks of rows:
 
     for strips of columns whose sums fill half of the L1 cache
       sums = rows 0 to 3 of the strip, added
@@ -21,7 +21,7 @@ of columns at a time, over blocks of rows:
         for tiles of the strip: sums = sums op tile         4 streams, each as long as the strip
       store sums
 
-That reads memory sequentially; walking down a few columns would touch another page for each row.
+That reads memory sequentially; going down a few columns would touch a new page in each row.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
-from tlx.lower.to_tiles.emit.kernel import expression_parameters, may_alias_leaf, new_kernel
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.kernel import Scratch, expression_parameters, may_alias_leaf, new_kernel
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
-from tlx.lower.to_tiles.emit.scratch import Scratch
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     column_tile,
@@ -47,10 +46,9 @@ from tlx.lower.to_tiles.emit.tiles import (
     tile,
     tile_address,
 )
-from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
-from tlx.lower.to_tiles.problem.problems import Reduction, as_row_view, canonical_reduction
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.prefetch import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.problem import Reduction, as_row_view, canonical_reduction
 from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
@@ -97,7 +95,7 @@ def emit_reduction(
     if problem.products:
         kernel.prefetches = _next_rows(problem, shape, pointers, target)
     if problem.epilogue is not None:
-        kernel.finish = ExpressionEmitter(b, problem.epilogue, pointers, scalars)
+        kernel.epilogue = ExpressionEmitter(b, problem.epilogue, pointers, scalars)
     if problem.offset_row is not None:
         excess = ExpressionEmitter(b, problem.offset_row, pointers, scalars)
         kernel.excess = replace(kernel, evaluator=excess, prefetches=()).first_line()
@@ -109,8 +107,9 @@ def _next_rows(
 ) -> tuple[RowPrefetch, ...]:
     """Prefetches of the rows after a tile's, if the matrix misses L2 and L1 holds both.
 
-    The hardware prefetcher follows rows within a page and restarts with each tile: with these, 1024x1024 bfloat, at the
-    edge of L2, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), 16 MB 1.08 times.
+    The hardware prefetcher follows rows within a page and restarts with each tile. With these prefetches, 1024x1024
+    bfloat, which just fit L2, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), and
+    16 MB 1.08 times.
     """
     leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
     distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
@@ -121,7 +120,7 @@ def _next_rows(
 
 
 def _shares_a_row(value: Expression) -> bool:
-    """Whether all rows use the same row, which a tile of many rows loads and converts once."""
+    """Whether all rows share an operand row, which a tile of many rows loads and converts once."""
     rows = (node for number in value.row_invariant if isinstance(node := value.nodes[number], MatrixLeaf))
     return any(leaf.view.cols > 1 for leaf in rows)
 
@@ -185,7 +184,7 @@ class RowReduction(_ReductionLoops):
         products: Adjacent elements that one instruction sums; 0 if tiles are combined as they are.
         excess: A register that is subtracted from each row's sums.
         prefetches: Rows to prefetch.
-        finish: Emits the epilogue of some adjacent results.
+        epilogue: Emits the epilogue of some adjacent results.
     """
 
     shape: TileShape
@@ -193,12 +192,12 @@ class RowReduction(_ReductionLoops):
     products: int
     excess: Value | None = None
     prefetches: Sequence[RowPrefetch] = ()
-    finish: ExpressionEmitter | None = None
+    epilogue: ExpressionEmitter | None = None
 
     def emit(self) -> None:
-        """Emit the loops over rows, a few at a time; adjacent results are folded together."""
+        """Emit the loops over rows, a few at a time; adjacent rows share a horizontal reduction."""
         value, shape = self.evaluator.expression, self.shape
-        together = _most_lines(shape.lanes, self.target) if self._are_neighbours() and value.rows > 1 else 1
+        together = _max_lines(shape.lanes, self.target) if self._are_adjacent() and value.rows > 1 else 1
         height, size = shape.rows, shape.rows
         if together > 1 and self._is_short():
             height, size = min(height, together), max(height, together)
@@ -208,14 +207,14 @@ class RowReduction(_ReductionLoops):
                 row = group.start_of(self.b, i.index)
                 lines = [line for tile in tiles for line in self._lines(tile, row)]
                 if together == 1 or len(lines) == 1:
-                    self._store_folded(lines, row)
+                    self._store_each(lines, row)
                     continue
                 for start in range(0, len(lines), together):
                     self._store_together(lines[start : start + together], self.b.add(row, start))
 
-    def _are_neighbours(self) -> bool:
+    def _are_adjacent(self) -> bool:
         """Whether results, and the leaves of their epilogue, are adjacent in memory."""
-        others = self.finish.expression.leaves() if self.finish is not None else ()
+        others = self.epilogue.expression.leaves() if self.epilogue is not None else ()
         return self.to.row_stride == 1 and all(leaf.view.col_stride == 1 for leaf in others)
 
     def _is_short(self) -> bool:
@@ -234,7 +233,7 @@ class RowReduction(_ReductionLoops):
         return _Tiles(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
 
     def _lines(self, tiles: _Tiles, first: Value) -> list[Value]:
-        """A register for each row, which folds to its result."""
+        """A register for each row, whose horizontal reduction is the result."""
         return [
             line
             for i in range(tiles.rows.count)
@@ -280,18 +279,18 @@ class RowReduction(_ReductionLoops):
     def _tile(self, place: ResultTile, known: dict[int, Value]) -> Value:
         value = self.evaluator.result(place, known)
         if self.products:
-            return self._neighbours(value, place)
+            return self._sums_of_adjacent(value, place)
         if self._are_pairs(place):
             return self.combine.widened_pairs(self.b, value, place.rows, self.shape.lanes)
         return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
 
-    def _neighbours(self, value: Value, place: ResultTile) -> Value:
+    def _sums_of_adjacent(self, value: Value, place: ResultTile) -> Value:
         """Sums of adjacent elements, by one instruction; padding was multiplied as zero."""
         token = self.b.typeinfo(value, tile(self.combine.partial_element, place.rows, place.cols), "products")
         return self.b.reduce("add", token, (1, self.products), (1, self.products))
 
     def _are_pairs(self, place: ResultTile) -> bool:
-        """Whether a row is whole registers of bfloat, whose even and odd elements may be combined apart."""
+        """Whether a row is whole registers of bfloat, whose even and odd elements may be combined separately."""
         if (
             self.combine.element != BFLOAT
             or self.combine.partial_element != FLOAT
@@ -300,7 +299,7 @@ class RowReduction(_ReductionLoops):
             return False
         return not place.padding and place.cols % (2 * self.shape.lanes) == 0
 
-    def _store_folded(self, lines: list[Value], row: Value) -> None:
+    def _store_each(self, lines: list[Value], row: Value) -> None:
         b = self.b
         for number, line in enumerate(lines):
             at = ResultTile(1, 1, 0, b.add(row, number))
@@ -313,34 +312,34 @@ class RowReduction(_ReductionLoops):
         tokens = [b.typeinfo(line, tile(element, 1, lanes), "line") for line in lines]
         joined = b.concat(tokens, 0, tile(element, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
         token = b.typeinfo(joined, column_tile(element, lanes, len(lines)), "columns")
-        folded = b.reduce(self.combine.partial_operation, token, (lanes, 1), None, tile(element, 1, len(lines)))
-        results = self._finished(self.combine.in_signed_order(b, folded), len(lines), row)
+        totals = b.reduce(self.combine.partial_operation, token, (lanes, 1), None, tile(element, 1, len(lines)))
+        results = self._finished(self.combine.in_signed_order(b, totals), len(lines), row)
         start = tile_address(b, self.to, self.base, ResultTile(1, 1, 0, row))
         store_tile_vector(b, self.to.as_row(), start, ResultTile(1, len(lines), 0), results)
 
     def _finished(self, results: Value, count: int, first: Value) -> Value:
         """Some adjacent results, after the epilogue."""
         results = self.combine.narrowed(self.b, results)
-        if self.finish is None:
+        if self.epilogue is None:
             return results
-        known = {n: results for n, node in enumerate(self.finish.expression.nodes) if isinstance(node, ProductLeaf)}
-        return self.finish.result(ResultTile(1, count, 0, None, first), known)
+        known = {n: results for n, node in enumerate(self.epilogue.expression.nodes) if isinstance(node, ProductLeaf)}
+        return self.epilogue.result(ResultTile(1, count, 0, None, first), known)
 
 
-def _most_lines(lanes: int, target: Target) -> int:
-    """How many registers are folded together: at most a quarter of the registers, and one register of results."""
+def _max_lines(lanes: int, target: Target) -> int:
+    """How many registers are reduced together: at most a quarter of the registers, and one register of results."""
     return max(1, min(lanes, target.registers // 4))
 
 
-_ROWS: Final = 4
-_ACROSS: Final = 2  # registers
+_ROWS_PER_BLOCK: Final = 4
+_REGISTERS_ACROSS: Final = 2  # registers
 
 
 def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
     """Whether the matrix exceeds L2 and has enough rows for blocks."""
     value = evaluator.expression
     size = sum(leaf.view.rows * leaf.view.cols * bytes_of(leaf.element) for leaf in value.leaves())
-    return size > target.caches.l2 and value.rows >= 2 * _ROWS
+    return size > target.caches.l2 and value.rows >= 2 * _ROWS_PER_BLOCK
 
 
 @dataclass(eq=False)
@@ -357,7 +356,7 @@ class StripedColumnReduction(_ReductionLoops):
 
     def emit(self) -> None:
         """Emit the loops over all strips."""
-        b, width = self.b, self.lanes * _ACROSS
+        b, width = self.b, self.lanes * _REGISTERS_ACROSS
         cols = self.evaluator.expression.cols
         most = max(width, self.target.caches.l1 // 2 // bytes_of(self.combine.partial_element) // width * width)
         scratch = Scratch()
@@ -370,15 +369,15 @@ class StripedColumnReduction(_ReductionLoops):
 
     def _strip(self, size: int, first: Value, sums: Value) -> None:
         rows = self.evaluator.expression.rows
-        (head, *rest) = padded_tiles(rows, _ROWS, 1)
-        self._block(size, first, sums, const_int(I64, 0), _ROWS, is_first=True)
-        blocks = [EqualTiles(_ROWS, head.count - 1, _ROWS), *rest]
+        (head, *rest) = padded_tiles(rows, _ROWS_PER_BLOCK, 1)
+        self._block(size, first, sums, const_int(I64, 0), _ROWS_PER_BLOCK, is_first=True)
+        blocks = [EqualTiles(_ROWS_PER_BLOCK, head.count - 1, _ROWS_PER_BLOCK), *rest]
         for block in blocks:
             with self.b.loop(0, block.count, name="i") as i:
                 row = block.start_of(self.b, i.index)
                 self._block(size, first, sums, row, block.size, is_first=False)
         view = self._sums(size)
-        for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
+        for columns in padded_tiles(size, self.lanes * _REGISTERS_ACROSS, self.lanes):
             with self.b.loop(0, columns.count, name="c") as c:
                 at = columns.start_of(self.b, c.index)
                 place = ResultTile(1, columns.size, columns.padding, None, at)
@@ -388,18 +387,18 @@ class StripedColumnReduction(_ReductionLoops):
     def _block(self, size: int, first: Value, sums: Value, row: Value, rows: int, *, is_first: bool) -> None:
         """Combine a block of rows of a strip with its sums."""
         b, view = self.b, self._sums(size)
-        for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
+        for columns in padded_tiles(size, self.lanes * _REGISTERS_ACROSS, self.lanes):
             with b.loop(0, columns.count, name="j") as j:
                 at = columns.start_of(b, j.index)
                 place = ResultTile(rows, columns.size, columns.padding, row, b.add(first, at))
                 running = RunningReduction.along_rows(self.combine, place)
                 tile = self.combine.widened(b, self.evaluator.result(place))
                 (total,) = running.lines(b, running.first(b, tile))
-                kept = ResultTile(1, columns.size, columns.padding, None, at)
-                address = tile_address(b, view, sums, kept)
+                part = ResultTile(1, columns.size, columns.padding, None, at)
+                address = tile_address(b, view, sums, part)
                 if not is_first:
-                    total = self.combine.apply(b, load_tile_vector(b, view, address, kept), total)
-                store_tile_vector(b, view, address, kept, total)
+                    total = self.combine.apply(b, load_tile_vector(b, view, address, part), total)
+                store_tile_vector(b, view, address, part, total)
 
     def _sums(self, size: int) -> MatrixView:
         return MatrixView(self.combine.partial_element, 1, size, 0, 1)

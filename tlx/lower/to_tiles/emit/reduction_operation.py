@@ -6,8 +6,8 @@ NaN: the two do not depend on each other, and one comparison tests two registers
     best = best > x ? best : x                           may lose a NaN
     seen = x0 ordered x1, x2 ordered x3, ... ? seen : all    x0, x1, ...: registers of x
 
-The maximum or minimum of 16-bit floats is the maximum of integers in the same order, without widening. NaN is the
-largest integer (m is infinity's bits):
+The maximum or minimum of 16-bit floats is the maximum of integers in the same order, so nothing is widened. NaN is the
+largest integer (m: the bits of infinity):
 
     largest    x < 0 ? m - x : x     signed      -inf -> least,  -0 -> m - 0x8000,  0 -> 0,  inf -> m,  NaN above it
     smallest   x < 0 ? x : m - x     unsigned    inf -> 0,  0 -> m,  -0 -> 0x8000,  -inf -> m + 0x8000,  NaN above it
@@ -22,8 +22,8 @@ from functools import reduce
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.operations import MIN_MAX, combine_identity, emit_combine, emit_combine_ordered, emit_fcmp
@@ -84,14 +84,14 @@ class ReductionOperation:
     def _reordered(self, b: Builder, x: Value) -> Value:
         """The bits of floats as integers in the same order, or back.
 
-        Testing the sign bit, unlike moving signs to a mask, does not use the maximum's port on Intel's machines.
+        Unlike moving signs to a mask, testing the sign bit does not use the port of the maximum on Intel's machines.
         """
         assert isinstance(x.type, VectorType)
         count = x.type.count
-        turned = b.binary("sub", const_ints(I16, [_INFINITIES[self.element]] * count), x)
+        mirrored = b.binary("sub", const_ints(I16, [_INFINITIES[self.element]] * count), x)
         sign = b.binary("and", x, const_ints(I16, [-0x8000] * count))
         is_negative = b.icmp("ne", sign, zero(x.type))
-        return b.select(is_negative, turned, x) if self.operation == "max" else b.select(is_negative, x, turned)
+        return b.select(is_negative, mirrored, x) if self.operation == "max" else b.select(is_negative, x, mirrored)
 
     def identity(self, count: int) -> Value:
         """The identity; -0 for sums, as -0 + -0 is -0."""
@@ -218,14 +218,14 @@ class RunningReduction:
         return b.select(_are_numbers(b, parts), best, self._nan(), "line") if self.combine.compares_floats else best
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
-        """A register for each row, or for all rows if columns are reduced; NaN where there was one."""
+        """A register for each row, or one for all rows if columns are reduced; NaN where a NaN was seen."""
         best, *seen = carried
         if not self.by_row:
             rows = [split_vector(b, best, self.width)]
         else:
             rows = [split_vector(b, row, self.width) for row in split_vector(b, best, self.cols)]
-        found = [self.combine.combine_all(b, row, checked=False) for row in rows]
-        return [self._with_nan(b, row, seen[i : i + 1]) for i, row in enumerate(found)]
+        lines = [self.combine.combine_all(b, row, checked=False) for row in rows]
+        return [self._with_nan(b, row, seen[i : i + 1]) for i, row in enumerate(lines)]
 
     def _with_nan(self, b: Builder, value: Value, seen: list[Value]) -> Value:
         if not seen:

@@ -1,8 +1,8 @@
 """The kernels of fused rows: softmax, and other chains of elementwise expressions and reductions over the same rows.
 
-for blocks of rows that fit in half of the L1 cache, or one row
+for blocks of rows that fit half of the L1 cache, or single rows
       max = reduce.max of the block's rows
-      e = exp(x - max)                           e is one block, used again for the next one
+      e = exp(x - max)                           one block of e, reused for the next rows
       sum = reduce.add of e
       y = e / sum
 
@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import bytes_of
 from tlx.ir.values import Value
-from tlx.lower.to_tiles.emit.elementwise import emit_elementwise_loops
-from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, emit_elementwise_loops
 from tlx.lower.to_tiles.emit.kernel import new_kernel
 from tlx.lower.to_tiles.emit.reduction import emit_reduction
-from tlx.lower.to_tiles.prefetch.streams import RowPrefetch
-from tlx.lower.to_tiles.problem.problems import (
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.prefetch import RowPrefetch
+from tlx.lower.to_tiles.problem import (
     Elementwise,
     Reduction,
     RowFusion,
@@ -33,7 +33,6 @@ from tlx.lower.to_tiles.problem.problems import (
     pointer_views,
     take_rows,
 )
-from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.elementwise import elementwise_store_alignment, fused_block_rows, tile_shape
 from tlx.lower.to_tiles.select.recipe import padded_tiles
 from tlx.target.target import Target
@@ -47,8 +46,8 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
     bases, scalars_of_kernel = arguments[: len(pointers)], arguments[len(pointers) :]
-    prefetching = _prefetching(problem, target)
-    boundaries = [_boundary(part, target) for part in problem.parts]
+    prefetching = _prefetching_part(problem, target)
+    boundaries = [_store_alignment(part, target) for part in problem.parts]
     for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
         with b.loop(0, block.count, name="r") as loop:
             row = block.start_of(b, loop.index)
@@ -59,7 +58,9 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
                     for base, number, view in zip(own, part.pointers, pointer_views(part.problem), strict=True)
                 ]
                 leads = part is prefetching
-                prefetches = _read_next(b, problem, bases, row, block.size, target.caches.line) if leads else []
+                prefetches = (
+                    _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line) if leads else []
+                )
                 own_scalars = [scalars_of_kernel[n] for n in part.scalars]
                 _emit(b, take_rows(part.problem, block.size), moved, own_scalars, boundary, prefetches, target)
     if any(boundaries):
@@ -68,8 +69,8 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
     return function
 
 
-def _prefetching(problem: RowFusion, target: Target) -> RowFusionPart | None:
-    """The part that prefetches the next block's rows: the most costly one; None if L1 holds all rows."""
+def _prefetching_part(problem: RowFusion, target: Target) -> RowFusionPart | None:
+    """The part that prefetches the next block's rows: the most expensive one; None if L1 holds all rows."""
     maps = [part for part in problem.parts if isinstance(part.problem, Elementwise)]
     read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
     if not maps or read <= target.caches.l1:
@@ -88,7 +89,7 @@ def _inputs(problem: RowFusion) -> dict[int, MatrixView]:
     }
 
 
-def _read_next(
+def _next_block_prefetches(
     b: TensorBuilder, problem: RowFusion, bases: Sequence[Value], row: Value, rows: int, line: int
 ) -> list[RowPrefetch]:
     """Prefetches of the next block's inputs, in cache lines of `line` bytes."""
@@ -103,7 +104,7 @@ def _read_next(
     ]
 
 
-def _boundary(part: RowFusionPart, target: Target) -> int:
+def _store_alignment(part: RowFusionPart, target: Target) -> int:
     """Elements that non-temporal stores are aligned to, as for the problem with all its rows; 0 for ordinary stores."""
     return (
         elementwise_store_alignment(part.problem, target)

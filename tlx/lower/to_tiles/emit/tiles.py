@@ -1,14 +1,14 @@
-"""Tiles of matrices in memory: their types, addresses, loads, stores, and conversions."""
+"""Tiles of matrices in memory: their types, addresses, alignment, loads, stores, and conversions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import I1, I8, FloatType, IntType, Type, VectorType, bits_of
-from tlx.ir.values import ConstInt, Value, const_ints, const_vector
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I1, I8, I64, FloatType, IntType, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Value, const_int, const_ints, const_vector
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.hardware import Sign
 
 
@@ -115,3 +115,10 @@ def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
         msg = f"no vector: {type_}"
         raise TypeError(msg)
     return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
+
+
+def elements_to_boundary(b: TensorBuilder, address: Value, element: int, boundary: int) -> Value:
+    """Elements of `element` bytes from an address to the next one that is aligned to `boundary` elements."""
+    negated = b.sub(const_int(I64, 0), b.cast("ptrtoint", address, I64))
+    gap = b.binary("and", negated, const_int(I64, boundary * element - 1))
+    return b.binary("lshr", gap, const_int(I64, element.bit_length() - 1))

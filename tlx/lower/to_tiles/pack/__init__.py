@@ -1,1 +1,1 @@
-"""Packing: operands copied into panels, by the kernel, in front of a loop, or when the program is compiled."""
+"""Packing: operands copied into panels, by the kernel, before a loop, or at compile time."""

@@ -25,6 +25,8 @@ while that operand is packed:
 
     B by columns, where A is xored with 128:  (A + 128) @ B = A @ B + 128 * colsum(B)
     A by rows, where B is:                    A @ (B - 128) = A @ B - 128 * rowsum(A)
+
+B may also be packed as a whole, by a kernel of its own: `PackedPanels` has the layout.
 """
 
 from __future__ import annotations
@@ -34,16 +36,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Value, const_int, const_ints, zero
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.to_tiles.emit.copy import TileCopy, clear, in_chunks
+from tlx.lower.to_tiles.emit.gemm.function import SumTerms
+from tlx.lower.to_tiles.emit.kernel import arguments_and_tile_range, new_kernel
 from tlx.lower.to_tiles.emit.tiles import convert_tile, flip_sign_bit, tile
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
-from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, padded_tiles, round_up
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, column_ranges, padded_tiles, round_up
 from tlx.target.hardware import Sign
+from tlx.target.target import Target
 
 _REGISTERS_AT_ONCE: Final = 8
 """Registers of A that are loaded before the first of them is stored."""
@@ -199,7 +207,7 @@ class PanelPacker:
     def _copy_run(self, source: Value, panel: Value, count: int) -> None:
         """Copy contiguous elements, followed by zeros up to a multiple of the inner loop's step.
 
-        Several registers at a time, then single ones, the last of which overlaps: 55 elements by 16 are 0..47, 39..54.
+        Several registers at a time, then single ones, of which the last overlaps: 55 elements by 16 are 0..47, 39..54.
         """
         b, layout, view = self.b, self.layout, self.layout.view
         size = layout.depth(count)
@@ -262,7 +270,7 @@ class PanelPacker:
     # B ---------------------------------------------------------------------------------------------------------
 
     def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack a block of `k` rows, tile by tile, in the order that suits B's layout."""
+        """Pack a block of `k` rows, tile by tile, in the order of B's layout."""
         layout, view = self.layout, self.layout.view
         if layout.width == 1 and not view.is_row_major and view.interleave == 1:
             self._transpose_strips(source, panel, columns, k)
@@ -281,7 +289,7 @@ class PanelPacker:
             self._clear(panel, start * depth + done * width, (depth - done) * width)
 
     def _interleave_rows(self, source: Value, panel: Value, tiles: dict[int, int], width: int, k: int) -> None:
-        """Interleave some rows of all tiles, then the rows below, so that each cache line of B is read once."""
+        """Interleave a few rows of all tiles before the next rows, so that each cache line of B is read once."""
         b, layout, copy = self.b, self.layout, self._copy("b")
         depth = layout.depth(k)
         chunk = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
@@ -300,7 +308,7 @@ class PanelPacker:
     def _pack_tile(self, source: Value, panel: Value, start: int, columns: tuple[int, int], k: int) -> None:
         """Pack a tile of a column-major or interleaved B, from its column `start` on.
 
-        `columns` are those of the tile, and how many of the last ones are missing.
+        `columns` are the tile's width, and how many of its last columns are missing.
         """
         b, layout, view, copy = self.b, self.layout, self.layout.view, self._copy("b")
         source = b.gep(view.element, source, start * view.col_stride)
@@ -324,7 +332,7 @@ class PanelPacker:
         in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
 
     def _transpose_strips(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack a column-major B, as many columns at a time as are transposed together, over all of K.
+        """Pack a column-major B over all of K, as many columns at a time as are transposed together.
 
         The hardware prefetcher can follow that many columns, and their tiles fit the registers.
         """
@@ -433,3 +441,76 @@ def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, 
         wanted = b.binary("add", total, total) if recipe.mma.name == "usmma" else b.binary("sub", zero(type_), total)
         one = b.typeinfo(wanted, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
         b.tensor_store(b.gep(accumulator, out, row.index), one)
+
+
+# All of B ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PackedPanels:
+    """The packed form of all of B: its panels one after the other, then the sums of its columns.
+
+    Attributes:
+        packing: How B is packed.
+        depth: Positions of K in a panel, over all products of the sum.
+        width: Columns of all panels.
+        ranges: The panels, in ranges; they may overlap in B, but never in the packed form.
+    """
+
+    packing: PanelLayout
+    depth: int
+    width: int
+    ranges: tuple[EqualTiles, ...]
+
+    @classmethod
+    def of(cls, gemm: Gemm, recipe: Recipe) -> PackedPanels:
+        """The panels of a product."""
+        packing = PanelLayout.of_b(gemm, recipe)
+        ranges = column_ranges(gemm, recipe)
+        width = sum(columns.count * columns.size for columns in ranges)
+        return cls(packing, packing.depth(gemm.k) * len(gemm.term_offsets), width, tuple(ranges))
+
+    def place(self, b: Builder, columns: EqualTiles, column: Value) -> Value:
+        """Number of packed columns before the panel that begins at `column` of B."""
+        before = sum(other.count * other.size for other in self.ranges[: self.ranges.index(columns)])
+        return b.add(column, before - columns.start)
+
+    @property
+    def sums_at(self) -> int:
+        """Bytes from the first panel to the sums of columns."""
+        return -(-self.depth * self.width * bytes_of(self.packing.element) // CACHE_LINE) * CACHE_LINE
+
+    def size(self, recipe: Recipe) -> int:
+        """Bytes of the packed form."""
+        sums = self.width * bytes_of(recipe.mma.accumulator) if recipe.mma.correction == "columns" else 0
+        return self.sums_at + sums
+
+
+def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
+    """Add the kernel that packs B to the module: a function of pointers to the panels and to B.
+
+    With `parts`, bounds follow as for any kernel; those of panels are used, those of rows are ignored.
+    """
+    parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
+    function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)
+    b = TensorBuilder(module, function)
+    (panels, source), share = arguments_and_tile_range(function)
+    form, terms = PackedPanels.of(gemm, recipe), SumTerms(b, gemm.term_offsets)
+    corrected = recipe.mma.correction == "columns"
+    sums = b.retype(b.gep(I8, panels, form.sums_at), recipe.mma.accumulator) if corrected else None
+    packer = PanelPacker(b, form.packing)
+    for columns in form.ranges:
+        with b.loop(*share.columns.of(b, form.ranges, columns), name="jp") as loop:
+            column = columns.start_of(b, loop.index)
+            place = form.place(b, columns, column)
+            panel = b.gep(recipe.mma.operand_b, panels, b.mul(place, form.depth))
+            first = b.gep(gemm.b.element, source, b.mul(column, gemm.b.col_stride))
+            with terms.loop() as term:
+                there = b.gep(recipe.mma.operand_b, panel, b.mul(term.index, form.depth // terms.count * columns.size))
+                here = b.gep(gemm.b.element, first, terms.offset(1, term.index))
+                packer.pack_b(here, there, columns, gemm.k)
+            if sums is not None:
+                out, groups = b.gep(recipe.mma.accumulator, sums, place), form.depth // recipe.mma.width
+                column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
+    b.ret()
+    return function

@@ -23,14 +23,14 @@ from tlx.diagnostics import Span
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
-from tlx.ir.transform.rewrite import definitions
+from tlx.ir.rewrite import definitions
 from tlx.ir.types import I8, ArrayType, bytes_of
 from tlx.ir.values import ConstExpr, Global, Local, Value
 from tlx.lower.context import KernelRunner
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.remarks import RemarkKind, Remarks
-from tlx.lower.to_tiles.pack.prepacked import PackedPanels, packing_kernel
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.pack.panels import PackedPanels, packing_kernel
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.remarks import size_in_words
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.target import Target
@@ -71,17 +71,14 @@ def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[
     return forms
 
 
-def prepacked_recipes(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
-    """The recipes of versions for a B packed by the compiler, where several versions read a block of forms."""
-    if len(versions) == 1:
-        return (versions[0][0].with_prepacked_b(),)
+def with_panel_offsets(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
+    """The recipes of several versions, each of which finds its form of B in a block of all forms."""
     forms = packed_forms(gemm, versions)
     places = [form.at + (0 if form.recipe.packing.b else b_start(gemm)) for form in forms]
-    packings = [
-        replace(recipe.packing, prepacked_b=recipe.packing.b, b_panel_offset=at)
+    return tuple(
+        replace(recipe, packing=replace(recipe.packing, b_panel_offset=at))
         for (recipe, _), at in zip(versions, places, strict=True)
-    ]
-    return tuple(replace(r, packing=packing) for (r, _), packing in zip(versions, packings, strict=True))
+    )
 
 
 @dataclass(eq=False)
@@ -90,14 +87,14 @@ class ConstantWeights:
 
     Attributes:
         module: The module.
-        remarks: Receives a remark for what is packed.
-        most: Bytes of panels up to which B is packed at compile time.
-        run_kernel: Runs the kernel that packs; without it B is packed when the program runs.
+        remarks: Receives a remark for each packed operand.
+        max_bytes: Bytes of panels up to which B is packed at compile time.
+        run_kernel: Runs the packing kernel; without it, B is packed when the program runs.
     """
 
     module: Module
     remarks: Remarks
-    most: int
+    max_bytes: int
     run_kernel: KernelRunner | None
     _made: dict[bytes, Global] = field(default_factory=dict[bytes, Global])
 
@@ -107,7 +104,7 @@ class ConstantWeights:
 
         return ConstantMemory(self.module)
 
-    def are_at(self, function: Function, pointer: Value) -> bool:
+    def is_constant(self, function: Function, pointer: Value) -> bool:
         """Whether a pointer points into a global constant."""
         made_by = definitions(function) if isinstance(pointer, Local) else {}
         while isinstance(pointer, Local) and pointer.name in made_by:
@@ -130,21 +127,21 @@ class ConstantWeights:
         versions: Sequence[tuple[Recipe, Target]],
         span: Span | None,
     ) -> Value | None:
-        """The global that holds B, packed for each version, for a pointer to B; None if the program has to pack it."""
+        """The global that holds B packed for each version; None if the program has to pack it."""
         if self.run_kernel is None or not any(recipe.packing.b for recipe, _ in versions):
             return None
         forms = list({form.at: form for form in packed_forms(gemm, versions)}.values())
         size = forms[-1].at + forms[-1].size
-        if size > self.most:
-            text = f"{size_in_words(size)} of panels exceed {size_in_words(self.most)}; --weight-bytes raises that"
-            self._say("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
+        if size > self.max_bytes:
+            text = f"{size_in_words(size)} of panels exceed {size_in_words(self.max_bytes)}; --weight-bytes raises that"
+            self._remark("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
             return None
-        found = self._memory.find(definitions(function), pointer)
-        source = b_elements(*found, gemm) if found else None
+        constant = self._memory.find(definitions(function), pointer)
+        source = b_elements(*constant, gemm) if constant else None
         if source is None:
             return None
         words = f", in {len(forms)} forms" if len(forms) > 1 else ""
-        self._say("applied", f"{gemm.title}: B packed at compile time: {size_in_words(size)}{words}", span)
+        self._remark("applied", f"{gemm.title}: B packed at compile time: {size_in_words(size)}{words}", span)
         data = bytearray(size)
         for form in forms:
             data[form.at : form.at + form.size] = self._packed(source, gemm, form)
@@ -162,7 +159,7 @@ class ConstantWeights:
         kernel = packing_kernel(module, gemm, form.recipe, plain)
         return self.run_kernel(module, kernel.name, source, b_start(gemm), form.size)
 
-    def _say(self, kind: RemarkKind, text: str, span: Span | None) -> None:
+    def _remark(self, kind: RemarkKind, text: str, span: Span | None) -> None:
         self.remarks.add(kind, "to-tiles", text, span)
 
     def _add(self, data: bytes) -> Global:

@@ -1,13 +1,13 @@
-"""Parallel cost of kernels, and their partition: the grid of a product, the slabs of other problems.
+"""Parallel cost of kernels, and their partition: a grid of threads for a product, equal parts for other problems.
 
-The work of a kernel, in cycles, decides whether threads pay, and how it is cut for them. Products and packing take what
-`cost` predicts for the recipe. Each row of tiles reads A once, and each panel B, from beyond a core's L2. Where two
-threads compute the left and the right part of the same rows of C, hardware prefetching along rows makes each core fetch
-cache lines that the other one writes.
+The work of a kernel, in cycles, decides whether several threads pay and how the kernel is divided among them. The
+cycles of products and packing are those that `cost` predicts for the recipe. Each row of tiles reads A once, and each
+panel reads B once, from beyond a core's L2. Where two threads compute the left and the right half of the same rows of
+C, hardware prefetching along the rows makes each core fetch cache lines that the other one writes.
 
-A team cuts a product by a grid; each thread's rectangle of it is divided into jobs.
+A team divides a product by a grid of threads; the rectangle of each thread is divided into jobs.
 
-    thread 1, columns 3 to 6 in two cache blocks          a job: some consecutive units, numbered like this
+    thread 1, columns 3 to 6 in two cache blocks          a job: consecutive units, numbered like this
 
          3   4 | 5                                            0   3
        +-------+---+                                          1   4
@@ -16,16 +16,18 @@ A team cuts a product by a grid; each thread's rectangle of it is divided into j
     2  |       |   |
        +-------+---+
 
-A unit is a row tile by a cache block of columns, whose panels of B stay in L2 from one job to the next, packed where
-the kernel keeps them; or some panels by all rows, where each call of the kernel packs the panels that it reads, and
-reads A again. Threads are numbered down the grid's columns, so that neighbours read the same panels.
+A unit is one row tile of one cache block of columns: the block's panels of B stay in L2 from one job to the next, and
+stay packed if the kernel caches them. Where each call of the kernel packs the panels that it reads instead, a unit is a
+few panels by all rows, and each unit reads A again. Threads are numbered down the columns of the grid, so that
+neighbours read the same panels.
 
-Maps, copies and reductions are cut into slabs that threads work on, each a smaller problem of the same kind.
+Maps, copies and reductions are partitioned into equal parts and a smaller rest, all problems of the same kind.
 
-    100,000 x 64, by rows             slab: 1,568 x 64, 63 times, pointers 1,568 rows further each time
+    100,000 x 64, by rows             part: 1,568 x 64, 63 times; pointers advance by 1,568 rows
                                       rest: 1,216 x 64
 
-A dense matrix is cut as one long row. A reduction is cut along the axis that remains, so one thread computes each sum.
+A dense matrix is partitioned as one long row. A reduction is partitioned along the axis that remains, so that one
+thread computes each sum.
 """
 
 from __future__ import annotations
@@ -34,13 +36,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
-from tlx.ir.builder.parallel import partition
+from tlx.ir.builder import Builder, partition
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.parallel.stealing import ThreadShare
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
-from tlx.lower.to_tiles.problem.problems import (
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView
+from tlx.lower.to_tiles.problem import (
     Copy,
     Elementwise,
     Gemm,
@@ -50,7 +50,6 @@ from tlx.lower.to_tiles.problem.problems import (
     pointer_views,
     take_rows,
 )
-from tlx.lower.to_tiles.problem.views import MatrixView
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import cost, packs_by_steps
 from tlx.target.target import Target
@@ -64,10 +63,10 @@ class ParallelCost:
         rows, columns: Numbers of row tiles and of panels.
         tile: Cycles of a tile.
         row, column: Additional cycles of each row of tiles, and of each panel.
-        cut: Cycles that a row of tiles costs each thread where several share it.
+        shared_row: Cycles that a row of tiles costs each thread where several share it.
         panels: Panels of a cache block.
-        packs: Whether each call of the kernel packs the panels that it reads.
-        keeps: Whether a call can reuse the panels that the previous one has packed.
+        packs_panels: Whether each call of the kernel packs the panels that it reads.
+        caches_panels: Whether a call can reuse the panels that the previous one has packed.
     """
 
     rows: int
@@ -75,23 +74,23 @@ class ParallelCost:
     tile: float
     row: float = 0.0
     column: float = 0.0
-    cut: float = 0.0
+    shared_row: float = 0.0
     panels: int = 1
-    packs: bool = False
-    keeps: bool = False
+    packs_panels: bool = False
+    caches_panels: bool = False
 
     @property
     def cycles(self) -> float:
         """Cycles of the whole kernel."""
         return self.rows * self.columns * self.tile + self.rows * self.row + self.columns * self.column
 
-    def team(self, least: int) -> int:
-        """How many threads are worth having, where each should work for `least` cycles."""
+    def max_threads(self, least: int) -> int:
+        """The most threads that each have at least `least` cycles of work."""
         return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
 
 
 def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCost | None:
-    """The work of a product's kernel; None for a kernel that cannot be cut."""
+    """The work of a product's kernel; None for a kernel that cannot be divided."""
     if gemm.reduction is not None:
         return None
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
@@ -108,24 +107,38 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
         recipe.tile.nr * gemm.total_k * bytes_of(gemm.b.element) / target.memory.bytes_per_cycle + packing_b / columns
     )
     tile, panels = multiplying / (rows * columns), max(1, recipe.blocks.nc // recipe.tile.nr)
-    packs = recipe.packing.b and not recipe.packing.prepacked_b
-    keeps = packs and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
-    cut = recipe.tile.mr * target.memory.shared_row_cycles if _stays(gemm, target) else 0.0
-    return ParallelCost(rows, columns, tile, row, column, cut, panels, packs, keeps)
+    packs_panels = recipe.packing.b and not recipe.packing.prepacked_b
+    caches_panels = (
+        packs_panels and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
+    )
+    shared_row = recipe.tile.mr * target.memory.shared_row_cycles if _fits_l2(gemm, target) else 0.0
+    return ParallelCost(rows, columns, tile, row, column, shared_row, panels, packs_panels, caches_panels)
 
 
-def _stays(gemm: Gemm, target: Target) -> bool:
-    """Whether the work of two threads fits their L2 caches; otherwise cache lines move between cores in any case."""
+def _fits_l2(gemm: Gemm, target: Target) -> bool:
+    """Whether the matrices fit the L2 caches of two threads; otherwise cache lines move between cores in any case."""
     return sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
 
 
-_FEWEST: Final = 16
-"""Units that a rectangle is cut into at least, where there are as many."""
-_FEWEST_PACKED: Final = 4
-"""The same where panels are packed: each separately packed group of panels reads A again."""
+_MIN_UNITS: Final = 16
+"""Least number of units that a rectangle is divided into, if it has as many tiles."""
+_MIN_PACKED_UNITS: Final = 4
+"""The same where panels are packed: each group of panels that is packed separately reads A again."""
 
 KernelCall = Callable[[Builder, list[Value]], None]
 """Emits a kernel's call for half-open ranges of row tiles and of panels."""
+
+
+RunUnits = Callable[[Builder, Value, Value], None]
+"""Emits a job: a half-open range of the units of a share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShare:
+    """The share of one thread: its number of units, and what emits a job of it."""
+
+    units: Value
+    run: RunUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,28 +169,28 @@ class GridPartition:
         columns = partition(b, const_int(I64, work.columns), column, self.across)
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
-        if work.packs and not work.keeps:
+        if work.packs_panels and not work.caches_panels:
             step = self._step(b, width)
             units, rectangle = b.divided_up(width, step), _Rectangle(kernel, rows[0], columns[0], height, width, step)
-            return ThreadShare(b.select(inside, units, none), rectangle.run_anew)
+            return ThreadShare(b.select(inside, units, none), rectangle.run_all_rows)
         blocks = self._blocks(b, height, width)
         rectangle = _Rectangle(kernel, rows[0], columns[0], height, width, blocks)
-        run = rectangle.run_blocks if work.keeps else rectangle.run_whole
+        run = rectangle.run_blocks if work.caches_panels else rectangle.run_whole
         return ThreadShare(b.select(inside, b.mul(blocks, height), none), run)
 
     def _step(self, b: Builder, width: Value) -> Value:
-        """Panels that a call packs and uses for all rows: half a cache block, or a quarter of the columns."""
+        """Panels that a call packs and uses for all rows: at most half a cache block and a quarter of the columns."""
         quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
         return b.umin(quarter, max(1, self.work.panels // 2))
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
-        """Number of blocks of columns: as the cache demands, or more where there are few rows.
+        """Number of blocks of columns: as many as fit the cache, or more where there are few rows.
 
-        Where threads keep their panels, it is the same in all rectangles of a column of the grid.
+        Where threads cache their panels, it is the same in all rectangles of a column of the grid.
         """
         cached = b.divided_up(width, self.work.panels)
-        height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.keeps else height
-        fewest = _FEWEST_PACKED if self.work.keeps else _FEWEST
+        height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.caches_panels else height
+        fewest = _MIN_PACKED_UNITS if self.work.caches_panels else _MIN_UNITS
         enough = b.umin(width, b.divided_up(const_int(I64, fewest), height))
         return b.select(b.icmp("ult", cached, enough), enough, cached)
 
@@ -200,8 +213,8 @@ class _Rectangle:
     width: Value
     blocks: Value
 
-    def run_anew(self, b: Builder, first: Value, last: Value) -> None:
-        """Compute all rows by some panels, which the call packs."""
+    def run_all_rows(self, b: Builder, first: Value, last: Value) -> None:
+        """Compute all rows of some panels, which the call packs."""
         behind = b.add(self.column, self.width)
         rows = self.row, b.add(self.row, self.height)
         self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), behind) for n in (first, last))])
@@ -224,7 +237,7 @@ class _Rectangle:
     def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
         """Compute some units, block by block."""
         height = self.height
-        with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", runs=True) as loop:
+        with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", nonempty=True) as loop:
             before = b.mul(loop.index, height)
             top = b.select(b.icmp("ult", before, first), b.sub(first, before), const_int(I64, 0))
             rows = top, b.sub(b.umin(last, b.add(before, height)), before)
@@ -248,15 +261,19 @@ def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
     if work.rows == 1:
         return const_int(I64, 1)
     unit = max(work.cycles / (1 << 40), 1.0)
-    costs = work.tile, work.row, work.row + work.cut, work.column
-    tile, row, cut_row, column = (const_int(I64, round(cost / unit)) for cost in costs)
+    costs = work.tile, work.row, work.row + work.shared_row, work.column
+    tile, row, shared_row, column = (const_int(I64, round(cost / unit)) for cost in costs)
     start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
     last = b.add(b.umin(team, work.rows), 1)
-    with b.loop(1, last, carry=start, name="down", runs=True) as loop:
+    with b.loop(1, last, carry=start, name="down", nonempty=True) as loop:
         height = b.divided_up(const_int(I64, work.rows), loop.index)
         across = b.binary("udiv", team, loop.index)
         width = b.divided_up(const_int(I64, work.columns), across)
-        reading = b.mul(height, b.select(b.icmp("ugt", across, 1), cut_row, row)) if work.cut else b.mul(height, row)
+        reading = (
+            b.mul(height, b.select(b.icmp("ugt", across, 1), shared_row, row))
+            if work.shared_row
+            else b.mul(height, row)
+        )
         cycles = b.add(b.mul(b.mul(height, width), tile), b.add(reading, b.mul(width, column)))
         better = b.icmp("ult", cycles, loop.carried[1])
         loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
@@ -264,53 +281,53 @@ def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
 
 
 Divisible = Copy | Elementwise | Reduction | RowFusion
-_MOST: Final = 128
-_PER_THREAD: Final = 4  # slabs that the least work of a thread is cut into
+_MAX_PARTS: Final = 128
+_PARTS_PER_THREAD: Final = 4  # parts that the least work of a thread is divided into
 _GRANULE: Final = 16  # rows or columns
 _LONG_GRANULE: Final = 1024  # elements of one long row
 
 
 @dataclass(frozen=True, slots=True)
-class SlabPointer:
-    """A pointer of a kernel: its element type, and by how many elements it advances from slab to slab."""
+class PartPointer:
+    """A pointer of a kernel: its element type, and by how many elements it advances from part to part."""
 
     element: Type
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class Slabs:
-    """A problem cut into slabs.
+class ProblemPartition:
+    """A problem divided into equal parts and a rest.
 
     Attributes:
-        slab: The problem of a slab.
-        count: Number of slabs.
-        rest: The smaller problem after the last slab.
+        part: The problem of a part.
+        count: Number of parts.
+        rest: The smaller problem after the last part.
         pointers: The kernel's pointers.
         cycles: Work of the whole problem.
     """
 
-    slab: Divisible
+    part: Divisible
     count: int
     rest: Divisible | None
-    pointers: tuple[SlabPointer, ...]
+    pointers: tuple[PartPointer, ...]
     cycles: float
 
     @property
     def total(self) -> int:
-        """Slabs, the rest counted as one."""
+        """Number of parts, including the rest."""
         return self.count + (self.rest is not None)
 
 
-def cut_into_slabs(problem: Divisible, target: Target, least: int) -> Slabs | None:
-    """A problem cut into slabs for threads of at least `least` cycles each; None where that makes fewer than two."""
+def partition_problem(problem: Divisible, target: Target, least: int) -> ProblemPartition | None:
+    """The parts of a problem, for threads of at least `least` cycles each; None if there would be fewer than two."""
     if isinstance(problem, Elementwise):
         problem = as_long_row(problem)
     rows, cols = _extents(problem)
     by_rows = problem.axis == 1 if isinstance(problem, Reduction) else rows > 1
     extent = rows if by_rows else cols
     cycles = problem_cycles(problem, target)
-    count = min(_MOST, int(cycles * _PER_THREAD / max(least, 1)), extent)
+    count = min(_MAX_PARTS, int(cycles * _PARTS_PER_THREAD / max(least, 1)), extent)
     pointers = _pointers(problem, by_rows=by_rows)
     if count < 2 or pointers is None:
         return None
@@ -321,9 +338,9 @@ def cut_into_slabs(problem: Divisible, target: Target, least: int) -> Slabs | No
     count, rest = divmod(extent, size)
     if count + (rest > 0) < 2:
         return None
-    moving = tuple(SlabPointer(p.element, p.step * size) for p in pointers)
-    remainder = _piece(problem, rest, by_rows=by_rows) if rest else None
-    return Slabs(_piece(problem, size, by_rows=by_rows), count, remainder, moving, cycles)
+    moving = tuple(PartPointer(p.element, p.step * size) for p in pointers)
+    remainder = _part(problem, rest, by_rows=by_rows) if rest else None
+    return ProblemPartition(_part(problem, size, by_rows=by_rows), count, remainder, moving, cycles)
 
 
 def _extents(problem: Divisible) -> tuple[int, int]:
@@ -346,17 +363,17 @@ def problem_cycles(problem: Divisible, target: Target) -> float:
     return max(problem.bytes_moved / target.memory.bytes_per_cycle, cost * value.rows * value.cols / lanes)
 
 
-def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] | None:
-    """The kernel's pointers, with their steps from a row or column to the next; None if one has two steps."""
+def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[PartPointer, ...] | None:
+    """The kernel's pointers, with their steps from one row or column to the next; None if a pointer has two steps."""
     if isinstance(problem, Copy):
         return tuple(_pointer(view, by_rows=by_rows) for view in (problem.destination, problem.source))
     if isinstance(problem, RowFusion):
-        found: dict[int, SlabPointer] = {}
+        pointers: dict[int, PartPointer] = {}
         for part in problem.parts:
             for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
-                found.setdefault(number, _pointer(view, by_rows=True))
-        return tuple(found[number] for number in sorted(found))
-    leaves: dict[int, SlabPointer] = {}
+                pointers.setdefault(number, _pointer(view, by_rows=True))
+        return tuple(pointers[number] for number in sorted(pointers))
+    leaves: dict[int, PartPointer] = {}
     moved = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
     if isinstance(problem, Reduction) and problem.epilogue is not None:
         moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.epilogue.leaves()]
@@ -366,12 +383,12 @@ def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] |
     return (_pointer(problem.destination, by_rows=by_rows), *(leaves[number] for number in sorted(leaves)))
 
 
-def _pointer(view: MatrixView, *, by_rows: bool) -> SlabPointer:
+def _pointer(view: MatrixView, *, by_rows: bool) -> PartPointer:
     extent, stride = (view.rows, view.row_stride) if by_rows else (view.cols, view.col_stride)
-    return SlabPointer(view.element, stride if extent > 1 else 0)
+    return PartPointer(view.element, stride if extent > 1 else 0)
 
 
-def _piece(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
+def _part(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
     """The problem on `size` rows or columns, which keeps the whole problem's choice of non-temporal stores."""
     if isinstance(problem, Copy):
         source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))

@@ -1,4 +1,4 @@
-"""Teams: functions that run a kernel on the threads of a team, each on its share; B packed once for a team.
+"""Teams: functions that run a kernel on the threads of a team; cooperative packing, panel cache, work stealing.
 
 Each thread computes some of the tiles, a rectangle of a grid.
 
@@ -12,13 +12,12 @@ Each thread computes some of the tiles, a rectangle of a grid.
                                                 team of several:  GOMP_parallel(@K.thread, args, team)
                                               }
 
-The threads choose the grid at run time, when the size of the team is known (`partition`). A thread that has finished
-helps the others (`stealing`). Each element of the result is computed by one thread, in the same order as by a team of
-one, so results do not depend on the number of threads.
+The threads choose the grid at run time, when the size of the team is known (`partition`). Each element of the result is
+computed by one thread, in the same order as by a team of one, so results do not depend on the number of threads.
 
 Inside a parallel region of the program a kernel runs on the calling thread.
 
-A team of many threads packs B once: all pack, then all multiply.
+Cooperative packing. A team of many threads packs B once: all pack, then all multiply.
 
 Rewrite:
     define internal void @K(c, a, b) { a team runs @K.part, in which each thread packs the panels that it reads }
@@ -34,72 +33,118 @@ Rewrite:
 In a grid of 4 x 4 threads, each thread would otherwise pack a quarter of B, four times its share, and the panels would
 take four times as much of the shared cache. Two or three threads each have columns of their own, so nothing is packed
 twice.
+
+Panel cache. Jobs of neighbouring rows use the same panels of B. A thread packs them for the first of these jobs, into
+memory of its own that it allocates once:
+
+    memory = malloc, held = none
+    for each job, for each block of panels that it reads:
+      call @K.part(args, rows, panels, memory, held == first panel)        packs unless the panels are there
+      held = first panel
+    free(memory)
+
+A thread that steals jobs from threads with the same panels finds them packed, too.
+
+Without the cache, 1024 cubed takes this many times as long with 4, 8 and 16 threads (Xeon with AMX, 16 processors,
+2026-11-23): bfloat 1.27, 1.08, 1.15, bytes 1.21, 1.05, 1.18. Vector kernels, which pack together in large teams, gain
+nothing from it (float 0.99, 1.00, 1.01).
+
+Work stealing. A thread that has finished its own share takes jobs that are left of other threads' shares. A share is
+cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes the jobs of its own
+share one by one, and then those left of the shares of the threads after it. An atomic counter for each share assigns
+its jobs:
+
+    for turn = 0 .. team:                           its own share first, then those of its group
+      owner = (thread + turn) mod team
+      while (job = taken[owner]++) is one:          atomically
+        run the job
+
+So a processor that is slower than the others, because it or its core is shared, does less, and no thread waits for it
+longer than a small job takes.
+
+A static grid, in which each thread only does its own share, takes this many times as long with 4, 8 and 16 threads
+(Xeon with AMX, 16 processors, 2026-11-23, otherwise idle):
+
+    bfloat, 1024 cubed       1.49  1.37  1.36        float, 1024 cubed           1.20  1.36  1.24
+    bytes, 1024 cubed        1.47  1.36  1.28        10,000 products of 32x32x32 1.23  1.39  1.38
+    bfloat, 2048 cubed       1.04  1.95  1.47        tanh of 4 M floats          1.09  1.20  1.24
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder, new_function
-from tlx.ir.builder.parallel import Thread, emit_parallel_region, partition, team_size
+from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function, partition, team_size
 from tlx.ir.functions import Argument, Function
+from tlx.ir.instructions import Block
 from tlx.ir.module import Module
-from tlx.ir.types import I64, VOID, FunctionType, bytes_of
+from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, bytes_of
 from tlx.ir.values import Global, Value, const_int
-from tlx.lower.to_tiles.emit.scratch import Scratch
-from tlx.lower.to_tiles.pack.panel_cache import PartialKernel, panel_cache, whole_product_arguments
-from tlx.lower.to_tiles.pack.prepacked import PackedPanels
-from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, Slabs
-from tlx.lower.to_tiles.parallel.stealing import MAX_THREADS, ThreadShare, ThreadShares, emit_stealing, share_counters
-from tlx.lower.to_tiles.parallel.tile_range import PART_SUFFIX
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.memory.allocation import CACHE_LINE
+from tlx.lower.to_tiles.emit.kernel import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS, PART_SUFFIX, Scratch
+from tlx.lower.to_tiles.pack.panels import PackedPanels
+from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, ProblemPartition, ThreadShare
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 
 TEAM_ATTRIBUTES: Final = "nounwind noinline"
 
 
 ThreadBody = Callable[[Builder, list[Value], Thread, Value], None]
-"""Emits the work of one of several threads, given the values that the team shares, and the counters of taken jobs."""
+"""Emits the work of one thread, given the values that the team shares, and the counters of jobs that are taken."""
 CooperativeBody = Callable[[Builder, list[Value], Value], None]
-"""Emits the work of a team, given its number of threads and the function's arguments."""
+"""Emits the work of a team, given the function's arguments and the number of threads."""
 
 MIN_COOPERATING_THREADS: Final = 4
-"""Threads from which on a team runs `many`, where a kernel has it."""
+"""Least number of threads that pack B together."""
 
 
-def grid_kernel(module: Module, cut: PartialKernel, most: int, many: CooperativeBody | None = None) -> Function:
-    """Add the function that runs a kernel with bounds on a team of at most `most` threads."""
-    part = cut.kernel
+def grid_kernel(
+    module: Module, partial: PartialKernel, max_threads: int, cooperative: CooperativeBody | None = None
+) -> Function:
+    """Add the function that runs a kernel with bounds on a team of at most `max_threads` threads."""
+    part = partial.kernel
     stem = part.name.strip('"').removesuffix(PART_SUFFIX)
 
     def alone(b: Builder, values: list[Value]) -> None:
-        with panel_cache(b, cut) as kept:
-            call_function(b, part, [*values, *whole_product_arguments(cut, kept)])
+        with panel_cache(b, partial) as cache:
+            call_function(b, part, [*values, *whole_product_arguments(partial, cache)])
 
-    return _team_kernel(module, stem, part.arguments[: cut.parameters], most, (grid_share(cut, most), alone), many)
+    return _team_kernel(
+        module,
+        stem,
+        part.arguments[: partial.parameters],
+        max_threads,
+        (grid_share(partial, max_threads), alone),
+        cooperative,
+    )
 
 
-def grid_share(cut: PartialKernel, most: int) -> ThreadBody:
-    """Each thread's rectangle of a grid, run by a kernel with bounds, if there is work for several threads."""
+def grid_share(partial: PartialKernel, max_threads: int) -> ThreadBody:
+    """Each thread's rectangle of a grid, computed by a kernel with bounds."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
-        grid = GridPartition.of(b, cut.work, thread.team)
-        with panel_cache(b, cut) as kept:
+        grid = GridPartition.of(b, partial.work, thread.team)
+        with panel_cache(b, partial) as cache:
 
             def kernel(b: Builder, bounds: list[Value]) -> None:
-                call_function(b, cut.kernel, [*own, *bounds, *(kept.arguments(b, bounds[2]) if kept else ())])
+                call_function(b, partial.kernel, [*own, *bounds, *(cache.arguments(b, bounds[2]) if cache else ())])
 
             def portion(b: Builder, owner: Value) -> ThreadShare:
                 return grid.portion(b, kernel, owner)
 
-            emit_stealing(b, taken, thread, most, ThreadShares(portion, grid.down))
+            emit_stealing(b, taken, thread, max_threads, ThreadShares(portion, grid.down))
 
     return share
 
 
-def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]) -> ThreadBody:
-    """Each thread's part of the numbers from 0 to `count`, work for so many threads; `run` emits a range of them."""
+def range_share(
+    count: int, max_threads: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]
+) -> ThreadBody:
+    """Each thread's part of the numbers from 0 to `count`; `run` emits the work for a range of them."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         def portion(b: Builder, owner: Value) -> ThreadShare:
@@ -110,28 +155,30 @@ def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tupl
 
             return ThreadShare(b.sub(end, start), job)
 
-        emit_stealing(b, taken, thread, most, ThreadShares(portion))
+        emit_stealing(b, taken, thread, max_threads, ThreadShares(portion))
 
     return share
 
 
-def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function], most: int) -> Function:
-    """Add the function that runs the kernel of slabs and, if there is one, that of the rest.
+def partition_kernel(
+    module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function], max_threads: int
+) -> Function:
+    """Add the function that runs the kernel of a partition's parts and, if there is one, that of its rest.
 
-    A thread runs consecutive slabs; the rest counts as the last slab.
+    A thread runs consecutive parts; the rest counts as the last part.
     """
-    return iterations_kernel(module, stem, _slab_range_function(module, stem, slabs, kernels), slabs.total, most)
+    return iterations_kernel(module, stem, _part_range_function(module, stem, parts, kernels), parts.total, max_threads)
 
 
-def iterations_kernel(module: Module, stem: str, part: Function, count: int, most: int) -> Function:
-    """Add the function that has at most `most` threads run a function that takes the bounds of a loop.
+def iterations_kernel(module: Module, stem: str, part: Function, count: int, max_threads: int) -> Function:
+    """Add the function by which at most `max_threads` threads run the iterations of a loop.
 
     Args:
         module: Where it is added.
         stem: Its name.
-        part: The function; its last two parameters are a half-open range of iterations.
+        part: Runs a range of iterations, whose half-open bounds are its last two parameters.
         count: Number of iterations.
-        most: Most threads of a team.
+        max_threads: Most threads of a team.
     """
 
     def run(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
@@ -140,11 +187,11 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
     def alone(b: Builder, values: list[Value]) -> None:
         run(b, values, (const_int(I64, 0), const_int(I64, count)))
 
-    return _team_kernel(module, stem, part.arguments[:-2], most, (range_share(count, most, run), alone))
+    return _team_kernel(module, stem, part.arguments[:-2], max_threads, (range_share(count, max_threads, run), alone))
 
 
 def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> None:
-    """Have a team of `team` threads (i32) run a new function `name`, with work stealing."""
+    """Emit a team of `team` threads (i32) that run a new function `name`, with work stealing."""
 
     def body(inner: Builder, own: list[Value], thread: Thread) -> None:
         taken, *rest = own
@@ -153,8 +200,8 @@ def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody,
     emit_parallel_region(b, name, [share_counters(b, team), *values], body, TEAM_ATTRIBUTES, team)
 
 
-def _slab_range_function(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:
-    """Add the function that runs some slabs; its last parameters are their half-open range."""
+def _part_range_function(module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function]) -> Function:
+    """Add the function that runs some parts; its last parameters are their half-open range."""
     parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
     bounds = [(I64, "", name) for name in ("slab", "slab.end")]
     function = new_function(
@@ -162,24 +209,24 @@ def _slab_range_function(module: Module, stem: str, slabs: Slabs, kernels: Seque
     )
     b = Builder(module, function)
     *values, first, last = (argument.value for argument in function.arguments)
-    behind = b.umin(last, slabs.count) if slabs.rest else last
+    behind = b.umin(last, parts.count) if parts.rest else last
     with b.loop(first, behind, name="slab") as loop:
-        call_function(b, kernels[0], _slab_arguments(b, slabs, values, loop.index))
-    if slabs.rest:
-        rest, done = b.if_else_blocks(b.icmp("eq", last, slabs.total), ("rest", "done"))
+        call_function(b, kernels[0], _part_arguments(b, parts, values, loop.index))
+    if parts.rest:
+        rest, done = b.if_else_blocks(b.icmp("eq", last, parts.total), ("rest", "done"))
         b.at_end(rest)
-        call_function(b, kernels[1], _slab_arguments(b, slabs, values, const_int(I64, slabs.count)))
+        call_function(b, kernels[1], _part_arguments(b, parts, values, const_int(I64, parts.count)))
         b.branch(done)
         b.at_end(done)
     b.ret()
     return function
 
 
-def _slab_arguments(b: Builder, slabs: Slabs, values: Sequence[Value], number: Value) -> list[Value]:
-    """A kernel's arguments for a slab."""
+def _part_arguments(b: Builder, parts: ProblemPartition, values: Sequence[Value], number: Value) -> list[Value]:
+    """A kernel's arguments for a part."""
     pointers = [
         b.gep(pointer.element, value, b.mul(number, pointer.step))
-        for pointer, value in zip(slabs.pointers, values, strict=False)
+        for pointer, value in zip(parts.pointers, values, strict=False)
     ]
     return [*pointers, *values[len(pointers) :]]
 
@@ -188,22 +235,22 @@ def _team_kernel(
     module: Module,
     stem: str,
     arguments: Sequence[Argument],
-    most: int,
+    max_threads: int,
     work: tuple[ThreadBody, Callable[[Builder, list[Value]], None]],
-    many: CooperativeBody | None = None,
+    cooperative: CooperativeBody | None = None,
 ) -> Function:
-    """A function of these arguments that a team of at most `most` threads runs, or one thread alone."""
+    """A function of these arguments, run by a team of at most `max_threads` threads or by one thread alone."""
     share, alone = work
     parameters = [(a.type, a.attributes, a.name) for a in arguments]
     function = new_function(module, module.global_names.fresh(stem), parameters, TEAM_ATTRIBUTES)
     thread = module.global_names.fresh(f"{stem}.thread")
     b = Builder(module, function)
     values: list[Value] = [argument.value for argument in function.arguments]
-    size = team_size(b, min(most, MAX_THREADS))
-    if many is not None and most >= MIN_COOPERATING_THREADS:
+    size = team_size(b, min(max_threads, MAX_THREADS))
+    if cooperative is not None and max_threads >= MIN_COOPERATING_THREADS:
         large, small = b.if_else_blocks(b.icmp("uge", size, MIN_COOPERATING_THREADS), ("many", "few"))
         b.at_end(large)
-        many(b, values, size)
+        cooperative(b, values, size)
         b.ret()
         b.at_end(small)
     several, one = b.if_else_blocks(b.icmp("ugt", size, 1), ("several", "one"))
@@ -222,21 +269,24 @@ def call_function(b: Builder, callee: Function, args: Sequence[Value]) -> None:
     b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
 
 
-_MOST_BYTES: Final = 256 << 20
+# Cooperative packing -------------------------------------------------------------------------------------------------
+
+
+_MAX_SHARED_BYTES: Final = 256 << 20
 """Larger panels are packed by each thread, which needs memory for only one cache block of them at a time."""
-_B: Final = 2  # its place among a kernel's arguments
+_B_ARGUMENT: Final = 2  # the position of B among a kernel's arguments
 
 
 def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: int) -> bool:
     """Whether a team packs B once, rather than each thread the panels it reads.
 
-    It does where threads in a column of the grid would pack the same panels, and packing is enough work for several
-    threads itself. Not on a matrix unit, which waits for memory anyway: packing again what stays in L2 takes no longer
-    than reading what others have packed (measured at 1024 and 2048 cubed of bfloat).
+    It does if several threads of the grid would pack the same panels, and if packing alone is enough work for several
+    threads. It does not on a matrix unit, which waits for memory anyway: packing panels into the thread's own L2 takes
+    no longer than reading those that other threads have packed (measured at 1024 and 2048 cubed of bfloat).
     """
     if not recipe.packing.b or recipe.packing.prepacked_b or recipe.mma.unit == "matrix":
         return False
-    if PackedPanels.of(gemm, recipe).size(recipe) > _MOST_BYTES:
+    if PackedPanels.of(gemm, recipe).size(recipe) > _MAX_SHARED_BYTES:
         return False
     return (
         min(work.rows, work.columns) >= MIN_COOPERATING_THREADS
@@ -245,21 +295,21 @@ def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: i
 
 
 def pack_cooperatively(
-    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, most: int
+    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, max_threads: int
 ) -> CooperativeBody:
-    """Returns what emits the code by which a team packs B, and then multiplies.
+    """The emitter of the code by which a team packs B, and then multiplies.
 
     Args:
         module: Where functions are added.
         gemm: The product.
         recipe: How it is computed, given B in panels.
-        kernels: The one that packs some panels, and the one that multiplies a rectangle of the grid; both with bounds.
+        kernels: The kernel that packs some panels, and the one that multiplies a rectangle of the grid.
         work: The work of the product.
-        most: The most threads that there is work for.
+        max_threads: The most threads that there is work for.
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART_SUFFIX}")
-    rectangle = grid_share(PartialKernel(part, work), most)
+    rectangle = grid_share(PartialKernel(part, work), max_threads)
 
     def panels_of(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)
@@ -272,8 +322,189 @@ def pack_cooperatively(
         scratch.allocate(b)
         panels = buffer.pointer
         packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
-        run_in_shares(b, packing, [panels, values[_B]], range_share(work.columns, most, panels_of), size)
-        run_in_shares(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, size)
+        run_in_shares(
+            b, packing, [panels, values[_B_ARGUMENT]], range_share(work.columns, max_threads, panels_of), size
+        )
+        run_in_shares(b, multiplying, [*values[:_B_ARGUMENT], panels, *values[_B_ARGUMENT + 1 :]], rectangle, size)
         scratch.release(b)
 
     return emit
+
+
+# Panel cache ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PartialKernel:
+    """A kernel that works on a part of its tiles.
+
+    Attributes:
+        kernel: Its last parameters are the bounds of the part and, if it caches panels, their memory and state.
+        work: The cost and the tiles of the whole product.
+        cache_bytes: Bytes of the cached panels; 0 if the kernel caches none.
+    """
+
+    kernel: Function
+    work: ParallelCost
+    cache_bytes: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """The number of the kernel's parameters that the function for the whole product has, too."""
+        return (
+            len(self.kernel.arguments)
+            - len(BOUND_PARAMETERS)
+            - (len(PANEL_CACHE_PARAMETERS) if self.work.caches_panels else 0)
+        )
+
+
+@dataclass(frozen=True)
+class PanelCache:
+    """The packed panels that a thread keeps from one job to the next.
+
+    Attributes:
+        memory: Their address.
+        first_panel: Address of the number of the first one.
+    """
+
+    memory: Value
+    first_panel: Value
+
+    def arguments(self, b: Builder, first: Value) -> list[Value]:
+        """A kernel's arguments after its bounds, for a block that begins with panel number `first`."""
+        packed = b.cast("zext", b.icmp("eq", b.load(I64, self.first_panel, 8), first), I64, "packed")
+        b.store(first, self.first_panel, 8)
+        return [self.memory, packed]
+
+
+@contextmanager
+def panel_cache(b: Builder, partial: PartialKernel) -> Generator[PanelCache | None]:
+    """Memory for a kernel's panels around the code emitted in this context; None if the kernel caches none."""
+    if not partial.work.caches_panels:
+        yield None
+        return
+    scratch = Scratch(joins=False)
+    memory = scratch.reserve(I8, partial.cache_bytes)
+    scratch.allocate(b)
+    held = b.alloca(I64, "held")
+    b.store(const_int(I64, -1), held, 8)
+    yield PanelCache(memory.pointer, held)
+    scratch.release(b)
+
+
+def whole_product_arguments(partial: PartialKernel, cache: PanelCache | None) -> Sequence[Value]:
+    """The last arguments of a partial kernel, with which it computes the whole product."""
+    work = partial.work
+    bounds = [const_int(I64, n) for n in (0, work.rows, 0, work.columns)]
+    return [*bounds, *([cache.memory, const_int(I64, 0)] if cache else ())]
+
+
+# Work stealing -------------------------------------------------------------------------------------------------------
+
+
+MAX_THREADS: Final = 512
+"""Most threads of a team: each has a counter on the stack."""
+_COUNTER_STRIDE: Final = CACHE_LINE // bytes_of(I64)
+"""Elements from one counter to the next."""
+_MAX_JOBS: Final = 10
+"""Most jobs of a share; the last one is a thirtieth of it."""
+_JOBS_PER_THREAD: Final = 2
+"""Jobs that the least work of a thread is divided into."""
+
+
+def share_counters(b: Builder, team: Value) -> Value:
+    """Work-stealing counters for a team of this many threads (i32), all zero, each in its own cache line.
+
+    Threads mostly increment their own counter: with several in a line, each increment would wait for the line to move
+    from another core (false sharing).
+    """
+    memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _COUNTER_STRIDE, I64), "taken"), I64)
+    with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
+        b.store(const_int(I64, 0), _counter(b, memory, loop.index), 8)
+    return memory
+
+
+def _counter(b: Builder, counters: Value, owner: Value) -> Value:
+    """Address of the counter of a thread's share."""
+    return b.gep(I64, counters, b.mul(owner, _COUNTER_STRIDE))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShares:
+    """The shares of threads.
+
+    Attributes:
+        of: Emits the code that finds the share of a thread, given its number.
+        group: How many neighbouring threads read the same panels, and steal from each other first; None for no groups.
+    """
+
+    of: Callable[[Builder, Value], ThreadShare]
+    group: Value | None = None
+
+    def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
+        """Whose share a thread works on in turn `turn`: in as many turns as there are threads, each share once."""
+        place = b.add(thread.number, turn)
+        if self.group is not None:
+            first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
+            ahead = b.sub(place, first)
+            within = b.add(first, b.select(b.icmp("ult", ahead, self.group), ahead, b.sub(ahead, self.group)))
+            place = b.select(b.icmp("ult", turn, self.group), within, b.add(first, turn))
+        return b.select(b.icmp("ult", place, thread.team), place, b.sub(place, thread.team), "owner")
+
+
+def emit_stealing(b: Builder, counters: Value, thread: Thread, max_threads: int, work: ThreadShares) -> None:
+    """Emit the work of a thread: its own share, and jobs stolen from others.
+
+    Args:
+        b: Where to emit.
+        counters: The counters.
+        thread: The thread.
+        max_threads: The most threads that there is work for.
+        work: The shares.
+    """
+    worth = b.binary("udiv", const_int(I64, _JOBS_PER_THREAD * max_threads), thread.team)
+    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _MAX_JOBS, "jobs")
+    with b.loop(0, thread.team, name="turn", nonempty=True) as turn:
+        owner = work.owner(b, thread, turn.index)
+        portion = work.of(b, owner)
+        total = portion.units
+        counter = _counter(b, counters, owner)
+        take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
+        b.branch(take)
+        b.at_end(take)
+        number = _increment(b, counter)
+        before, behind = (_units_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
+        b.branch_if(b.icmp("eq", before, 0), done, some)
+        b.at_end(some)
+        b.branch_if(b.icmp("eq", before, behind), take, any_)
+        b.at_end(any_)
+        portion.run(b, b.sub(total, before), b.sub(total, behind))
+        b.branch(take)
+        b.at_end(done)
+
+
+def _units_left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
+    """The units of a share that are left before a job: all, 3/4, 1/2, 3/8, 1/4, ...; none after the last job."""
+    one = const_int(I64, 1)
+    halved = b.umin(b.binary("lshr", job, one), _MAX_JOBS)
+    whole = b.binary("lshr", total, halved)
+    half = b.binary("lshr", whole, one)
+    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), one)
+    left = b.sub(whole, b.mul(b.binary("and", job, one), quarter))
+    return b.select(b.icmp("ult", job, jobs), left, const_int(I64, 0))
+
+
+def _increment(b: Builder, counter: Value) -> Value:
+    """Increment a counter atomically; returns its previous value."""
+    one = const_int(I64, 1)
+    made = b.emit("atomicrmw", I64, [counter, one], f"atomicrmw add {counter.typed}, {one.typed} monotonic", "number")
+    made.predicate = "add"
+    return made.value
+
+
+def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
+    """New blocks, in this order."""
+    made: list[Block] = []
+    for name in names:
+        made.append(b.new_block(name, made[-1] if made else b.block))
+    return made

@@ -7,7 +7,7 @@ loop's index:
     define internal void @N.part(args, first, last) { for (i = first; i < last; i++) call @K(...) }
     define internal void @N(args) { a team runs @N.part }
 
-A loop with few iterations is shared together with the loop in it, if that is independent too and is its whole body:
+A loop with few iterations is collapsed with the loop inside it, if that is independent too and is its whole body:
     for (i = 0; i < 3; i++) for (j = 0; j < 50; j++) call @K(...)                150 iterations, from `first` to `last`
         ->
     for (i = first / 50; i < (last + 49) / 50; i++)
@@ -23,24 +23,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tlx.ir.analysis.loops import FunctionLoops, Loop, has_independent_loops, remove_marks
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.control_flow import FunctionLoops, Loop, has_independent_loops, remove_marks
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.functions import loop_region, outline_region
-from tlx.ir.transform.rewrite import definitions, set_operand
+from tlx.ir.rewrite import definitions, set_operand
+from tlx.ir.transform import loop_region, outline_region
 from tlx.ir.types import I64
 from tlx.ir.values import Local, Value, const_int
 from tlx.lower.context import is_kernel
+from tlx.lower.to_tiles.emit.kernel import PART_SUFFIX
 from tlx.lower.to_tiles.parallel.team import TEAM_ATTRIBUTES, iterations_kernel
-from tlx.lower.to_tiles.parallel.tile_range import PART_SUFFIX
 
 _MULTI_STORE_PREFIX: Final = "tlx.rows."  # kernels that write to more than their first pointer
 MIN_SHARED_ITERATIONS: Final = 16
-"""Iterations from which on threads share the loop rather than the work of each kernel."""
+"""Least number of iterations for which threads share the loop rather than the work of each kernel."""
 _MIN_EVEN_ITERATIONS: Final = 64
-"""Iterations from which on the threads' shares are about equal."""
+"""Least number of iterations for which the threads' shares are about equal."""
 
 
 def parallel_blocks(loops: FunctionLoops, several: Collection[str] = ()) -> set[str]:
@@ -48,37 +48,37 @@ def parallel_blocks(loops: FunctionLoops, several: Collection[str] = ()) -> set[
 
     Args:
         loops: The function's loops.
-        several: Blocks whose kernels write to more than one place, so that the loops around them are not shared.
+        several: Blocks whose kernels write to more than one matrix, so that the loops around them are not shared.
     """
     nests = [_Nest({}, loops, loop) for loop in loops.independent if not loop.blocks.intersection(several)]
     return {name for nest in nests if nest.trips >= MIN_SHARED_ITERATIONS for name in nest.loop.blocks}
 
 
 def parallelise_nests(module: Module, nests: list[Function], cycles: Mapping[str, float], least: int) -> None:
-    """Divide the iterations of independent loops among a team of threads, where that pays.
+    """Divide the iterations of independent loops among a team of threads, where that is profitable.
 
     Args:
         module: The module of the nests.
         nests: Functions that consist of loops around calls of kernels.
         cycles: The cycles of one call of each kernel, by its name.
-        least: Cycles from which on a thread is worth starting.
+        least: Least cycles of work that are worth a thread.
     """
     for function in nests:
         done: set[str] = set()
         while (nest := _shareable(function, cycles, least, done)) is not None:
             done.add(nest.loop.header)
             if nest.loop is nest.loops.loops[0]:
-                _split(module, nest, nest.team(least))
+                _split(module, nest, nest.max_threads(least))
                 break
             region = loop_region(nest.loops.flow, nest.loop, lambda _: True)
             if region is not None:
                 name = module.global_names.fresh(f"{function.name}.inner")
                 made = FunctionLoops(outline_region(module, function, region, name, function.signature.attributes))
-                _split(module, _Nest(cycles, made, made.loops[0]), nest.team(least))
-                _forget_kernels(module, function)
+                _split(module, _Nest(cycles, made, made.loops[0]), nest.max_threads(least))
+                _drop_nest_attributes(module, function)
 
 
-def _forget_kernels(module: Module, function: Function) -> None:
+def _drop_nest_attributes(module: Module, function: Function) -> None:
     """Remove the attributes of a loop nest from a function that no longer calls kernels itself."""
     kernels = {f.name for f in module.functions if is_kernel(module, f)}
     if not any(i.callee in kernels for i in function.instructions()):
@@ -91,7 +91,7 @@ def _shareable(function: Function, cycles: Mapping[str, float], least: int, done
         return None
     loops = FunctionLoops(function)
     nests = [_Nest(cycles, loops, loop) for loop in loops.independent if loop.header not in done]
-    return next((nest for nest in nests if nest.team(least) > 1 and nest.writes_apart), None)
+    return next((nest for nest in nests if nest.max_threads(least) > 1 and nest.writes_disjoint_memory), None)
 
 
 @dataclass(eq=False)
@@ -110,9 +110,9 @@ class _Nest:
 
     @cached_property
     def inner(self) -> Loop | None:
-        """The loop whose iterations are shared together with those of this one, if this one has few.
+        """The loop that is collapsed with this one, if this one has few iterations.
 
-        It is independent, counts nothing but its index, and is all that this loop does.
+        It is independent, carries nothing but its index, and is the whole body of this loop.
         """
         inside = [loop for loop in self.loops.loops if loop.header in self.loop.blocks and loop is not self.loop]
         if self.loop.trips >= _MIN_EVEN_ITERATIONS or not inside:
@@ -140,12 +140,12 @@ class _Nest:
             total += times * sum(self.costs.get(str(i.callee), 0.0) for i in self.loops.flow.blocks[name].instructions)
         return total
 
-    def team(self, least: int) -> int:
-        """How many threads pay, if each should work for `least` cycles."""
+    def max_threads(self, least: int) -> int:
+        """The most threads that each have at least `least` cycles of work."""
         return min(self.trips, int(self.cycles / max(least, 1)))
 
     @property
-    def writes_apart(self) -> bool:
+    def writes_disjoint_memory(self) -> bool:
         """Whether every address that is written depends on the indices of the shared loops."""
         made = definitions(self.loops.function)
         inside = [i for name in self.loop.blocks for i in self.loops.flow.blocks[name].instructions]
@@ -175,8 +175,8 @@ def _depends_on_index(value: Value, index: str, made: Mapping[str, Instruction])
     return any(_depends_on_index(operand, index, made) for operand in instruction.operands)
 
 
-def _split(module: Module, nest: _Nest, most: int) -> None:
-    """Replace a nest by a function whose team of threads runs it, each thread a range of the iterations."""
+def _split(module: Module, nest: _Nest, max_threads: int) -> None:
+    """Replace a nest by a function whose team of threads runs it, each thread a range of iterations."""
     old, trips = nest.loops.function, nest.trips
     name = old.name.strip('"')
     names = [old.names.fresh(stem) for stem in ("first", "last")]
@@ -188,30 +188,30 @@ def _split(module: Module, nest: _Nest, most: int) -> None:
     _set_bounds(Builder(module, part, part.entry), nest, Local(I64, names[0]), Local(I64, names[1]))
     module.remove(old)
     module.global_names.taken.discard(name)
-    iterations_kernel(module, name, part, trips, most)
+    iterations_kernel(module, name, part, trips, max_threads)
 
 
 def _set_bounds(b: Builder, nest: _Nest, first: Value, last: Value) -> None:
-    """Have a nest run from one iteration to another, given a builder at the end of its entry block."""
+    """Limit a nest to a range of iterations, given a builder at the end of its entry block."""
     header = nest.loops.flow.blocks[nest.loop.header]
     b.block.instructions.pop()
     b.index -= 1
     entry, behind = b.block, b.function.blocks[-1]
-    runs = b.icmp("slt", first, last)
+    is_nonempty = b.icmp("slt", first, last)
     if nest.inner is None:
-        _rebound(nest.loop, first, last)
+        _set_loop_bounds(nest.loop, first, last)
     else:
-        _cut_inner(b, nest, nest.inner, first, last)
+        _set_inner_bounds(b, nest, nest.inner, first, last)
     b.at_end(entry)
-    b.branch_if(runs, header, behind)
+    b.branch_if(is_nonempty, header, behind)
     remove_marks(loop.latch for loop in (nest.loop, nest.inner) if loop is not None and loop.latch is not None)
 
 
-def _cut_inner(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) -> None:
-    """Have both loops of a nest run a range of their combined iterations."""
+def _set_inner_bounds(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) -> None:
+    """Limit the two collapsed loops of a nest to a range of their iterations."""
     trips = const_int(I64, inner.trips)
     ends = b.divided_up(last, inner.trips)
-    _rebound(nest.loop, b.binary("udiv", first, trips), ends)
+    _set_loop_bounds(nest.loop, b.binary("udiv", first, trips), ends)
     assert inner.entry is not None
     b.block = nest.loops.flow.blocks[inner.entry]
     b.index = len(b.block.instructions) - 1
@@ -219,11 +219,11 @@ def _cut_inner(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) 
     low, high = b.sub(first, done), b.sub(last, done)
     start = b.select(b.icmp("sgt", low, 0), low, const_int(I64, 0))
     stop = b.select(b.icmp("slt", high, inner.trips), high, trips)
-    _rebound(inner, start, stop)
+    _set_loop_bounds(inner, start, stop)
 
 
-def _rebound(loop: Loop, first: Value, last: Value) -> None:
-    """Have a loop's index run from one number to another."""
+def _set_loop_bounds(loop: Loop, first: Value, last: Value) -> None:
+    """Set the half-open range of a loop's index."""
     assert loop.latch is not None
     assert loop.test is not None
     phi = _index(loop)

@@ -21,16 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, Type, bytes_of
 from tlx.ir.values import Value, const_float, const_int
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_tiles.match.stores import Match
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
+from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.pack.hoist import HoistPoints
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, Node, SplatLeaf
-from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.problem import Elementwise, Gemm
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
@@ -197,7 +196,7 @@ def _piece(
 
 def _memory(places: HoistPoints, b: Builder, view: MatrixView) -> Value:
     """Memory for both parts."""
-    return b.retype(places.memory(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
+    return b.retype(places.allocate(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
 
 
 def _room(view: MatrixView) -> int:

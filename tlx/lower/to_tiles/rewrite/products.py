@@ -1,11 +1,11 @@
-"""Products computed as another problem: as their transpose, or a matrix-vector product as a reduction of rows.
+"""Products computed as other problems: as a transposed product, or a matrix-vector product as a reduction of rows.
 
 A product of two column-major matrices is the transpose of a product of two row-major ones:
 
     C = A @ B  ->  C^T = B^T @ A^T           MxK KxN -> MxN   ->   NxK KxM -> NxM
 
-Its operands are read in memory order, and only C is transposed, tile by tile, as it is stored. Otherwise A would be
-packed by columns and B transposed.
+The operands are then read in memory order, and only C is transposed, tile by tile, as it is stored. Otherwise A would
+have to be packed by columns, and B transposed.
 
 A matrix times a vector is a reduction along K, which reads each row of the matrix once, in registers along K:
 
@@ -14,11 +14,11 @@ Rewrite:
     C[j] = sum_k a[k] * B[k, j]      column-major B  ->     the rows of B^T * a, reduced by addition
     C[i] = f(c[i] + sum_k A[i, k] * b[k])            ->     the same, with f applied to several sums at a time
 
-A register tile of a product has columns of C in its lanes; a single column would fill one lane.
+The lanes of a product's register tile hold columns of C, so a single column would fill only one lane.
 
 A dot-product instruction sums adjacent products along K; for bfloat, two multiply-adds do the same. A dot product of
-unsigned by signed bytes also serves factors of the same sign: the signedness of A is changed, and the excess, a dot
-product of constants, is subtracted:
+unsigned by signed bytes also serves factors of equal signedness: the signedness of A is changed, and the excess, a dot
+product with constants, is subtracted:
 
     A' = A xor 128      (A + 128 unsigned, A - 128 signed)      A b = A' b - 0' b
 """
@@ -32,23 +32,23 @@ from typing import Final, Literal
 from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_tiles.problem.expression import (
+from tlx.lower.to_tiles.expression import (
     Expression,
     InstructionNode,
     MatrixLeaf,
+    MatrixView,
     Node,
     ProductLeaf,
     SplatLeaf,
     UnaryNode,
 )
-from tlx.lower.to_tiles.problem.problems import Gemm, Reduction, as_row_view, gemm_accumulator_type
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.problem import Gemm, Reduction, as_row_view, gemm_accumulator_type
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
 
 def transposed_product(gemm: Gemm) -> Gemm | None:
-    """The transposed product, whose operands are B and A; None where it computes something else or gains nothing."""
+    """The transposed product, whose operands are B and A; None if it is not equivalent or not faster."""
     if not _is_transposable(gemm):
         return None
     return replace(
@@ -74,7 +74,7 @@ def _transposed_view(view: MatrixView) -> MatrixView:
 
 _A, _B = 0, 1
 _EXTENSIONS: Final[dict[Sign, str]] = {"f": "fpext", "s": "sext", "u": "zext"}
-_OTHER: Final[dict[Sign, Sign]] = {"s": "u", "u": "s"}
+_OPPOSITE: Final[dict[Sign, Sign]] = {"s": "u", "u": "s"}
 _CONVERTED: Final = 2  # instructions of a register of products without dot product: conversion and multiply-add
 
 _OperandChange = Literal["none", "sign", "wider"]
@@ -83,7 +83,7 @@ _DotSignature = tuple[tuple[str, Sign], tuple[str, Sign], _OperandChange]
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """The matrix with rows along K, the vector as a row, their signs, and how far apart the sums are stored."""
+    """The matrix with rows along K, the vector as a row, their signs, and the stride of the stored sums."""
 
     matrix: MatrixLeaf
     vector: MatrixLeaf
@@ -92,24 +92,24 @@ class _Factors:
 
 
 def as_row_reduction(gemm: Gemm, target: Target) -> Reduction | None:
-    """A matrix-vector product as a reduction of rows; None for other products, or where that is slower."""
+    """A matrix-vector product as a reduction of rows; None for other products, or if that is slower."""
     if len(gemm.term_offsets) > 1 or gemm.reduction is not None:
         return None
     accumulator = gemm_accumulator_type(gemm)
-    found = _factors(gemm)
-    if found is None or gemm.k * 8 < target.vector_bytes:
+    factors = _factors(gemm)
+    if factors is None or gemm.k * 8 < target.vector_bytes:
         return None
-    width, change = _dot(found, accumulator, target)
-    rows = found.matrix.view.rows
-    zeros = SplatLeaf(found.matrix.element, ConstInt(I8, 0))
+    width, change = _dot(factors, accumulator, target)
+    rows = factors.matrix.view.rows
+    zeros = SplatLeaf(factors.matrix.element, ConstInt(I8, 0))
     return Reduction(
-        MatrixView(gemm.c.element, rows, 1, found.stride, 1).broadcast(),
-        _products(rows, gemm.k, found.matrix, found, change, accumulator),
+        MatrixView(gemm.c.element, rows, 1, factors.stride, 1).broadcast(),
+        _products(rows, gemm.k, factors.matrix, factors, change, accumulator),
         "add",
         1,
         width,
-        _products(1, gemm.k, zeros, found, change, accumulator) if change == "sign" else None,
-        _finish(gemm, accumulator),
+        _products(1, gemm.k, zeros, factors, change, accumulator) if change == "sign" else None,
+        _epilogue(gemm, accumulator),
     )
 
 
@@ -121,67 +121,67 @@ def _factors(gemm: Gemm) -> _Factors | None:
         vector = MatrixLeaf(b.element, MatrixView(b.element, 1, gemm.k, 0, 1), _B)
         return _Factors(MatrixLeaf(a.element, a, _A), vector, (gemm.lhs_sign, gemm.rhs_sign), c.row_stride)
     if gemm.m == 1:
-        turned = MatrixLeaf(b.element, MatrixView(b.element, gemm.n, gemm.k, b.col_stride, 1), _B)
+        transposed = MatrixLeaf(b.element, MatrixView(b.element, gemm.n, gemm.k, b.col_stride, 1), _B)
         vector = MatrixLeaf(a.element, MatrixView(a.element, 1, gemm.k, 0, 1), _A)
-        return _Factors(turned, vector, (gemm.rhs_sign, gemm.lhs_sign), c.col_stride)
+        return _Factors(transposed, vector, (gemm.rhs_sign, gemm.lhs_sign), c.col_stride)
     return None
 
 
-def _dot(found: _Factors, accumulator: Type, target: Target) -> tuple[int, _OperandChange]:
-    """How many adjacent products an instruction sums, and how the factors have to be changed for it."""
+def _dot(factors: _Factors, accumulator: Type, target: Target) -> tuple[int, _OperandChange]:
+    """How many adjacent products an instruction sums, and how its factors have to be changed."""
     dots = [dot for dot in target.usable_dots if dot.reads is None and dot.accumulator == str(accumulator)]
-    matrix, vector = found.matrix.element, found.vector.element
-    own, other = found.signs
-    ways: list[_DotSignature] = [((str(matrix), own), (str(vector), other), "none")]
+    matrix, vector = factors.matrix.element, factors.vector.element
+    own, other = factors.signs
+    signatures: list[_DotSignature] = [((str(matrix), own), (str(vector), other), "none")]
     if matrix == vector == I8 and own == other:
-        ways.append(((str(I8), _OTHER[own]), (str(I8), other), "sign"))
+        signatures.append(((str(I8), _OPPOSITE[own]), (str(I8), other), "sign"))
     if matrix == vector == I8:
-        ways.append(((str(I16), "s"), (str(I16), "s"), "wider"))
-    for one, another, change in ways:
+        signatures.append(((str(I16), "s"), (str(I16), "s"), "wider"))
+    for one, another, change in signatures:
         for dot in dots:
-            if (dot.lhs, dot.rhs) == (another, one) and _pays(dot, target):
+            if (dot.lhs, dot.rhs) == (another, one) and _is_profitable(dot, target):
                 return dot.width, change
     is_pairs = matrix == vector == BFLOAT and accumulator == FLOAT
     return (2 if is_pairs else 1), "none"
 
 
-def _pays(dot: Dot, target: Target) -> bool:
-    """Whether a dot product takes no longer than converting its factors and multiply-adds."""
+def _is_profitable(dot: Dot, target: Target) -> bool:
+    """Whether a dot product takes no longer than conversions of its factors and multiply-adds."""
     return dot.cycles <= dot.width * _CONVERTED / target.core.products
 
 
 def _products(
-    rows: int, cols: int, matrix: Node, found: _Factors, change: _OperandChange, accumulator: Type
+    rows: int, cols: int, matrix: Node, factors: _Factors, change: _OperandChange, accumulator: Type
 ) -> Expression:
     """The elementwise product of the matrix's rows and the vector."""
-    nodes: list[Node] = [matrix, found.vector]
-    factors = [0, 1]
-    own, other = found.signs
+    nodes: list[Node] = [matrix, factors.vector]
+    numbers = [0, 1]
+    own, other = factors.signs
     if change == "sign":
         nodes.append(SplatLeaf(I8, ConstInt(I8, -128)))
         nodes.append(InstructionNode(I8, ElementwiseOp("xor"), (0, 2)))
-        factors, own = [3, 1], _OTHER[own]
+        numbers, own = [3, 1], _OPPOSITE[own]
     if change == "wider":
-        factors = [_widened(nodes, n, I16, sign) for n, sign in zip(factors, found.signs, strict=True)]
+        numbers = [_widened(nodes, n, I16, sign) for n, sign in zip(numbers, factors.signs, strict=True)]
         own = other = "s"
-    last = _widened(nodes, factors[1], accumulator, other), _widened(nodes, factors[0], accumulator, own)
+    last = _widened(nodes, numbers[1], accumulator, other), _widened(nodes, numbers[0], accumulator, own)
     multiplication = "fmul" if isinstance(accumulator, FloatType) else "mul"
     nodes.append(InstructionNode(accumulator, ElementwiseOp(multiplication), last))
     return Expression(rows, cols, tuple(nodes))
 
 
 def _widened(nodes: list[Node], number: int, element: Type, sign: Sign) -> int:
-    """The number of a node that widens another one."""
+    """The number of a node that widens another node."""
     if nodes[number].element == element:
         return number
     nodes.append(InstructionNode(element, ElementwiseOp(_EXTENSIONS[sign]), (number,)))
     return len(nodes) - 1
 
 
-# What is done to sums ------------------------------------------------------------------------------------------------
+# Epilogue ------------------------------------------------------------------------------------------------------------
 
 
-def _finish(gemm: Gemm, accumulator: Type) -> Expression | None:
+def _epilogue(gemm: Gemm, accumulator: Type) -> Expression | None:
     """The epilogue on a row of sums, with Acc as a leaf; None where the sums are the result."""
     nodes: list[Node] = [ProductLeaf(accumulator)]
     count = 2
@@ -202,7 +202,7 @@ def _finish(gemm: Gemm, accumulator: Type) -> Expression | None:
 
 
 def _renumbered_node(node: Node, places: Sequence[int], pointers: int) -> Node:
-    """An epilogue's node appended to others: its operands renumbered, a leaf as a row after `pointers` pointers."""
+    """An epilogue's node with its operands renumbered; a leaf becomes a row, numbered after `pointers` pointers."""
     if isinstance(node, MatrixLeaf):
         return replace(node, view=as_row_view(node.view), pointer=node.pointer + pointers)
     if isinstance(node, (InstructionNode, UnaryNode)):
@@ -211,7 +211,7 @@ def _renumbered_node(node: Node, places: Sequence[int], pointers: int) -> Node:
 
 
 def _converted(nodes: list[Node], number: int, element: Type) -> int:
-    """The number of a node that converts another one to the accumulator's type, or rounds it to the result's."""
+    """The number of a node that converts another node to an element type."""
     own = nodes[number].element
     if bits_of(own) < bits_of(element):
         return _widened(nodes, number, element, "f" if isinstance(own, FloatType) else "s")

@@ -7,8 +7,9 @@ Each tree is a map of R rows or a reduction of each of R rows, with at least one
     store(%sum, reduce.add(%e))        R x C -> R x 1
     store(%y, %e / %sum)               R x C
 
-Row i of all trees may be computed before row i + 1 of any if whatever one writes and another accesses is either the
-same row of the same matrix or memory that does not alias. Trees are fused if together they exceed the L1 cache.
+Row i of all trees may be computed before row i + 1 of any tree if, wherever one tree writes and another one reads or
+writes, both access the same row of the same matrix, or memory that does not alias. Trees are fused if together they
+exceed the L1 cache.
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction, may_read, may_write
 from tlx.ir.module import Module
+from tlx.ir.rewrite import Use, uses
 from tlx.ir.tensors.model import FunctionTensors
-from tlx.ir.transform.rewrite import Use, uses
 from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, scalar_parameter_type
-from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
+from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target
 
@@ -41,7 +41,7 @@ class FusionCandidate:
         store: Its store.
         problem: What it computes; None if it cannot be fused.
         pointers: The memory of its result and of its leaves.
-        scalars: Its numbers.
+        scalars: Its scalars.
     """
 
     store: Instruction
@@ -57,7 +57,7 @@ class FusionGroup:
     Attributes:
         problem: What they compute.
         members: The trees.
-        pointers, scalars: What the kernel is given.
+        pointers, scalars: The kernel's arguments.
     """
 
     problem: RowFusion
@@ -73,7 +73,7 @@ def find_row_fusions(
     if not any(_is_row_reduction(c.problem) for c in candidates):
         return []
     search = _Search(module, tensors, candidates, target)
-    return [group for run in search.runs() for group in search.groups(run)]
+    return [group for sequence in search.sequences() for group in search.groups(sequence)]
 
 
 def _is_row_reduction(problem: Elementwise | Reduction | None) -> bool:
@@ -95,44 +95,46 @@ class _Search:
     def aliases(self) -> AliasAnalysis:
         return AliasAnalysis(self.module, self.function, ControlFlow(self.function))
 
-    def runs(self) -> list[list[FusionCandidate]]:
-        """Runs of trees with no other memory access between them."""
+    def sequences(self) -> list[list[FusionCandidate]]:
+        """Consecutive trees with no other memory access between them."""
         by_store = {id(c.store): c for c in self.candidates}
-        found: list[list[FusionCandidate]] = []
+        sequences: list[list[FusionCandidate]] = []
         for block in self.function.blocks:
-            run: list[FusionCandidate] = []
+            sequence: list[FusionCandidate] = []
             for instruction in block.instructions:
                 candidate = by_store.get(id(instruction))
                 if candidate is not None and candidate.problem is not None:
-                    run.append(candidate)
+                    sequence.append(candidate)
                 elif candidate is not None or self._touches_memory(instruction):
-                    found.append(run)
-                    run = []
-            found.append(run)
-        return [run for run in found if len(run) > 1]
+                    sequences.append(sequence)
+                    sequence = []
+            sequences.append(sequence)
+        return [sequence for sequence in sequences if len(sequence) > 1]
 
     def _touches_memory(self, instruction: Instruction) -> bool:
         if self.tensors.op_of(instruction) is not None or instruction.result in self.tensors.tokens:
             return False
         return may_write(instruction) or may_read(instruction)
 
-    def groups(self, run: list[FusionCandidate]) -> list[FusionGroup]:
-        """The groups of a run, each as long as possible."""
-        found: list[FusionGroup] = []
+    def groups(self, sequence: list[FusionCandidate]) -> list[FusionGroup]:
+        """The groups of a sequence, each as long as possible."""
+        groups: list[FusionGroup] = []
         start = 0
-        while start < len(run):
-            rows = next((c.problem.value.rows for c in run[start:] if c.problem and _is_row_reduction(c.problem)), 0)
-            members = self._longest(run[start:], rows) if rows > 1 else []
-            if self._pays(members):
-                found.append(self._group(members, rows))
+        while start < len(sequence):
+            rows = next(
+                (c.problem.value.rows for c in sequence[start:] if c.problem and _is_row_reduction(c.problem)), 0
+            )
+            members = self._longest(sequence[start:], rows) if rows > 1 else []
+            if self._is_profitable(members):
+                groups.append(self._group(members, rows))
                 start += len(members)
             else:
                 start += 1
-        return found
+        return groups
 
-    def _longest(self, run: list[FusionCandidate], rows: int) -> list[FusionCandidate]:
+    def _longest(self, sequence: list[FusionCandidate], rows: int) -> list[FusionCandidate]:
         members: list[FusionCandidate] = []
-        for candidate in run:
+        for candidate in sequence:
             assert candidate.problem is not None
             problem = with_rows(candidate.problem, rows)
             if problem is None:
@@ -150,19 +152,19 @@ class _Search:
         if min(first.rows, second.rows) < rows:
             return False
         written, read = _accesses(before), _accesses(member)
-        if not all(_moves_alike(x, y) for x in written for y in read):
+        if not all(_have_equal_strides(x, y) for x in written for y in read):
             return False
-        return all(self._apart(written[0], other, rows) for other in read) and all(
-            self._apart(read[0], other, rows) for other in written
+        return all(self._is_disjoint(written[0], other, rows) for other in read) and all(
+            self._is_disjoint(read[0], other, rows) for other in written
         )
 
-    def _apart(self, one: tuple[Value, MatrixView], other: tuple[Value, MatrixView], rows: int) -> bool:
+    def _is_disjoint(self, one: tuple[Value, MatrixView], other: tuple[Value, MatrixView], rows: int) -> bool:
         (pointer, view), (other_pointer, other_view) = one, other
         if pointer == other_pointer:
-            return other_view.rows == rows and _row(view) == _row(other_view)
+            return other_view.rows == rows and _row_key(view) == _row_key(other_view)
         return self.aliases.disjoint(_range(*one), _range(*other))
 
-    def _pays(self, members: list[FusionCandidate]) -> bool:
+    def _is_profitable(self, members: list[FusionCandidate]) -> bool:
         if len(members) < 2 or not any(_is_row_reduction(m.problem) for m in members):
             return False
         sizes = {str(p): v.rows * v.cols * bytes_of(v.element) for m in members for p, v in m.pointers}
@@ -182,18 +184,22 @@ class _Search:
             numbers = tuple(pointers[p, v.element][0] for p, v in member.pointers)
             to = member.pointers[0][0]
             later = [p for m in members[index + 1 :] for p, _ in m.pointers]
-            is_apart = to not in [p for p, _ in member.pointers[1:]] and to not in later
+            is_disjoint = to not in [p for p, _ in member.pointers[1:]] and to not in later
             assert member.problem is not None
-            parts.append(RowFusionPart(member.problem, numbers, tuple(scalars[s] for s in member.scalars), is_apart))
-        kept = [(pointer, view) for (pointer, _), (_, view) in pointers.items()]
-        private = frozenset(n for n, (pointer, _) in enumerate(kept) if self._is_private(pointer, members, kept))
+            parts.append(RowFusionPart(member.problem, numbers, tuple(scalars[s] for s in member.scalars), is_disjoint))
+        arguments = [(pointer, view) for (pointer, _), (_, view) in pointers.items()]
+        private = frozenset(
+            n for n, (pointer, _) in enumerate(arguments) if self._is_private(pointer, members, arguments)
+        )
         types = tuple(scalar_parameter_type(s.type) for s in scalars)
-        problem = RowFusion(rows, tuple(parts), tuple(v.element for _, v in kept), types, private)
-        return FusionGroup(problem, members, kept, list(scalars))
+        problem = RowFusion(rows, tuple(parts), tuple(v.element for _, v in arguments), types, private)
+        return FusionGroup(problem, members, arguments, list(scalars))
 
-    def _is_private(self, pointer: Value, members: list[FusionCandidate], kept: list[tuple[Value, MatrixView]]) -> bool:
-        """Whether only these trees use some memory, and they write it before they read it."""
-        if not isinstance(pointer, Local) or sum(pointer == p for p, _ in kept) != 1:
+    def _is_private(
+        self, pointer: Value, members: list[FusionCandidate], arguments: list[tuple[Value, MatrixView]]
+    ) -> bool:
+        """Whether only these trees use a pointer's memory, and they write it before they read it."""
+        if not isinstance(pointer, Local) or sum(pointer == p for p, _ in arguments) != 1:
             return False
         (base,) = bases if len(bases := self.aliases.bases(pointer)) == 1 else [None]
         if base is None or base.kind not in ("alloca", "fresh"):
@@ -209,7 +215,7 @@ class _Search:
         return is_written and all(self._is_harmless(i) for i in self._users(pointer.name))
 
     def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
-        """Whether a pointer is the aligned start of some memory: `memory + (-memory & 63)`."""
+        """Whether a pointer is the aligned start of an allocation: `memory + (-memory & 63)`."""
 
         def leads_there(instruction: Instruction) -> bool:
             if instruction.opcode in ("ptrtoint", "sub", "and"):
@@ -238,14 +244,14 @@ def _accesses(candidate: FusionCandidate) -> list[tuple[Value, MatrixView]]:
     return [candidate.pointers[0], *leaves]
 
 
-def _moves_alike(one: tuple[Value, MatrixView], other: tuple[Value, MatrixView]) -> bool:
+def _have_equal_strides(one: tuple[Value, MatrixView], other: tuple[Value, MatrixView]) -> bool:
     """Whether two accesses through the same pointer have the same row stride, so that one pointer serves both."""
     (pointer, view), (other_pointer, other_view) = one, other
     return pointer != other_pointer or (view.rows, view.row_stride) == (other_view.rows, other_view.row_stride)
 
 
-def _row(view: MatrixView) -> tuple[Type, int, int]:
-    """Views whose keys are equal have their rows in the same memory; a narrower row is part of a wider one."""
+def _row_key(view: MatrixView) -> tuple[Type, int, int]:
+    """A key that is equal for views whose rows lie in the same memory."""
     return view.element, view.row_stride, view.cols
 
 

@@ -45,7 +45,7 @@ from __future__ import annotations
 from math import isqrt
 
 from tlx.ir.types import Type, bytes_of
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.caches import usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.target import Target

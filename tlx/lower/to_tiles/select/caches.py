@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx.lower.to_tiles.problem.problems import BatchStrides
+from tlx.lower.to_tiles.problem import BatchStrides
 from tlx.target.target import Target
 
 

@@ -28,16 +28,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.types import bits_of, bytes_of
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
-from tlx.lower.to_tiles.problem.problems import (
-    Copy,
-    Elementwise,
-    Reduction,
-    RowFusion,
-    as_long_row,
-    pointer_views,
-    take_rows,
-)
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf
+from tlx.lower.to_tiles.problem import Copy, Elementwise, Reduction, RowFusion, as_long_row, pointer_views, take_rows
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import Knobs, value_text
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.matrix_unit import MatrixUnit
 from tlx.target.target import Target

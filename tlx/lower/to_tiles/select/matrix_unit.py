@@ -21,8 +21,8 @@ from math import gcd
 from tlx.ir.types import Type, bits_of
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.prefetch.policy import a_misses_l2, with_prefetches
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.prefetch import a_misses_l2, with_prefetches
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.recipe import (
     Blocks,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tlx.lower.knobs import NO_KNOBS, Knobs
-from tlx.lower.to_tiles.problem.problems import Gemm, Reduction
+from tlx.lower.to_tiles.problem import Gemm, Reduction
 from tlx.lower.to_tiles.rewrite.fp16_split import Fp16Split, split_fp16
 from tlx.lower.to_tiles.rewrite.products import as_row_reduction, transposed_product
 from tlx.lower.to_tiles.select.recipe import Recipe

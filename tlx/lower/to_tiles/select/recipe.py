@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder import Builder
 from tlx.ir.types import Type
 from tlx.ir.values import Value
 from tlx.lower.remarks import ArithmeticUnit
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem import Gemm
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,15 @@ from dataclasses import dataclass
 from math import hypot
 
 from tlx.ir.types import Type, bits_of, bytes_of
-from tlx.lower.cost import copied_a_cycles, port_cycles, product_cycles, transfer_cycles, transposed_store_cycles
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.cost import (
+    copied_a_cycles,
+    port_cycles,
+    product_cycles,
+    tile_product_cycles,
+    transfer_cycles,
+    transposed_store_cycles,
+)
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.hardware import Dot, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming
@@ -73,8 +80,7 @@ def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
 def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit.
 
-    A step of p x q tiles loads p of A and q of B while it multiplies p * q times; the longer of the two counts. Where
-    the working set exceeds L1, C and packed tiles are read from the next level and written back.
+    Where the working set exceeds L1, C and packed tiles are read from the next level and written back.
     """
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
@@ -91,9 +97,9 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     many_pages = min(recipe.blocks.nc, gemm.n) * depth > target.memory.tlb_bytes
     load_b = timing.load[0 if place == 0 or by_steps else 1 + many_pages]
     load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
-    loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + load_b / p)
-    loads += tiles * steps * (gemm.products_per_operand - 1) * (timing.load[0] / q + timing.load[0] / p)
-    products = tiles * steps * gemm.products_per_operand * matrix.rows
+    again = (gemm.products_per_operand - 1) * timing.load[0]
+    load_a = _tile_of_a(gemm, recipe, target, place) + again
+    product = tile_product_cycles((p, q), gemm.products_per_operand * matrix.rows, load_a, load_b + again)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
     lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
@@ -102,7 +108,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
     store = timing.store[place] * (timing.crossing if crosses else 1)
     once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
-    busy = max(products, loads) + tiles * store + packing
+    busy = tiles * (steps * product + store) + packing
     return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
 
 

@@ -24,7 +24,7 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.types import I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
-from tlx.lower.to_tiles.problem.problems import Gemm, gemm_accumulator_type
+from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
 from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
@@ -39,12 +39,13 @@ CACHE_SIZE: Final = 4096  # products of a compilation
 def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     """The recipe for a product on a target: what the knobs demand, and otherwise the one of least cost.
 
-    Targets that differ only in what does not concern the product share it.
+    Targets that differ only in what does not concern the product share it. It packs no B that another kernel packs.
 
     Raises:
         UsageError: The knobs do not fit.
     """
-    return _select_on(gemm, target if knobs else _equivalent(target, gemm.a.element, gemm.b.element), knobs)
+    recipe = _select_on(gemm, target if knobs else _equivalent(target, gemm.a.element, gemm.b.element), knobs)
+    return recipe.with_prepacked_b() if gemm.is_b_prepacked and recipe.packing.b else recipe
 
 
 @lru_cache(maxsize=CACHE_SIZE)

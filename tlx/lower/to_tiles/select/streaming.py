@@ -26,7 +26,7 @@ from typing import Final, Literal
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Blocks, MultiplyAdd, Packing, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
 from tlx.target.hardware import Dot, Sign, drawn_cycles

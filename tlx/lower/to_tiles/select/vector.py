@@ -9,8 +9,8 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.prefetch.policy import with_prefetches
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.prefetch import with_prefetches
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.blocking import (
     b_misses_l2,

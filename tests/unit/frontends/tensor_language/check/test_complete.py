@@ -14,21 +14,21 @@ from typing import Any
 
 from tests.unit.frontends.tensor_language.check.cases import errors_of, read_cases, text_of, without_marks
 from tests.unit.frontends.tensor_language.check.trees import TREES
-from tlx.frontends.tensor_language.check import (
+from tlx.frontends.tensor_language.check import check_program
+from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.operations import (
+    OPERATIONS,
     attributes,
     blas,
-    check_program,
     context,
     control,
     memory,
     scalars,
     subgroups,
 )
-from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.core import rules_of
 
-RULES = rules_of("tlx.frontends.tensor_language.check")
+RULES = rules_of("tlx.frontends.tensor_language.operations")
 PARTS: tuple[ModuleType, ...] = (
     memory,
     attributes,
@@ -45,12 +45,27 @@ def test_every_instruction_has_a_rule() -> None:
 
 
 def statements(module: ModuleType) -> Iterator[ast.stmt]:
-    """What the functions of a module do, without methods, definitions and docstrings."""
-    for function in ast.parse(inspect.getsource(module)).body:
-        if isinstance(function, ast.FunctionDef):
-            for node in ast.walk(function):
-                if isinstance(node, ast.stmt) and node is not function and not is_text(node):
-                    yield node
+    """What the rules of a module and the methods that they share do, without definitions and docstrings."""
+    for function in rules(ast.parse(inspect.getsource(module)).body):
+        for node in ast.walk(function):
+            if isinstance(node, ast.stmt) and node is not function and not is_text(node):
+                yield node
+
+
+def rules(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    """Functions from the first with a context or a type on, and methods of the context that take an instruction."""
+    is_rule = False
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            is_rule = is_rule or any(argument.arg in ("context", "type_") for argument in node.args.args)
+            if is_rule:
+                yield node
+        elif isinstance(node, ast.ClassDef) and node.name == "Context":
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                    _, *arguments = method.args.args
+                    if len(arguments) > 1 and arguments[0].arg == "node":
+                        yield method
 
 
 def is_text(node: ast.stmt) -> bool:

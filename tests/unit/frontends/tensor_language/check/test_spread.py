@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlx.frontends.tensor_language.analysis import (
+from tlx.frontends.tensor_language.types import BOOL, F32, I8, I32, I64, ScalarType
+from tlx.frontends.tensor_language.work_items import (
     UNIFORM,
     Spread,
     binary_spread,
     cast_spread,
+    certainly_varies,
     constant_spread,
     function_spread,
     is_uniform,
     lane_spread,
     trip_counts,
-    varies,
     without_base,
 )
-from tlx.frontends.tensor_language.types import BOOL, F32, I8, I32, I64, ScalarType
 
 SIZE: Final = 8
 OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
@@ -73,7 +73,7 @@ def assert_holds(spread: Spread | None, values: list[int]) -> None:
         return
     base = 0 if spread.exact else values[0] - spread.offsets[0]
     assert values_of(spread, base) == values
-    assert varies(spread) == (len(set(values)) > 1)
+    assert certainly_varies(spread) == (len(set(values)) > 1)
 
 
 @given(st.sampled_from(sorted(OPERATIONS)), SPREADS, SPREADS, st.integers(-128, 127), st.integers(-128, 127))
@@ -129,7 +129,7 @@ def test_nothing_is_known_of_what_is_unknown() -> None:
     assert binary_spread("add", None, UNIFORM, I32) is None
     assert binary_spread("max", UNIFORM, lane_spread(SIZE, exact=True), I32) is None
     assert not is_uniform(None)
-    assert not varies(None)
+    assert not certainly_varies(None)
     assert function_spread(None) is None
     assert without_base(None) is None
 

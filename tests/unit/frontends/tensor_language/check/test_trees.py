@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.frontends.tensor_language.check.trees import TREES, instruction_in
 from tlx.frontends.tensor_language.check import check_program
-from tlx.frontends.tensor_language.check.context import DEEPEST
 from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.operations.context import DEEPEST
 from tlx.frontends.tensor_language.operations.control import If, Parallel
 from tlx.frontends.tensor_language.operations.memory import Load
 from tlx.frontends.tensor_language.syntax.nodes import Name, Program, Region, TypeRef

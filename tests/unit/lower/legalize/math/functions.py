@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tlx
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I8, I64, FloatType, VectorType
 from tlx.lower.legalize.math import VECTOR_FUNCTIONS, emit_math_function

@@ -8,7 +8,7 @@ import pytest
 
 import tlx
 from tests.unit.lower.legalize.math.functions import RUNNABLE, errors_of_floats
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, I8, I16, I64, VectorType
 from tlx.lower.legalize.elementwise import emit_math

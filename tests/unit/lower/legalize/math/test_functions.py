@@ -21,7 +21,7 @@ from tests.unit.lower.legalize.math.functions import (
     program,
 )
 from tlx.evaluate import Machine
-from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, HALF, FloatType, VectorType
 from tlx.ir.values import zero

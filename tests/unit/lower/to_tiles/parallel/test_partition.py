@@ -13,21 +13,24 @@ import pytest
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
-from tlx.ir.builder.instructions import Builder, new_function
-from tlx.ir.builder.parallel import Thread
+from tlx.ir.builder import Builder, Thread, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles.emit.kernel import may_alias_leaf
-from tlx.lower.to_tiles.parallel.partition import ParallelCost, Slabs, cut_into_slabs, gemm_parallel_cost
-from tlx.lower.to_tiles.parallel.stealing import ThreadShare, ThreadShares, emit_stealing
-from tlx.lower.to_tiles.parallel.team import run_in_shares
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.parallel.partition import (
+    ParallelCost,
+    ProblemPartition,
+    ThreadShare,
+    gemm_parallel_cost,
+    partition_problem,
+)
+from tlx.lower.to_tiles.parallel.team import ThreadShares, emit_stealing, run_in_shares
 from tlx.lower.to_tiles.parallel.worksharing import parallelise_nests
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
-from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reduction, RowFusion, RowFusionPart
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Reduction, RowFusion, RowFusionPart
 from tlx.lower.to_tiles.select.elementwise import store_alignment
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
@@ -239,9 +242,9 @@ def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
 
 
 def test_small_work_has_no_team() -> None:
-    assert ParallelCost(8, 8, 100.0).team(10_000) == 0
-    assert ParallelCost(8, 8, 1000.0).team(10_000) == 6
-    assert ParallelCost(2, 1, 1e9).team(10_000) == 2
+    assert ParallelCost(8, 8, 100.0).max_threads(10_000) == 0
+    assert ParallelCost(8, 8, 1000.0).max_threads(10_000) == 6
+    assert ParallelCost(2, 1, 1e9).max_threads(10_000) == 2
 
 
 def view(rows: int, cols: int, stride: int | None = None) -> MatrixView:
@@ -252,39 +255,39 @@ def value(rows: int, cols: int, *views: MatrixView) -> Expression:
     return Expression(rows, cols, tuple(MatrixLeaf(FLOAT, each, number) for number, each in enumerate(views)))
 
 
-def cut(problem: Elementwise | Copy | Reduction) -> Slabs:
-    slabs = cut_into_slabs(problem, find_target("avx512"), 10_000)
-    assert slabs is not None
-    return slabs
+def cut(problem: Elementwise | Copy | Reduction) -> ProblemPartition:
+    parts = partition_problem(problem, find_target("avx512"), 10_000)
+    assert parts is not None
+    return parts
 
 
 def test_a_dense_map_is_cut_as_one_row() -> None:
-    slabs = cut(Elementwise(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
-    assert isinstance(slabs.slab, Elementwise)
-    size = slabs.slab.value.cols
-    assert slabs.slab.value.rows == 1
+    parts = cut(Elementwise(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
+    assert isinstance(parts.part, Elementwise)
+    size = parts.part.value.cols
+    assert parts.part.value.rows == 1
     assert size % 1024 == 0
-    assert isinstance(slabs.rest, Elementwise)
-    assert slabs.count * size + slabs.rest.value.cols == 1_000_000
-    assert [pointer.step for pointer in slabs.pointers] == [size, size]
+    assert isinstance(parts.rest, Elementwise)
+    assert parts.count * size + parts.rest.value.cols == 1_000_000
+    assert [pointer.step for pointer in parts.pointers] == [size, size]
 
 
 def test_repeated_leaves_do_not_move() -> None:
-    slabs = cut(Elementwise(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
-    assert isinstance(slabs.slab, Elementwise)
-    size = slabs.slab.value.rows
-    assert [pointer.step for pointer in slabs.pointers] == [128 * size, 104 * size, 0]
+    parts = cut(Elementwise(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
+    assert isinstance(parts.part, Elementwise)
+    size = parts.part.value.rows
+    assert [pointer.step for pointer in parts.pointers] == [128 * size, 104 * size, 0]
 
 
 @pytest.mark.parametrize(
     ("axis", "to", "step"), [(0, MatrixView(FLOAT, 1, 4096, 0, 1), 1), (1, MatrixView(FLOAT, 4096, 1, 1, 1), 4096)]
 )
 def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: MatrixView, step: int) -> None:
-    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", axis))
-    assert isinstance(slabs.slab, Reduction)
-    kept = slabs.slab.value.cols if axis == 0 else slabs.slab.value.rows
-    assert slabs.count * kept == 4096
-    assert [pointer.step for pointer in slabs.pointers] == [kept, step * kept]
+    parts = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", axis))
+    assert isinstance(parts.part, Reduction)
+    kept = parts.part.value.cols if axis == 0 else parts.part.value.rows
+    assert parts.count * kept == 4096
+    assert [pointer.step for pointer in parts.pointers] == [kept, step * kept]
 
 
 def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
@@ -294,46 +297,46 @@ def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
     )
     finish = Expression(1, 4096, (ProductLeaf(FLOAT), old, bias))
     to = MatrixView(FLOAT, 4096, 1, 1, 1)
-    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, epilogue=finish))
-    assert isinstance(slabs.slab, Reduction)
-    assert slabs.slab.epilogue is not None
-    rows = slabs.slab.value.rows
-    assert slabs.slab.epilogue.cols == rows
-    assert [leaf.view.cols for leaf in slabs.slab.epilogue.leaves()] == [rows, rows]
-    assert [pointer.step for pointer in slabs.pointers] == [rows, 4096 * rows, rows, 3 * rows]
+    parts = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, epilogue=finish))
+    assert isinstance(parts.part, Reduction)
+    assert parts.part.epilogue is not None
+    rows = parts.part.value.rows
+    assert parts.part.epilogue.cols == rows
+    assert [leaf.view.cols for leaf in parts.part.epilogue.leaves()] == [rows, rows]
+    assert [pointer.step for pointer in parts.pointers] == [rows, 4096 * rows, rows, 3 * rows]
 
 
 @pytest.mark.parametrize("cols", [64, 1 << 14])
 def test_parts_of_large_results_are_stored_non_temporally(cols: int) -> None:
-    """A slab of 1 << 14 columns is far from 32 MB, but all of them are not."""
+    """A part of 1 << 14 columns is far from 32 MB, but all of them are not."""
     large, target = view(4096, cols), find_target("avx512")
-    slabs = cut(Elementwise(large, value(4096, cols, large)))
-    assert isinstance(slabs.slab, Elementwise)
-    assert slabs.slab.bytes_moved < 32 << 20
-    assert bool(store_alignment(slabs.slab, target)) == (cols > 64)
+    parts = cut(Elementwise(large, value(4096, cols, large)))
+    assert isinstance(parts.part, Elementwise)
+    assert parts.part.bytes_moved < 32 << 20
+    assert bool(store_alignment(parts.part, target)) == (cols > 64)
     copies = cut(Copy(large, large))
-    assert isinstance(copies.slab, Copy)
-    assert bool(store_alignment(copies.slab, target)) == (cols > 64)
+    assert isinstance(copies.part, Copy)
+    assert bool(store_alignment(copies.part, target)) == (cols > 64)
     part = RowFusionPart(Elementwise(large, value(4096, cols, large)), (0, 1), (), is_disjoint=True)
-    rows = cut_into_slabs(RowFusion(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
+    rows = partition_problem(RowFusion(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
     assert rows is not None
-    assert isinstance(rows.slab, RowFusion)
-    (piece,) = (p.problem for p in rows.slab.parts)
+    assert isinstance(rows.part, RowFusion)
+    (piece,) = (p.problem for p in rows.part.parts)
     assert isinstance(piece, Elementwise)
     assert bool(store_alignment(piece, target)) == (cols > 64)
 
 
 def test_a_rest_of_one_row_may_be_its_leaf() -> None:
     """In place stays in place: the pitch of a single row says nothing."""
-    slabs = cut(Elementwise(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
-    assert isinstance(slabs.rest, Elementwise)
-    assert slabs.rest.value.rows == 1
-    assert may_alias_leaf(slabs.rest.value, slabs.rest.destination)
+    parts = cut(Elementwise(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
+    assert isinstance(parts.rest, Elementwise)
+    assert parts.rest.value.rows == 1
+    assert may_alias_leaf(parts.rest.value, parts.rest.destination)
 
 
 def test_one_pointer_with_two_steps_is_not_cut() -> None:
     twice = Expression(4096, 4096, (MatrixLeaf(FLOAT, view(4096, 4096), 0), MatrixLeaf(FLOAT, view(1, 4096), 0)))
-    assert cut_into_slabs(Elementwise(view(4096, 4096), twice), find_target("avx512"), 10_000) is None
+    assert partition_problem(Elementwise(view(4096, 4096), twice), find_target("avx512"), 10_000) is None
 
 
 def test_team_in_both_orders_tells_of_a_race() -> None:

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.bench.workloads.products import batch
-from tlx.ir.analysis.loops import FunctionLoops
+from tlx.bench.workloads import batch
+from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, PTR
 from tlx.ir.values import Local
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_tiles.match.batch_strides import BatchLoops
-from tlx.lower.to_tiles.prefetch.policy import batch_prefetch_distance, batch_prefetch_locality
-from tlx.lower.to_tiles.problem.problems import BatchStrides
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.match import BatchLoops
+from tlx.lower.to_tiles.prefetch import batch_prefetch_distance, batch_prefetch_locality
+from tlx.lower.to_tiles.problem import BatchStrides
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.target.hardware import Caches
 from tlx.target.lookup import find_target

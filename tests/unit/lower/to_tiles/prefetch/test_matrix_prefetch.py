@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.discovery import targets
+from tlx.target.target import targets
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from tlx.ir.parser.module import parse
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
-from tlx.target.discovery import targets
 from tlx.target.hardware import Caches
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 

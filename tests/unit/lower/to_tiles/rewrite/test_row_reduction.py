@@ -8,11 +8,10 @@ import pytest
 
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, Type
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, ProductLeaf
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.rewrite.products import as_row_reduction
-from tlx.target.discovery import targets
+from tlx.target.target import targets
 
 AVX512 = targets()["avx512"]
 

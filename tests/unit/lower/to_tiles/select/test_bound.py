@@ -10,9 +10,8 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, UnaryNode
-from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, UnaryNode
+from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart
 from tlx.lower.to_tiles.remarks import describe_kernel
 from tlx.lower.to_tiles.select.elementwise import roofline
 from tlx.target.hardware import Caches

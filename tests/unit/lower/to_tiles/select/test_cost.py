@@ -8,12 +8,12 @@ import pytest
 
 from tlx.ir.types import FLOAT
 from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile, tile_step_cycles
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe_cost import cost, recipe_dot
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.discovery import targets
 from tlx.target.hardware import CoreModel, Memory
+from tlx.target.target import targets
 
 CORE = CoreModel()
 

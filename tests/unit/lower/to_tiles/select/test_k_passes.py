@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, Type
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.discovery import targets
 from tlx.target.hardware import Caches
+from tlx.target.target import targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 

@@ -10,12 +10,11 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, FloatType, Type, bytes_of
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.discovery import targets
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 
 _SHARES = [
     (BFLOAT, 64, 0.465),

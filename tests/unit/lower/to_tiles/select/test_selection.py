@@ -11,13 +11,12 @@ import pytest
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 from tlx.lower.cost import RegisterTileProblem, register_tile
 from tlx.lower.operations import MMA_NAMES
-from tlx.lower.to_tiles.problem.problems import BatchStrides, Gemm
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.discovery import targets
 from tlx.target.hardware import CoreModel, Sign
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 
 TARGETS = targets()
 TYPES: list[tuple[Type, Type]] = [
@@ -132,7 +131,7 @@ def test_a_b_that_is_packed_for_several_products_does_not_stream() -> None:
         assert select(gemm, TARGETS["amx"]).tile.streamed_rows > 0
         for packings in (0.0, 0.01):
             recipe = select(replace(gemm, packs_per_product=packings), TARGETS["amx"])
-            assert (recipe.packing.b, recipe.tile.streamed_rows) == (True, 0)
+            assert (recipe.packing.prepacked_b, recipe.tile.streamed_rows) == (True, 0)
 
 
 def test_many_rows_do_not_and_floats_in_the_caches_stay_in_tiles() -> None:

@@ -1,15 +1,15 @@
 """The epilogue of a product: an expression on its sums, whose results are stored or reduced.
 
-A short epilogue is computed row by row on the sums in registers. A long one, and any on a matrix unit, goes through a
-small tile in memory, so that its code is emitted once and has all registers:
+A short epilogue is computed row by row on the sums in registers. A long one, and any epilogue on a matrix unit, goes
+through a small tile in memory, so that its code is emitted once and can use all registers:
 
     %row = shufflevector %sums, <r*cols ... >           store %sums, %tile
     %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
     store %y, c[r]                                                    store %y, c[r][c]
 
-The epilogue may be reduced tile by tile, without the product ever being stored:
+The result of an epilogue may be reduced tile by tile, so that it is never stored:
 
-rows to a column: a register of partial results for each row, folded at the end
+rows to a column: a register of partial results for each row, reduced to one element at the end
 columns to a row: one partial result for each column
 """
 
@@ -19,22 +19,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import NO_SUBNORMALS
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, VectorType, bits_of
 from tlx.ir.values import Value
-from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
-from tlx.lower.to_tiles.emit.kernel import expression_parameters
+from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch, expression_parameters
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
-from tlx.lower.to_tiles.emit.scratch import Buffer, Scratch
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
-from tlx.lower.to_tiles.problem.expression import Expression
-from tlx.lower.to_tiles.problem.views import MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixView
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
-_MOST_IN_REGISTERS: Final = 8
+_MAX_COST_IN_REGISTERS: Final = 8
 
 
 @dataclass(eq=False)
@@ -71,7 +69,7 @@ class TileEpilogue:
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
-        if self.recipe.mma.unit == "matrix" or self.expression.cost > _MOST_IN_REGISTERS:
+        if self.recipe.mma.unit == "matrix" or self.expression.cost > _MAX_COST_IN_REGISTERS:
             height, width = (max(r.size for r in ranges) for ranges in (self.function.rows, self.function.columns))
             self.tile = scratch.reserve(self.recipe.mma.accumulator, height * width)
 
@@ -82,7 +80,7 @@ class TileEpilogue:
         else:
             self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
 
-    def whole(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> Value:
+    def results(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> Value:
         """The results of a register tile, for kernels that store them themselves."""
         if self.tile is None:
             return self._result(ResultTile(rows.size, columns.size, columns.padding, *place), sums)
@@ -90,12 +88,12 @@ class TileEpilogue:
         pitch = columns.size * bits_of(self.recipe.mma.accumulator) // bits_of(element)
         tile = b.retype(self.tile.pointer, element)
 
-        def keep(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
+        def overwrite(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
             """Write results over their sums, which are at least as wide."""
             address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
             store_tile_vector(b, MatrixView(element, 1, at.cols - at.padding, 0, 1), address, at, value)
 
-        self._through_scratch(sums, rows, columns, place, keep)
+        self._through_scratch(sums, rows, columns, place, overwrite)
         there = tile_type(element, rows.size, columns.size)
         return b.tovector(b.tensor_load(tile, there, (0, pitch), "results"), there, "results")
 
@@ -113,14 +111,14 @@ class TileEpilogue:
                     at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
                     self._consume(at, part)
 
-    def keep(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
+    def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
         """Store sums to the tile in memory."""
         assert self.tile is not None
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
         self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
 
     def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
-        """Emit the epilogue for one row of the tile in memory, unrolled and without padding."""
+        """Emit the epilogue of one row of the tile in memory, unrolled and without padding."""
         b, element = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
         width = self._width(columns)
@@ -142,7 +140,7 @@ class TileEpilogue:
     ) -> None:
         """Store the sums, then compute a few columns of a row at a time; `consume` gets their place in the tile."""
         b = self.b
-        self.keep(sums, rows, columns)
+        self.store_sums(sums, rows, columns)
         assert self.tile is not None
         element = self.recipe.mma.accumulator
         with b.loop(0, rows.valid, name="er") as row:
@@ -161,13 +159,13 @@ class TileEpilogue:
         return max(1, self.target.vector_bytes * 8 // self.expression.bits)
 
     def _width(self, columns: EqualTiles) -> int:
-        """Columns that are computed together: two registers, which narrower results may share, if enough are free."""
+        """Columns that are computed together: two registers if enough are free, as narrow results may share one."""
         registers = 2 if 2 * self.expression.max_live <= self.target.registers else 1
         return min(columns.size, registers * self._lanes)
 
     @property
     def _metadata_of_sums(self) -> str:
-        """Metadata for loads of sums: those of a matrix unit are not subnormal."""
+        """Metadata for loads of sums: a matrix unit's sums are never subnormal."""
         mma = self.recipe.mma
         return NO_SUBNORMALS if mma.unit == "matrix" and isinstance(mma.accumulator, FloatType) else ""
 

@@ -11,8 +11,8 @@ terms, with the filters copied to a matrix of K x 9 N:
       for each term: acc += a[k] @ b[k]
 
 B is read sequentially. An unrolled step has as many multiply-adds as nine steps of one product, and overlapping windows
-share elements of A. LLVM must not see that: it would keep the elements in registers that the sums need, and spill 6x64
-floats. So terms that share elements get opaque addresses of A:
+share elements of A. LLVM must not see that: it would keep the shared elements in registers that the sums need, and
+spill the sums of a tile of 6x64 floats. So terms that share elements get opaque addresses of A:
 
     x, 6 rows       a[0] 0 1 2 3 4 5       a[3], a[6]: other lines, which share no element with a[0]
                     a[1]   1 2 3 4 5 6
@@ -25,24 +25,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction
+from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, SumTerms
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
-from tlx.lower.to_tiles.emit.gemm.terms import SumTerms
 from tlx.lower.to_tiles.emit.tiles import tile
-from tlx.lower.to_tiles.prefetch.streams import Prefetcher
-from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.prefetch import Prefetcher
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.blocking import k_unroll
 from tlx.lower.to_tiles.select.knob_constraints import needed_registers
 
 _ROWS_AHEAD: Final = 3
 """Rows of B that are converted ahead of their multiplication."""
-_MOST_STEPS: Final = 16
-_MOST_PRODUCTS: Final = 256
-"""Multiply-adds, and steps, up to which a sum is unrolled."""
-_ROOM: Final = 2
+_MAX_UNROLLED_STEPS: Final = 16
+_MAX_UNROLLED_PRODUCTS: Final = 256
+"""Steps, and multiply-adds, up to which a sum is unrolled."""
+_LOAD_REGISTERS: Final = 2
 """Registers that LLVM needs to load operands of later steps early."""
 
 
@@ -64,7 +63,7 @@ class KLoop:
         return block.rows.size, -(-block.columns.size // self.recipe.tile.lanes)
 
     def total(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
-        """`start` plus all terms of the sum, from the addresses of the first one's operands."""
+        """`start` plus all terms of the sum, from the addresses of the first term's operands."""
         if self.operands.interleaves_terms:
             return self._total_interleaved(block, start, a, rhs)
         with self.operands.terms.loop([start]) as term:
@@ -73,16 +72,16 @@ class KLoop:
         return term.results[0]
 
     def _total_interleaved(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
-        """The same for interleaved terms, which are unrolled if registers are left for LLVM to load operands early.
+        """The same for interleaved terms, unrolled if enough registers are free for LLVM to load operands early.
 
-        6x16 floats in 16 registers would be spilled six times in nine terms, 6x64 in 32 are not.
+        With nine terms, a tile of 6x16 floats in 16 registers would have six spills; one of 6x64 in 32 has none.
         """
 
         def add(sums: Value, bases: tuple[Value, Value]) -> Value:
             return self._add_step(block, sums, bases, const_int(I64, 0))
 
         rows, vectors = self._registers(block)
-        is_roomy = needed_registers(rows, vectors) + _ROOM <= self.target.registers
+        is_roomy = needed_registers(rows, vectors) + _LOAD_REGISTERS <= self.target.registers
         sums = InterleavedSums(self.b, self.gemm, self.operands.terms, rows, add)
         return sums.total(start, (a, rhs), block.part.size, unrolled=is_roomy)
 
@@ -112,7 +111,7 @@ class KLoop:
     def _add_ahead(self, block: CacheBlock, start: Value, bases: tuple[Value, Value], steps: int) -> Value:
         """The sum over all steps, unrolled, with each row of B converted some steps before it is multiplied.
 
-        Otherwise the scheduler fills with multiply-adds that wait for one row, and does not get to the next row:
+        Otherwise the scheduler fills up with multiply-adds that wait for one row before it reaches the next row:
         16x16x16 half takes 175 cycles, 167 with rows ahead (Emerald Rapids); 198 and 177 with two threads on a core.
         """
         rows, vectors = self._registers(block)
@@ -126,9 +125,9 @@ class KLoop:
         return start
 
     def _add_parts(self, block: CacheBlock, start: Value, bases: tuple[Value, Value], each: int, depth: int) -> Value:
-        """The sum over K in as many parts as the tile has rows, each in pieces of `each` steps.
+        """The sum over K in as many parts as the tile has rows, each of several pieces of `each` steps.
 
-        Each part prefetches a row for later tiles, and so does each piece.
+        Each part, and each piece, prefetches a row for later tiles.
         """
         b, pieces = self.b, self.prefetcher.pieces
         with b.loop(0, block.rows.size, carry=[start], name="part") as part:
@@ -137,7 +136,9 @@ class KLoop:
             with b.loop(0, pieces, carry=[part.carried[0]], name="piece") as piece:
                 first = b.add(begin, b.mul(piece.index, each))
                 self.prefetcher.begin_piece(b.add(b.mul(part.index, pieces), piece.index), first, each)
-                with b.loop(first, b.add(first, each), depth, carry=[piece.carried[0]], name="k", runs=True) as loop:
+                with b.loop(
+                    first, b.add(first, each), depth, carry=[piece.carried[0]], name="k", nonempty=True
+                ) as loop:
                     loop.next(self._add_steps(block, loop.carried[0], bases, loop.index, depth))
                 piece.next(loop.results[0])
             part.next(piece.results[0])
@@ -147,13 +148,13 @@ class KLoop:
     def _is_short(self, block: CacheBlock, steps: int) -> bool:
         """Whether a sum is short enough to unroll: with fewer instructions, out-of-order execution looks further ahead.
 
-        Half of the registers have to be free, since LLVM loads early and would spill. A multiply-add can read an
-        element of A at a constant offset as a memory operand: 16x16x16 half takes 198 cycles as a loop and 180
+        Half of the registers have to be free, since LLVM hoists loads and would spill. If unrolled, a multiply-add can
+        read an element of A as a memory operand at a constant offset: 16x16x16 half takes 198 cycles as a loop and 180
         unrolled; 270 and 208 with two threads on a core.
         """
         rows, vectors = self._registers(block)
         sums = rows * vectors
-        is_short = steps <= _MOST_STEPS and steps * sums <= _MOST_PRODUCTS
+        is_short = steps <= _MAX_UNROLLED_STEPS and steps * sums <= _MAX_UNROLLED_PRODUCTS
         fits = 2 * (sums + vectors) <= self.target.registers + 2
         return is_short and fits and self.recipe.mma.unit != "matrix" and not self.recipe.prefetch.b_steps
 
@@ -263,12 +264,12 @@ class InterleavedSums:
 
     def _starts(self, a: Value) -> dict[int, tuple[Value, int]]:
         """For each term an address of A, shared by terms without common elements, and the offset from it."""
-        found: dict[int, tuple[Value, int]] = {}
+        starts: dict[int, tuple[Value, int]] = {}
         for group in conflict_free_groups(self.gemm, self.rows):
             first = self.gemm.term_offsets[group[0]][0]
             start = self.b.opaque_address(self.b.gep(self.gemm.a.element, a, first), "a.at")
-            found |= {term: (start, self.gemm.term_offsets[term][0] - first) for term in group}
-        return found
+            starts |= {term: (start, self.gemm.term_offsets[term][0] - first) for term in group}
+        return starts
 
 
 def conflict_free_groups(gemm: Gemm, rows: int) -> list[list[int]]:

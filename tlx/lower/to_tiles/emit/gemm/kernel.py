@@ -1,19 +1,61 @@
-"""The kernel of a product: its function, buffers and body."""
+"""The kernel of a product: its function, buffers, and loops over cache blocks and register tiles.
+
+for each pass over K                              pc
+  pack all of A, if the recipe says so
+  interleave the N tail of B, if it is summed in pairs
+  for columns in panels of B, nc at a time        jc
+    pack B's panels
+    for rows of A, mc at a time                   ic
+      pack A's rows, if needed
+      for each panel, for each row tile           jr, ir
+        one register tile (register_tile.py)
+
+The kernel of a product of few rows reads B once, in memory order:
+
+for columns, a strip whose sums fill half of L1       sums: [tiles of nr columns][M][nr]
+  sums = 0
+  for `streamed_rows` rows of B                       as many streams, each as long as the strip
+    for tiles of the strip: sums += A[:, k] @ B[k, :]
+  for tiles of the strip: C = f(sums + Acc + correction)
+
+Where an instruction multiplies pairs or quadruples of rows, or widens every other element, neighbouring columns end up
+in different registers. The sums stay permuted until the strip is finished; `column_permutation` (d, r) distributes
+groups of r columns over d registers:
+
+    columns  0 1 2 3 | 4 5 6 7 | 8 ...                 (2, 4): pairs of bfloat rows, as VPUNPCKLWD leaves them
+    permuted 0 1 2 3 | 8 9 10 11 | 16 ...  then  4 5 6 7 | 12 ...
+"""
 
 from __future__ import annotations
 
-from tlx.ir.builder.tensors import TensorBuilder
+from dataclasses import replace
+from typing import Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder import as_value
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.types import Type
-from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
-from tlx.lower.to_tiles.emit.gemm.loop_nest import LoopNest
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I64, Type, bytes_of
+from tlx.ir.values import ConstInt, Value, const_int, zero
+from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
+from tlx.lower.to_tiles.emit.gemm.k_loop import KLoop
 from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitLoopNest
-from tlx.lower.to_tiles.emit.gemm.streaming import StreamingLoopNest
-from tlx.lower.to_tiles.emit.kernel import expression_parameters, may_alias_leaf, new_kernel
-from tlx.lower.to_tiles.emit.scratch import Scratch
-from tlx.lower.to_tiles.problem.problems import Gemm
-from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.emit.gemm.n_tail import DotProductColumns
+from tlx.lower.to_tiles.emit.gemm.operands import Operands
+from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
+from tlx.lower.to_tiles.emit.kernel import (
+    Buffer,
+    Scratch,
+    expression_parameters,
+    loop_over_blocks,
+    may_alias_leaf,
+    new_kernel,
+)
+from tlx.lower.to_tiles.emit.tiles import tile
+from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream, pieces_per_part
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, k_passes, padded_tiles
 from tlx.target.target import Target
 
 
@@ -28,9 +70,9 @@ def gemm_kernel(
 ) -> Function:
     """Add the kernel for a product to the module.
 
-    Its parameters are pointers to C, A, B and, if there is one, Acc, then the epilogue's leaves and scalars, and, if it
-    works on `parts`, the first and last row tile and panel. If panels of B are cached across calls, the size of the
-    cache is reserved in `panel_cache`.
+    Its parameters are pointers to C, A, B and, if there is one, Acc, then the epilogue's leaves and scalars and, with
+    `parts`, the bounds of its row tiles and panels. If panels of B are cached across calls, their memory is reserved in
+    `panel_cache`.
     """
     own_panels = recipe.packing.prepacked_b and recipe.packing.b_panel_offset is None
     reads_c = gemm.acc or (gemm.epilogue and may_alias_leaf(gemm.epilogue, gemm.c))
@@ -42,9 +84,9 @@ def gemm_kernel(
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
-    keeps = panel_cache is not None
+    caches_panels = panel_cache is not None
     made = new_kernel(
-        module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts, caches_panels=keeps
+        module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts, caches_panels=caches_panels
     )
     _emit_body(GemmFunction.of(TensorBuilder(module, made), gemm, recipe, target), panel_cache or Scratch())
     return made
@@ -70,3 +112,292 @@ def _loop_nest(function: GemmFunction) -> LoopNest | MatrixUnitLoopNest:
     if function.recipe.mma.unit == "matrix":
         return MatrixUnitLoopNest(function)
     return StreamingLoopNest(function) if function.recipe.tile.streamed_rows else LoopNest(function)
+
+
+# Prefetching ---------------------------------------------------------------------------------------------------------
+
+
+class NextTilePrefetch:
+    """Sets what a vector kernel's register tile prefetches: the next tile of C, the next block's A, the next panel.
+
+    Attributes:
+        function: The kernel's function.
+        operands: Where the operands are.
+        prefetcher: Emits the prefetches.
+    """
+
+    def __init__(self, function: GemmFunction, operands: Operands, prefetcher: Prefetcher) -> None:
+        self.function, self.operands, self.prefetcher = function, operands, prefetcher
+        self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
+
+    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
+        """Set what tile (i, j) of a block prefetches."""
+        del place, a
+        b, gemm, prefetcher, operands = self.b, self.gemm, self.prefetcher, self.recipe.prefetch.operands
+        height, width, (i, j) = block.rows.size, block.columns.size, ij
+        if "C" in operands:
+            last = block.rows is self.function.rows[-1] and block.rows.count * height <= self.recipe.blocks.mc
+            row, column = next_tile_position(b, block, i, j, last=last)
+            size, by_rows = bytes_of(gemm.c.element), gemm.c.is_row_major
+            offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), b.mul(column, gemm.c.col_stride)), size)
+            length, each = (width, 1) if by_rows else (height, -(-width // height))
+            pitch = gemm.c.pitch * size
+            prefetcher.at_parts = PrefetchStream(
+                self.function.c, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY
+            )
+        if "A" in operands:
+            size = bytes_of(self.recipe.mma.operand_a)
+            share = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
+            row = b.add(block.row, b.mul(b.add(i, block.tiles), height))
+            base, pitch, start = self.operands.rows_of_a(block.part)
+            offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, share)), size)
+            prefetcher.over_parts = PrefetchStream(base, offset, share * size, pitch * size, locality=L2_LOCALITY)
+        if "B" in operands:
+            prefetcher.pieces, prefetcher.over_pieces = self._next_panel(block, i, j)
+
+    def _next_panel(self, block: CacheBlock, i: Value, j: Value) -> tuple[int, PrefetchStream]:
+        """The number of pieces of a part, and the rows of the panel after panel `j` that row tile `i` prefetches.
+
+        Each row of the tile prefetches the same number of rows of B. If these are more rows than B has, the last tiles
+        prefetch the last rows again, which are cached by then.
+        """
+        b, view = self.b, self.gemm.b
+        size = bytes_of(view.element)
+        pieces = pieces_per_part(self.recipe, block.part.size, self.gemm.m, self.function.target.core.limits)
+        height = block.rows.size
+        first = b.mul(b.add(block.row, b.mul(i, height)), pieces)
+        row = b.add(b.umin(first, block.part.size - pieces * height), block.part.start)
+        column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
+        offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
+        length, pitch = block.columns.size * size, view.row_stride * size
+        return pieces, PrefetchStream(self.function.rhs, offset, length, pitch, locality=L2_LOCALITY)
+
+
+def next_tile_position(b: TensorBuilder, block: CacheBlock, i: Value, j: Value, *, last: bool) -> tuple[Value, Value]:
+    """Row and column of the tile after tile (i, j) of a block: below it, right of it, or in the next block.
+
+    The next block is below this one or, if this one has the `last` rows, at the top of the next columns.
+    """
+    nothing = const_int(I64, 0)
+    below = b.add(i, 1)
+    panel = _select_pair(b, (below, block.tiles), b.add(j, 1), j)
+    below = _select_pair(b, (below, block.tiles), nothing, below)
+    ends = panel, block.panels
+    if not last:
+        below = _select_pair(b, ends, block.tiles, below)
+        panel = _select_pair(b, ends, nothing, panel)
+    row, column = b.mul(below, block.rows.size), b.mul(panel, block.columns.size)
+    row = b.add(block.row, row)
+    return _select_pair(b, ends, nothing, row) if last else row, b.add(block.column, column)
+
+
+def _select_pair(b: TensorBuilder, pair: tuple[Value, Value], same: Value, other: Value) -> Value:
+    """`same` if both of a pair are equal, else `other`."""
+    if isinstance(pair[0], ConstInt) and isinstance(pair[1], ConstInt):
+        return same if pair[0] == pair[1] else other
+    return b.select(b.icmp("eq", *pair), same, other)
+
+
+# Loop nests ----------------------------------------------------------------------------------------------------------
+
+
+class LoopNest:
+    """Emits the loops around the register tiles of a kernel on vectors.
+
+    Attributes:
+        function: The kernel's function.
+        operands: Packs the operands.
+        prefetcher: Emits the prefetches.
+        tile: Emits the register tiles.
+        dots: Emits an N tail of sums along K, if there is one.
+    """
+
+    def __init__(self, function: GemmFunction) -> None:
+        self.function = function
+        self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
+        self.operands = Operands(function)
+        self.prefetcher = Prefetcher(
+            function.b, function.arguments, function.gemm, function.recipe, function.target.caches.line
+        )
+        k_loop = KLoop(function, self.operands, self.prefetcher)
+        following = NextTilePrefetch(function, self.operands, self.prefetcher)
+        self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
+        dots = function.recipe.tile.dot_columns
+        self.dots = DotProductColumns(function, self.operands.pitch_of_a) if dots else None
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve the buffers that the kernel needs."""
+        self.operands.reserve(scratch)
+        self.tile.reserve(scratch)
+        if self.dots:
+            self.dots.reserve(scratch)
+        if self.tile.pairs:
+            self.tile.pairs.reserve(scratch)
+
+    def emit(self) -> None:
+        """Emit the passes over K."""
+        b = self.b
+        if self.dots:
+            self.dots.copy(self.function.rhs)
+        for parts in k_passes(self.gemm, self.recipe):
+            first = parts.start == 0
+            if first:
+                self._emit_pass(KPass(const_int(I64, 0), parts.size, True))
+            if parts.count > first:
+                with b.loop(int(first), parts.count, name="pc") as loop:
+                    self._emit_pass(KPass(parts.start_of(b, loop.index), parts.valid, False))
+
+    def _emit_pass(self, part: KPass) -> None:
+        """All tiles for one pass over K."""
+        function, pairs = self.function, self.tile.pairs
+        self.prefetcher.begin_pass(function.rhs, part.start, part.size)
+        if self.recipe.packing.whole_a:
+            for rows in function.rows:
+                first, last = (as_value(bound, I64) for bound in function.share.rows.of(self.b, function.rows, rows))
+                row = rows.start_of(self.b, first)
+                self.operands.pack_a(part, rows, row, self.b.sub(last, first))
+        if pairs and part.first:
+            pairs.pack(function.rhs)
+        for columns in function.columns:
+            self._column_blocks(columns, part)
+
+    def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
+        """`nc` columns at a time: pack them, then go over the rows."""
+        b, operands, share = self.b, self.operands, self.function.share
+        bounds, step = share.columns.of(b, self.function.columns, columns), operands.panels_per_block(columns)
+        with loop_over_blocks(b, bounds, step, "jc") as (first, panels):
+            column = columns.start_of(b, first)
+            if operands.packs_b:
+                with operands.if_not_packed(columns):
+                    operands.pack_b(columns, part, column, panels)
+            for rows in self.function.rows:
+                self.row_blocks(rows, part, columns, column, panels)
+
+    def row_blocks(self, rows: EqualTiles, part: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
+        """`mc` rows at a time: pack them, then go over the tiles."""
+        b, operands, share = self.b, self.operands, self.function.share
+        bounds, step = share.rows.of(b, self.function.rows, rows), operands.row_tiles_per_block(rows)
+        with loop_over_blocks(b, bounds, step, "ic") as (first, tiles):
+            row = rows.start_of(b, first)
+            block = CacheBlock(part, columns, column, panels, rows, row, tiles)
+            if self.recipe.packing.a and not self.recipe.packing.whole_a:
+                operands.pack_a(part, rows, row, tiles)
+            with b.loop(0, panels, name="jr", nonempty=True) as j, b.loop(0, tiles, name="ir", nonempty=True) as i:
+                self.tile.emit(block, i.index, j.index)
+            if self.dots and columns is self.function.columns[0]:
+                self._last_columns(self.dots, block)
+
+    def _last_columns(self, dots: DotProductColumns, block: CacheBlock) -> None:
+        """The N tail of a block's rows, in the first block of columns, while the rows are in the caches."""
+        b, part, nothing = self.b, block.part, const_int(I64, 0)
+        at_first = b.select(b.icmp("eq", block.column, nothing), block.tiles, nothing)
+        with b.loop(0, at_first, name="dr") as loop:
+            row = b.add(block.row, b.mul(loop.index, block.rows.size))
+            c = self.function.at(self.gemm.c, self.function.c, row, nothing)
+            a = self.operands.a_address(block, loop.index, row)
+            dots.tiles((c, a), block.rows.size, (part.start, part.size), first=part.first)
+
+
+_PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
+
+
+class StreamingLoopNest(LoopNest):
+    """Emits the loops of a product of few rows, which streams B.
+
+    Attributes:
+        strip: The sums of a strip.
+    """
+
+    strip: Buffer
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve the sums of a strip and other buffers."""
+        self.strip = scratch.reserve(self.recipe.mma.accumulator, self.gemm.m * self.operands.packed_columns)
+        super().reserve(scratch)
+
+    def row_blocks(self, rows: EqualTiles, part: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
+        """One strip: all rows of A by `panels` tiles from a column on."""
+        b = self.b
+        nothing = const_int(I64, 0)
+        block = CacheBlock(part, columns, column, panels, rows, nothing, const_int(I64, 1))
+        if self.recipe.packing.a and not self.recipe.packing.whole_a:
+            self.operands.pack_a(part, rows, nothing, block.tiles)
+        with b.loop(0, panels, name="clear", nonempty=True) as j:
+            self._store_sums(block, j.index, zero(self._sums_type(block).vector))
+        for steps in padded_tiles(part.size, self.recipe.tile.streamed_rows, self.recipe.mma.width):
+            with b.loop(0, steps.count, name="k") as k:
+                row = steps.start_of(b, k.index)
+                with b.loop(0, panels, name="j", nonempty=True) as j:
+                    self._add_rows(block, steps, row, j.index)
+        with b.loop(0, panels, name="done", nonempty=True) as j:
+            at = b.add(column, b.mul(j.index, columns.size))
+            self.tile.finish(block, self._total(block, j.index, at), nothing, at)
+
+    # Sums ------------------------------------------------------------------------------------------------------
+
+    def _sums_type(self, block: CacheBlock) -> TensorType:
+        return tile(self.recipe.mma.accumulator, self.gemm.m, block.columns.size)
+
+    def _sums_at(self, block: CacheBlock, j: Value) -> Value:
+        return self.b.gep(self.recipe.mma.accumulator, self.strip.pointer, self.b.mul(j, self._sums_type(block).count))
+
+    def _store_sums(self, block: CacheBlock, j: Value, sums: Value) -> None:
+        self.b.tensor_store(self._sums_at(block, j), self.b.typeinfo(sums, self._sums_type(block), "sums"))
+
+    def _total(self, block: CacheBlock, j: Value, column: Value) -> Value:
+        """The sums of a tile, with its columns in order, plus the initial sums."""
+        b, type_ = self.b, self._sums_type(block)
+        if self.recipe.tile.column_permutation[0] == 1:
+            total: Value = b.tovector(b.tensor_load(self._sums_at(block, j), type_, None, "sums"), type_, "sums")
+        else:
+            permuted = b.tensor_load(self._sums_at(block, j), self._permuted_type(type_, in_order=False), None, "dealt")
+            total = b.reshape_permute(permuted, _PERMUTED_AXES, type_.shape, type_.vector, "sums")
+        nothing = const_int(I64, 0)
+        start = self.tile.start(block, (nothing, j), (nothing, column))
+        if start == zero(start.type):
+            return total
+        return b.binary("fadd" if self.gemm.is_float else "add", total, start)
+
+    def _permuted_type(self, type_: TensorType, *, in_order: bool) -> TensorType:
+        """A tile as rows x blocks x groups x registers x columns; permuted sums swap groups and registers."""
+        rows, cols = type_.shape
+        registers, width = self.recipe.tile.column_permutation
+        groups = self.recipe.tile.lanes // width
+        inner = (groups, registers, width) if in_order else (registers, groups, width)
+        return TensorType.dense(type_.element, (rows, cols // (registers * self.recipe.tile.lanes), *inner))
+
+    # Products --------------------------------------------------------------------------------------------------
+
+    def _add_rows(self, block: CacheBlock, steps: EqualTiles, row: Value, j: Value) -> None:
+        """Add some rows of B to the sums of a tile."""
+        b, recipe = self.b, self.recipe
+        type_ = self._sums_type(block)
+        sums: Value = b.tovector(b.tensor_load(self._sums_at(block, j), type_, None, "sums"), type_, "sums")
+        column = b.add(block.column, b.mul(j, block.columns.size))
+        lhs = self.operands.a_address(block, const_int(I64, 0), const_int(I64, 0))
+        for group in range(0, steps.size, recipe.mma.width):
+            k = b.add(row, group)
+            missing = max(0, group + recipe.mma.width - steps.valid)
+            left = self.operands.load_a(block, lhs, k)
+            right, padding = self._rows_of_b(block, k, column, missing)
+            summed = replace(type_, padding=(0, padding))
+            acc = b.typeinfo(sums, summed, "acc")
+            sums = b.mma(recipe.mma.name, acc, left, right, summed)
+        self._store_sums(block, j, sums)
+
+    def _rows_of_b(self, block: CacheBlock, k: Value, column: Value, missing: int) -> tuple[Value, int]:
+        """A group of rows of a tile of B, and its columns of padding: none if the columns are permuted."""
+        b, recipe, view, packing = self.b, self.recipe, self.gemm.b, self.operands.packing_b
+        size = block.columns.size
+        type_ = tile(view.element, recipe.mma.width, size, (missing, block.columns.padding))
+        token = b.tensor_load(
+            self.function.at(view, self.function.rhs, k, column), type_, (0, max(view.row_stride, 1)), "b"
+        )
+        if recipe.tile.column_permutation[0] == 1:
+            return token, block.columns.padding
+        rows = packing.finish(b, b.tovector(token, type_, "b.rows"))
+        plain = tile(recipe.mma.operand_b, recipe.mma.width, size)
+        permuted = b.typeinfo(rows, self._permuted_type(plain, in_order=True), "b.rows")
+        return b.typeinfo(
+            b.reshape_permute(permuted, _PERMUTED_AXES, plain.shape, plain.vector, "b.dealt"), plain, "b"
+        ), 0

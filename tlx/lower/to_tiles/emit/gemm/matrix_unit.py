@@ -1,4 +1,4 @@
-"""The kernel of a product on a matrix unit, whose tiles are loaded from panels, or from operands in place.
+"""The kernel of a product on a matrix unit, whose tiles are loaded from panels or from operands in place.
 
 pack A, where its tiles cannot be read in place
 for columns in panels of B, nc at a time          jc    a block that stays in the second-level cache
@@ -23,22 +23,215 @@ from __future__ import annotations
 
 from typing import Final
 
+from tlx.ir.module import STREAMING
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
+from tlx.lower.to_tiles.emit.copy import in_chunks
 from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
-from tlx.lower.to_tiles.emit.gemm.matrix_operands import MatrixUnitOperands
+from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
-from tlx.lower.to_tiles.emit.kernel import may_alias_leaf
-from tlx.lower.to_tiles.emit.scratch import Scratch
+from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks, may_alias_leaf
 from tlx.lower.to_tiles.emit.tiles import tile
-from tlx.lower.to_tiles.parallel.tile_range import loop_over_blocks
-from tlx.lower.to_tiles.prefetch.policy import L2_LOCALITY
-from tlx.lower.to_tiles.prefetch.streams import Prefetcher, PrefetchStream
-from tlx.lower.to_tiles.select.recipe import EqualTiles
+from tlx.lower.to_tiles.pack.panels import load_vnni, load_vnni_tiles
+from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream
+from tlx.lower.to_tiles.select.recipe import EqualTiles, round_up
+from tlx.lower.to_tiles.select.recipe_cost import packs_by_steps
 
-_ROWS_A_STEP: Final = 8
-"""Most rows of an epilogue that a step of K computes; with too few steps for that, they have a loop of their own."""
+_MANY_TILES: Final = 4
+"""Number of row tiles from which on the products of the first tile hide too little of the packing."""
+
+
+class MatrixUnitOperands(Operands):
+    """The operands of a matrix unit's kernel, whose tiles are loaded from panels or in place.
+
+    Attributes:
+        term_depth: Positions of K in a product of the sum, rounded up to whole steps.
+        depth: Positions of K in a panel, over all products of the sum.
+        steps: Steps of K; all pairs of a sum's operands share a step.
+        packs_all_of_a: Whether all of A is packed before anything is multiplied.
+        packs_by_steps: Whether each step of B is packed right before it is multiplied, always into the same memory.
+    """
+
+    def __init__(self, function: GemmFunction) -> None:
+        super().__init__(function)
+        gemm, recipe = function.gemm, function.recipe
+        self.term_depth = round_up(gemm.k, recipe.tile.kstep)
+        self.depth = self.term_depth * self.terms.count
+        self.steps = self.depth // gemm.products_per_operand // recipe.tile.kstep
+        self.packs_all_of_a = recipe.packing.a and recipe.blocks.mc >= gemm.m
+        self.packs_by_steps = packs_by_steps(gemm, recipe)
+        self._mark_of_b = STREAMING if recipe.prefetch.b_bypasses_l1 else ""
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve memory for the panels."""
+        recipe = self.recipe
+        if self.packs_b:
+            step = recipe.tile.kstep * recipe.tile.nr
+            panels = self.packed_columns * self.depth
+            self.panel_b = scratch.reserve(recipe.mma.operand_b, step if self.packs_by_steps else panels)
+        if recipe.packing.a:
+            height = sum(r.count * r.size for r in self.function.rows) if self.packs_all_of_a else recipe.tile.mr
+            self.panel_a = scratch.reserve(recipe.mma.operand_a, self.depth * height)
+        self._all_panels = self.panel_b, self.sums
+
+    def at_a_time(self, columns: EqualTiles) -> int:
+        """Panels of a range that a block has: all of them if they are packed step by step."""
+        return columns.count if self.packs_by_steps else super().at_a_time(columns)
+
+    def size_of_panels(self, columns: int) -> int:
+        """Elements of `columns` packed columns."""
+        return self.depth * columns
+
+    @property
+    def b_misses_l1(self) -> bool:
+        """Whether B is packed from rows that do not stay in L1, or of which each lies in a different page.
+
+        With few row tiles, it is better to overlap packing with the products of the first tile, provided that L1 holds
+        the panel, the cache lines that it is packed from (twice as many bytes) and A.
+        """
+        view, caches = self.gemm.b, self.function.target.caches
+        size = bytes_of(view.element)
+        by_rows = self.recipe.packing.b and (view.is_row_major or view.interleave > 1)
+        tiles = sum(rows.count for rows in self.function.rows)
+        hidden = tiles < _MANY_TILES and 4 * self.depth * self.recipe.tile.nr * size <= caches.l1
+        far = view.row_stride * view.interleave * size >= caches.far_pitch
+        return by_rows and (far or (view.bytes_moved > caches.l1 and not hidden))
+
+    # Packing ---------------------------------------------------------------------------------------------------
+
+    def pack_block(self, columns: EqualTiles, column: Value, panels: Value) -> None:
+        """Pack the panels of a block from a column on before anything is multiplied."""
+        if self.b_misses_l1:
+            self._pack_across(columns, column, panels)
+            return
+        with self.b.loop(0, panels, name="jp", nonempty=True) as j:
+            self.pack_panel(columns, column, j.index)
+
+    def pack_panel(self, columns: EqualTiles, start: Value, j: Value) -> None:
+        """Pack panel `j`, counted from column `start`."""
+        b, view = self.b, self.gemm.b
+        column = b.add(start, b.mul(j, columns.size))
+        source = b.gep(view.element, self.function.rhs, b.mul(column, view.col_stride))
+        panel = self._panel(columns, j)
+
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(1, term.index))
+            there = b.gep(self.recipe.mma.operand_b, panel, b.mul(term.index, self.term_depth * columns.size))
+            self.packer_b.pack_b(here, there, columns, self.gemm.k)
+
+    def _pack_across(self, columns: EqualTiles, start: Value, panels: Value) -> None:
+        """Pack all panels of a block from column `start` on, a step of K at a time, in long runs of B's rows."""
+        b, view, recipe = self.b, self.gemm.b, self.recipe
+        source = b.gep(view.element, self.function.rhs, b.mul(start, view.col_stride))
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(1, term.index))
+            offset = b.mul(term.index, self.term_depth * columns.size)
+
+            def step(k: Value, depth: int) -> None:
+                rows = b.gep(view.element, here, b.mul(k, recipe.tile.kstep * view.row_stride))
+                with b.loop(0, panels, name="jp", nonempty=True) as j:
+                    at = b.gep(view.element, rows, b.mul(j.index, columns.size * view.col_stride))
+                    to = b.gep(recipe.mma.operand_b, self._panel(columns, j.index), offset)
+                    to = b.gep(recipe.mma.operand_b, to, b.mul(k, recipe.tile.kstep * columns.size))
+                    self.packer_b.pack_block_of_b(at, to, columns, depth)
+
+            in_chunks(b, self.gemm.k, recipe.tile.kstep, "kp", step)
+
+    def pack_all_of_a(self) -> None:
+        """Pack all row tiles, one after the other."""
+        for rows in self.function.rows:
+            with self.b.loop(*self.function.share.rows.of(self.b, self.function.rows, rows), name="ip") as i:
+                self.pack_row_of_a(rows, i.index, self._panel_number(rows, i.index))
+
+    def pack_row_of_a(self, rows: EqualTiles, i: Value, number: Value) -> None:
+        """Pack row tile `i` of a range, as number `number` of the packed row tiles."""
+        b, view = self.b, self.gemm.a
+        row = rows.start_of(b, i)
+        source = b.gep(view.element, self.function.a, b.mul(row, view.row_stride))
+        panel = b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, b.mul(number, self.recipe.tile.mr * self.depth))
+
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(0, term.index))
+            there = b.gep(self.recipe.mma.operand_a, panel, b.mul(term.index, self.term_depth * rows.size))
+            self.packer_a.pack_a(here, there, rows, self.gemm.k)
+
+    def _panel_number(self, rows: EqualTiles, i: Value) -> Value:
+        """How many packed row tiles precede row tile `i` of a range."""
+        if not self.packs_all_of_a:
+            return const_int(I64, 0)
+        return i if rows is self.function.rows[0] else const_int(I64, self.function.rows[0].count)
+
+    def term_addresses(self, block: CacheBlock, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
+        """The addresses of a term's operands, from those of the first term."""
+        b, recipe, depth = self.b, self.recipe, self.term_depth
+        packed = b.mul(index, depth * block.rows.size)
+        a = b.gep(recipe.mma.operand_a, a, packed if recipe.packing.a else self.terms.offset(0, index))
+        has_panels = recipe.packing.b and not self.packs_by_steps
+        b_offset = b.mul(index, self.term_depth * block.columns.size) if has_panels else self.terms.offset(1, index)
+        return a, b.gep(recipe.mma.operand_b, rhs, b_offset)
+
+    # One register tile -----------------------------------------------------------------------------------------
+
+    def a_address(self, block: CacheBlock, i: Value, row: Value) -> Value:
+        """Address of row tile `i`, packed or not."""
+        if not self.recipe.packing.a:
+            return self.function.at(self.gemm.a, self.function.a, row, block.part.start)
+        offset = self.b.mul(self._panel_number(block.rows, i), self.recipe.tile.mr * self.depth)
+        return self.b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, offset)
+
+    def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
+        """Address of panel `j` of the block, packed or not."""
+        if not self.recipe.packing.b or self.packs_by_steps:
+            return self.b.gep(self.gemm.b.element, self.function.rhs, self.b.mul(column, self.gemm.b.col_stride))
+        if self.prepacked is None:
+            return self._panel(block.columns, j)
+        return self.prepacked_panel(self.prepacked, block, column)
+
+    def _panel(self, columns: EqualTiles, j: Value) -> Value:
+        return self.b.gep(self.recipe.mma.operand_b, self.panel_b.pointer, self.b.mul(j, self.depth * columns.size))
+
+    def load_a(self, block: CacheBlock, base: Value, k: Value) -> Value:
+        """The tile's rows of A at position `k`."""
+        b, size = self.b, block.rows.size
+        if self.recipe.packing.a:
+            panel = b.gep(self.recipe.mma.operand_a, base, b.mul(k, size))
+            return b.tensor_load(panel, tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep), None, "a")
+        address = b.gep(self.recipe.mma.operand_a, base, k)
+        type_ = tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep)
+        return b.tensor_load(address, type_, (0, self.gemm.a.row_stride), "a")
+
+    def load_b(self, block: CacheBlock, base: Value, k: Value) -> Value:
+        """The panel's columns of B at position `k`."""
+        size, view = block.columns.size, self.gemm.b
+        if not self.recipe.packing.b:
+            place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
+            return self._load_b_in_place(place, size)
+        return self._load_tiles_of_b(self.b.gep(self.recipe.mma.operand_b, base, self.b.mul(k, size)), size)
+
+    def _load_b_in_place(self, address: Value, size: int) -> Value:
+        """One step of K, and `size` columns, of interleaved rows of B in place."""
+        view, mma = self.gemm.b, self.recipe.mma
+        if view.in_strips:
+            return self._load_tiles_of_b(address, size, view.rows // mma.width)
+        shape = self.recipe.tile.kstep, size, mma.width
+        return load_vnni(self.b, mma.operand_b, address, shape, columns=view.row_stride, mark=self._mark_of_b)
+
+    def _load_tiles_of_b(self, address: Value, size: int, lines: int = 0) -> Value:
+        """One step of K, and `size` columns, of B in tiles that are `lines` lines apart, or adjacent."""
+        mma, shape = self.recipe.mma, (self.recipe.tile.kstep, size, self.recipe.mma.width)
+        return load_vnni_tiles(self.b, mma.operand_b, address, shape, self.packing_b.tile, lines, self._mark_of_b)
+
+    def packed_step(self, block: CacheBlock, base: Value, k: Value, depth: int) -> Value:
+        """The panel's columns of B at `depth` positions from `k` on, packed right before they are loaded."""
+        view = self.gemm.b
+        rows = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
+        self.packer_b.pack_block_of_b(rows, self.panel_b.pointer, block.columns, depth)
+        return self._load_tiles_of_b(self.panel_b.pointer, block.columns.size)
+
+
+_MAX_ROWS_PER_STEP: Final = 8
+"""Most rows of an epilogue that a step of K computes; with too few steps, the rows have a loop of their own."""
 
 
 class MatrixUnitKLoop:
@@ -72,7 +265,7 @@ class MatrixUnitKLoop:
         return self.step(block, sums, bases, const_int(I64, self.full_steps))
 
     def step(self, block: CacheBlock, sums: Value, bases: tuple[Value, Value], number: Value) -> Value:
-        """The sums after a step of K: of the product that it belongs to or, of crossed products, of each."""
+        """The sums after a step of K: of its product or, where all pairs are multiplied, of every product."""
         if not self.gemm.all_pairs:
             return self._product(block, sums, bases, number)
         count = self.operands.terms.count
@@ -109,7 +302,7 @@ class MatrixUnitKLoop:
 
 
 class PendingSums:
-    """Emits tiles whose sums are stored while the next tile starts: they are pending until then.
+    """Emits tiles whose sums are stored while the next tile starts; until then they are pending.
 
     Attributes:
         function: The kernel's function.
@@ -126,18 +319,18 @@ class PendingSums:
         computes = tile.epilogue is not None and not tile.epilogue.expression.may_trap
         self.overlaps = fresh and computes and tile.partial is None
 
-    def pay(self, block: CacheBlock) -> bool:
-        """Whether several tiles follow each other, and storing initial sums at the first one's place does no harm."""
+    def is_profitable(self, block: CacheBlock) -> bool:
+        """Whether several tiles follow each other, and the first one's initial sums may be stored at its place."""
         gemm, recipe = self.function.gemm, self.function.recipe
         several = (block.rows.count > 1 or block.columns.count > 1) and not recipe.stores.nontemporal
         direct = self.tile.epilogue is None and gemm.c.element == recipe.mma.accumulator
         return several and (direct or self.overlaps) and not block.rows.padding and not block.columns.padding
 
     def begin(self, block: CacheBlock, i: Value, *, peel: bool) -> tuple[list[Value], Value]:
-        """What is pending before the loop over the tiles from row tile `i` on, and the loop's first tile.
+        """The pending sums before the loop over the tiles from row tile `i` on, and the loop's first tile.
 
-        The first tile is peeled off the loop where nothing is packed and it is known not to be the last one (`peel`);
-        else its initial sums are pending, and are stored at its place, which its own sums overwrite later.
+        With `peel`, the first tile is peeled off the loop: nothing is packed, and it is not the last tile. Otherwise
+        its initial sums are pending and are stored at its place, where its final sums overwrite them later.
         """
         none = const_int(I64, 0)
         if peel and not self.k_loop.operands.packs_by_steps:
@@ -163,14 +356,14 @@ class PendingSums:
         b.tensor_store(b.gep(c.element, self.function.c, pending[1]), token, (0, c.row_stride))
 
     def emit_tile(self, block: CacheBlock, i: Value, j: Value, pending: list[Value]) -> list[Value]:
-        """One register tile, which stores what is pending, if anything; returns its own sums and their place."""
+        """Emit one register tile, which first stores the pending sums, if any; returns its own sums and their place."""
         register_tile, epilogue, none = self.tile, self.tile.epilogue, const_int(I64, 0)
         place = register_tile.place(block, i, j)
         operands = self.k_loop.operands
         bases = operands.a_address(block, i, place[0]), operands.b_address(block, j, place[1])
         register_tile.begin_prefetches(block, (i, j), place, bases[0], block.columns.count if pending else 0)
         if pending and epilogue is not None:
-            epilogue.keep(pending[0], block.rows, block.columns)
+            epilogue.store_sums(pending[0], block.rows, block.columns)
         elif pending:
             self.store(block, pending)
         sums = self.k_loop.step(block, register_tile.start(block, (i, j), place), bases, none)
@@ -182,10 +375,10 @@ class PendingSums:
     def _finish_rows(
         self, epilogue: TileEpilogue, block: CacheBlock, sums: Value, bases: tuple[Value, Value], pending: list[Value]
     ) -> tuple[int, Value]:
-        """Compute rows of the last tile's epilogue with each step of K; returns the first step left, and the sums."""
+        """Compute rows of the previous tile's epilogue in each step of K; returns the next step, and the sums."""
         b, height, steps = self.b, block.rows.size, self.k_loop.full_steps - 1
         place = pending[1], pending[2]
-        each = next((d for d in range(1, _ROWS_A_STEP + 1) if height % d == 0 and height // d <= steps), 0)
+        each = next((d for d in range(1, _MAX_ROWS_PER_STEP + 1) if height % d == 0 and height // d <= steps), 0)
         with b.loop(0, height // (each or 1), carry=[sums] if each else [], name="ke") as loop:
             if each:
                 loop.next(self.k_loop.step(block, loop.carried[0], bases, b.add(loop.index, 1)))
@@ -202,7 +395,7 @@ class MatrixUnitLoopNest:
         operands: Packs the operands.
         prefetcher: Emits the prefetches.
         tile: Emits the register tiles.
-        pending: Emits those whose sums are stored while the next tile starts.
+        pending: Emits the tiles whose sums are stored while the next tile starts.
         by_rows: Whether each row tile is multiplied by all panels before the next one: A is read once, and B stays in
             cache.
     """
@@ -218,7 +411,7 @@ class MatrixUnitLoopNest:
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, self._prefetch_ahead)
         self.pending = PendingSums(function, self.tile, k_loop)
         self._packs_row_tiles = self.recipe.packing.a and not self.operands.packs_all_of_a
-        self._is_part = function.share.rows.first is not None  # a call works on some of the row tiles
+        self._is_part = function.share.rows.first is not None  # a call computes some of the row tiles
         in_place = not self.recipe.packing.b and not self.recipe.packing.prepacked_b
         has_all = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
         self.by_rows = in_place and has_all and not self._is_part
@@ -229,7 +422,7 @@ class MatrixUnitLoopNest:
         self.tile.reserve(scratch)
 
     def emit(self) -> None:
-        """Emit all loops; there is one pass over K."""
+        """Emit all loops, with a single pass over K."""
         if self.operands.packs_all_of_a:
             self.operands.pack_all_of_a()
         whole = KPass(const_int(I64, 0), self.gemm.k, first=True)
@@ -268,14 +461,14 @@ class MatrixUnitLoopNest:
     def _rows(self, block: CacheBlock, *, packs: bool) -> None:
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
-        defers = self.pending.pay(block) and not self._packs_row_tiles
+        defers = self.pending.is_profitable(block) and not self._packs_row_tiles
         first, last = self.function.share.rows.of(b, self.function.rows, block.rows)
         if isinstance(first, Value) and isinstance(last, Value) and defers:
             with b.if_block(b.icmp("slt", first, last), "rows"):  # the range may be empty
                 pending, begin = self.pending.begin(block, first, peel=False)
                 self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending))
             return
-        peel = not packs and (block.rows.count > 1 or _several(block.panels))
+        peel = not packs and (block.rows.count > 1 or _has_several_panels(block.panels))
         pending, begin = self.pending.begin(block, none, peel=peel) if defers else ([], none)
         if packs:
             self._pack_row(block.rows, none)
@@ -296,11 +489,11 @@ class MatrixUnitLoopNest:
             self.operands.pack_row_of_a(rows, i, const_int(I64, 0))
 
     def _panels(self, block: CacheBlock, i: Value, pending: list[Value], *, packs: bool) -> list[Value]:
-        """One row tile by all panels of the block; returns the sums that are still pending, if any were before."""
-        defers, begin = self.pending.pay(block) and block.columns.count > 1 and not pending, const_int(I64, 0)
+        """One row tile by all panels of the block; returns the pending sums, if any were passed in."""
+        defers, begin = self.pending.is_profitable(block) and block.columns.count > 1 and not pending, const_int(I64, 0)
         if defers:
-            pending, begin = self.pending.begin(block, i, peel=not packs and _several(block.panels))
-        with self.b.loop(begin, block.panels, name="jr", runs=True, carry=pending) as j:
+            pending, begin = self.pending.begin(block, i, peel=not packs and _has_several_panels(block.panels))
+        with self.b.loop(begin, block.panels, name="jr", nonempty=True, carry=pending) as j:
             if packs:
                 self.operands.pack_panel(block.columns, block.column, j.index)
             if pending:
@@ -312,9 +505,9 @@ class MatrixUnitLoopNest:
         return [] if defers else j.results
 
     def _tiles(self, block: CacheBlock, rows: tuple[Value, Value], begin: Value, pending: list[Value]) -> list[Value]:
-        """All tiles from number `begin` on of some row tiles, in one loop; returns the last tile's sums, pending."""
+        """All tiles of some row tiles from number `begin` on, in one loop; returns the last tile's pending sums."""
         b, (first, count) = self.b, rows
-        with b.loop(begin, b.mul(block.panels, count), name="t", runs=True, carry=pending) as loop:
+        with b.loop(begin, b.mul(block.panels, count), name="t", nonempty=True, carry=pending) as loop:
             row = b.binary("udiv", loop.index, block.panels)
             j = b.sub(loop.index, b.mul(block.panels, row))
             loop.next(*self.pending.emit_tile(block, b.add(first, row), j, loop.carried))
@@ -341,6 +534,6 @@ class MatrixUnitLoopNest:
             self.prefetcher.streams.append(rows)
 
 
-def _several(panels: Value) -> bool:
+def _has_several_panels(panels: Value) -> bool:
     """Whether a block is known to have more than one panel."""
     return isinstance(panels, ConstInt) and panels.value > 1

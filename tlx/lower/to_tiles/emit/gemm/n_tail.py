@@ -5,10 +5,10 @@ A few columns, far fewer than a register's lanes, are dot products along K:
     N = 49, 16 lanes       C[:, 0:48] in register tiles, three registers a row
                            C[:, 48]   += A[i, k:k+16] * b[k:k+16], reduced at the end
 
-In a register tile one column would cost as much as 16. The columns of B are copied to rows first. A block's rows of A
-are read a second time, while they are in the caches.
+In a register tile, one column would cost as much as 16. The columns of B are copied to rows first. The rows of A of a
+cache block are read a second time while they are cached.
 
-Up to half a register of columns share registers with the next position of K:
+Up to half a register of columns share their registers with the next position of K:
 
     16 lanes, 8 columns    sums of a row   c0 c0' c1 c1' ... c7 c7'     of even and of odd positions of K
     B, pairs of its rows   b00 b10 b01 b11 ... b07 b17
@@ -16,7 +16,7 @@ Up to half a register of columns share registers with the next position of K:
 
     C[i, n:] = c0 + c0', c1 + c1', ...                                  added at the end, two rows at a time
 
-In register tiles these columns would take as many multiply-adds as a whole register.
+In register tiles, these columns would take as many multiply-adds as a full register of columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.emit.copy import TileCopy, in_chunks
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
-from tlx.lower.to_tiles.emit.scratch import Buffer, Scratch
+from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
 from tlx.lower.to_tiles.emit.tiles import column_tile, convert_tile, tile
 from tlx.lower.to_tiles.select.recipe import PAIR
 from tlx.lower.to_tiles.select.recipe_cost import dot_product_rows, pairs_stay_in_registers
@@ -121,8 +121,8 @@ class DotProductColumns:
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
         """The sums, row by row, after one register along K, at a pass's start plus an offset.
 
-        The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but any pass before the
-        last one is followed by elements of the next pass, which may be infinite.
+        The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but in any pass except
+        the last, elements of the next pass follow, which may be infinite.
         """
         b, gemm, lanes = self.b, self.gemm, self.lanes
         element, (start, offset) = gemm.c.element, at
@@ -134,21 +134,21 @@ class DotProductColumns:
         for column in range(self.count):
             place = b.gep(element, self.rows_of_b.pointer, b.add(k, column * self.depth))
             columns.append(b.tovector(b.tensor_load(place, copied, None, "b"), copied))
-        found: list[Value] = []
+        results: list[Value] = []
         for row in range(rows):
             address = b.gep(element, a, b.add(offset, row * self.pitch))
             part = b.tovector(b.tensor_load(address, present, None, "a"), present)
             before = sums[row * self.count : (row + 1) * self.count]
-            found += [self._multiply_add(part, column, total) for column, total in zip(columns, before, strict=True)]
-        return found
+            results += [self._multiply_add(part, column, total) for column, total in zip(columns, before, strict=True)]
+        return results
 
     def _multiply_add(self, part: Value, column: Value, total: Value) -> Value:
-        """`total + part * column`, fused if the target has the instruction: elsewhere it would be a library call."""
+        """`total + part * column`, fused if the target can; otherwise `llvm.fma` is a library call."""
         name = "llvm.fma" if self.target.fused else "llvm.fmuladd"
         return self.b.call_intrinsic(name, [total.type], total.type, [part, column, total], "dot")
 
     def _store(self, place: Value, lines: list[Value], *, first: bool) -> None:
-        """Reduce the sums of some rows, at most one for each lane, and store them to a column."""
+        """Reduce the sums of at most as many rows as a register has lanes, and store them to a column."""
         b, view, lanes = self.b, self.gemm.c, self.lanes
         element, count = view.element, len(lines)
         tokens = [b.typeinfo(line, tile(element, 1, lanes), "line") for line in lines]
@@ -167,7 +167,7 @@ _ROWS_AT_ONCE: Final = 8
 """Rows of B that are interleaved at a time."""
 
 
-_FOLDED_AT_ONCE: Final = 2
+_ROWS_REDUCED_AT_ONCE: Final = 2
 """Rows whose sums of even and of odd positions are added by the same instructions."""
 _MAX_UNROLLED_PRODUCTS: Final = 256
 """Multiply-adds up to which sums are unrolled."""
@@ -218,7 +218,7 @@ class PairedColumns:
 
     @property
     def _full(self) -> int:
-        """Steps with both positions: beyond the last row of A nothing may be read."""
+        """Steps with both positions: nothing beyond the last row of A may be read."""
         return self.steps - (self.view.rows % PAIR and not self.packs_a)
 
     @property
@@ -287,15 +287,15 @@ class PairedColumns:
     def _by_rows(self, first: Value, a: Value, pitch: int, rows: int) -> Value:
         """The same, two rows at a time over all of K; the first two interleave the pairs of B.
 
-        Even and odd sums of two rows are added while the next rows multiply: 8x8x8 half takes 38.2 cycles, and 39.1
-        when all rows end together (Emerald Rapids).
+        The even and odd sums of two rows are added while the next rows are multiplied: 8x8x8 half takes 38.2 cycles,
+        and 39.1 if those of all rows are added at the end (Emerald Rapids).
         """
         b, columns = self.b, self.columns.size
         starts = range(0, self.view.rows, PAIR)
         parts: list[Value] = []
-        for row in range(0, rows, _FOLDED_AT_ONCE):
+        for row in range(0, rows, _ROWS_REDUCED_AT_ONCE):
             place = b.gep(self.accumulator, a, row * pitch)
-            sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * _FOLDED_AT_ONCE
+            sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * _ROWS_REDUCED_AT_ONCE
             for number, start in enumerate(starts):
                 if not row:
                     self.lines.append(self._pairs(first, const_int(I64, start), min(PAIR, self.view.rows - start)))
@@ -303,23 +303,23 @@ class PairedColumns:
             parts.append(self._add_pairs(sums))
         if len(parts) == 1:
             return parts[0]
-        two = tile(self.accumulator, _FOLDED_AT_ONCE, columns)
+        two = tile(self.accumulator, _ROWS_REDUCED_AT_ONCE, columns)
         return b.concat([b.typeinfo(p, two, "rows") for p in parts], 0, tile(self.accumulator, rows, columns), "rows")
 
     def _step(self, a: Value, pitch: int, number: Value, sums: list[Value], *, missing: int = 0) -> list[Value]:
-        """The sums after a pair of positions; the second one may be missing."""
+        """The sums after a pair of positions, of which the second may be missing."""
         b, element = self.b, self.accumulator
         pair = tile(element, 1, PAIR, (0, missing))
         rhs = self._line(number)
-        found: list[Value] = []
+        results: list[Value] = []
         for row, total in enumerate(sums):
             place = b.gep(element, a, b.add(b.mul(number, PAIR), row * pitch))
             token = b.tensor_load(place, pair, None, "a")
             if missing:
                 token = b.typeinfo(b.tovector(token, pair, "a"), tile(element, 1, PAIR), "a")
             repeated = b.broadcast(token, (self.columns.size, PAIR), (0, 1), tile(element, self.columns.size, PAIR))
-            found.append(b.fma(rhs, repeated, total, "sums"))
-        return found
+            results.append(b.fma(rhs, repeated, total, "sums"))
+        return results
 
     def _line(self, number: Value) -> Value:
         """A pair of rows of B."""

@@ -1,4 +1,4 @@
-"""The operands of a product's kernel: packed into panels or in place, their addresses, and loads of steps of them."""
+"""The operands of a product's kernel, packed into panels or in place: packing, addresses, and loads."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from typing import Final
 
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
-from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
-from tlx.lower.to_tiles.emit.gemm.terms import SumTerms
-from tlx.lower.to_tiles.emit.scratch import Buffer, Scratch
+from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass, SumTerms
+from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
 from tlx.lower.to_tiles.emit.tiles import convert_tile, tile
-from tlx.lower.to_tiles.pack.panels import PanelLayout, PanelPacker, column_sums, load_vnni, row_sums
-from tlx.lower.to_tiles.pack.prepacked import PackedPanels
-from tlx.lower.to_tiles.prefetch.streams import PrefetchStream
+from tlx.lower.to_tiles.pack.panels import PackedPanels, PanelLayout, PanelPacker, column_sums, load_vnni, row_sums
+from tlx.lower.to_tiles.prefetch import PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles
 
-_MOST_INDEXED: Final = 2
-"""Multiply-adds of a step up to which an index in each is as cheap as an address in a register."""
-_COLUMNS: Final = 4
+_MAX_INDEXED: Final = 2
+"""Multiply-adds of a step up to which indexed operands are as cheap as an address in a register."""
+_COLUMNS_AT_ONCE: Final = 4
 """Columns of a column-major A that are packed together, for all row tiles: their cache lines stay in L1.
 
-They may be pages apart, and then share a set of L1 with the panel. 1024 x 1024 floats take 345 us by 4 columns, 380 by
-8, 440 by 16 (Emerald Rapids; no difference on a newer Xeon).
+Columns that are pages apart share a set of L1 with the panel. Packing 1024 x 1024 floats takes 345 us by 4 columns,
+380 by 8, 440 by 16 (Emerald Rapids; no difference on a newer Xeon).
 """
 
 
@@ -105,17 +103,17 @@ class Operands:
 
     @contextmanager
     def if_not_packed(self, columns: EqualTiles) -> Generator[None]:
-        """A block that packs the panels of a range, which runs unless an earlier call has packed them."""
-        kept = self.function.share.cached_panels
-        if kept is None:
+        """A conditional block that packs the panels of a range unless an earlier call has packed them."""
+        cached = self.function.share.cached_panels
+        if cached is None:
             yield
             return
         self._find_cached_panels(columns)
-        with self.b.if_block(self.b.icmp("eq", kept.packed, const_int(I64, 0)), "fresh"):
+        with self.b.if_block(self.b.icmp("eq", cached.packed, const_int(I64, 0)), "fresh"):
             yield
 
     def _find_cached_panels(self, columns: EqualTiles) -> None:
-        """Set the panels of a range, which follow those of earlier ranges where they are cached across calls."""
+        """Set the panels of a range, which follow those of earlier ranges in the panel cache."""
         b, recipe, (panels, sums), ranges = self.b, self.recipe, self._all_panels, self.function.columns
         before = sum(self.at_a_time(other) * other.size for other in ranges[: ranges.index(columns)])
         self.panel_b = Buffer(b.gep(recipe.mma.operand_b, panels.pointer, self.size_of_panels(before)))
@@ -126,7 +124,7 @@ class Operands:
         """Pack a block's panels of B."""
         b, recipe, view = self.b, self.recipe, self.gemm.b
         depth = self.packing_b.depth(part.size)
-        with b.loop(0, panels, name="jp", runs=True) as loop:
+        with b.loop(0, panels, name="jp", nonempty=True) as loop:
             at = b.mul(b.add(column, b.mul(loop.index, columns.size)), view.col_stride)
             source = b.gep(view.element, self.function.rhs, b.add(at, b.mul(part.start, view.row_stride)))
             whole = depth * self.terms.count
@@ -145,7 +143,7 @@ class Operands:
     def pack_a(self, part: KPass, rows: EqualTiles, row: Value, tiles: Value) -> None:
         """Pack row tiles of A from a row on, a few columns at a time: the next tile reuses their cache lines."""
         b = self.b
-        chunk = min(part.size, _COLUMNS) if self.packing_a.by_columns else part.size
+        chunk = min(part.size, _COLUMNS_AT_ONCE) if self.packing_a.by_columns else part.size
         full, rest = divmod(part.size, chunk)
         with b.loop(0, full, name="kp") as loop:
             self._pack_columns_of_a(part, rows, row, tiles, (b.mul(loop.index, chunk), chunk))
@@ -252,8 +250,8 @@ class Operands:
         return address if isinstance(offset, ConstInt) else self.in_a_register(block, address)
 
     def in_a_register(self, block: CacheBlock, address: Value) -> Value:
-        """An address of A, in a register of its own if each element is read by only one multiply-add."""
-        recipe, is_tall = self.recipe, block.rows.size > _MOST_INDEXED
+        """An address of A, put into a register if each element is read by only one multiply-add."""
+        recipe, is_tall = self.recipe, block.rows.size > _MAX_INDEXED
         once = block.columns.size <= recipe.tile.lanes and is_tall and recipe.mma.unit != "matrix"
         return self.b.opaque_address(address, "a.at") if once and self.function.target.broadcasts else address
 

@@ -1,4 +1,4 @@
-"""The register tile of a product.
+"""The register tile of a product, and its stores, which may be non-temporal.
 
 acc = 0 | Acc | C                         (+ correction of the xor trick)
 for each term of the sum, for k: acc += A[tile, k] @ B[k, panel]
@@ -8,22 +8,24 @@ C[tile, panel] = f(acc)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from tlx.ir.types import I64, VectorType
-from tlx.ir.values import Value, const_int, zero
+from tlx.ir.module import nontemporal_metadata
+from tlx.ir.types import I64, VectorType, bytes_of
+from tlx.ir.values import Local, Value, const_int, zero
 from tlx.lower.to_tiles.emit.gemm.epilogue import PartialReduction, TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction
 from tlx.lower.to_tiles.emit.gemm.n_tail import PairedColumns
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
-from tlx.lower.to_tiles.emit.gemm.stores import ResultStores
-from tlx.lower.to_tiles.emit.scratch import Scratch
-from tlx.lower.to_tiles.emit.tiles import convert_tile, tile
-from tlx.lower.to_tiles.prefetch.streams import Prefetcher
+from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
+from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile, tile_address
+from tlx.lower.to_tiles.prefetch import Prefetcher
+from tlx.lower.to_tiles.select.recipe import padded_tiles
 
 SumOverK = Callable[[CacheBlock, Value, Value, Value], Value]
 """Emits the sum over K of a tile: `start` plus all terms, from the addresses of the first term's operands."""
 BeginTile = Callable[[CacheBlock, tuple[Value, Value], tuple[Value, Value], Value], None]
-"""Sets what a tile prefetches for later ones: given its block, its number (i, j), its place, and the address of A."""
+"""Sets what a tile prefetches for later tiles, from its block, number (i, j), place, and address of A."""
 
 
 class RegisterTile:
@@ -38,7 +40,7 @@ class RegisterTile:
         stores: Emits the stores of C.
         partial: The reduction of the epilogue, if it is reduced.
         epilogue: The epilogue, if there is one.
-        pairs: Emits an N tail of pairs of positions of K, if there is one.
+        pairs: Emits an N tail with pairs of positions of K, if there is one.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class RegisterTile:
             self.partial.reserve(scratch)
 
     def emit(self, block: CacheBlock, i: Value, j: Value) -> None:
-        """One register tile: start, sum over K, finish."""
+        """Emit one register tile: initial sums, sum over K, epilogue and stores."""
         place = self.place(block, i, j)
         a, rhs = self.operands.a_address(block, i, place[0]), self.operands.b_address(block, j, place[1])
         start = self.start(block, (i, j), place)
@@ -104,7 +106,7 @@ class RegisterTile:
         if self.epilogue is None:
             out = convert_tile(self.b, total, gemm.c.element, self.function.sign)
         elif self.partial is None and not gemm.c.is_row_major:
-            out = self.epilogue.whole(total, block.rows, block.columns, (row, column))
+            out = self.epilogue.results(total, block.rows, block.columns, (row, column))
         else:
             self.epilogue.finish(total, block.rows, block.columns, (row, column))
             return
@@ -144,3 +146,81 @@ class RegisterTile:
             address = b.gep(recipe.mma.accumulator, sums.pointer, b.mul(i, height))
             token = b.tensor_load(address, tile(recipe.mma.accumulator, height, 1), None, "rowsum")
         return b.broadcast(token, (height, width), (0, 1), tile(recipe.mma.accumulator, height, width))
+
+
+_ROWS_AT_ONCE: Final = 4
+"""Rows of a matrix unit's tile that non-temporal stores write at a time."""
+
+
+class ResultStores:
+    """Emits the stores of C: non-temporal if the recipe says so and C is aligned at run time.
+
+    A matrix unit has no non-temporal tile stores: a tile is stored to a buffer, and copied from there by vector stores.
+
+    Attributes:
+        function: The kernel's function.
+        buffer: The buffer of a matrix unit with non-temporal stores.
+    """
+
+    def __init__(self, function: GemmFunction) -> None:
+        self.function = function
+        self.buffer: Buffer | None = None
+        self._aligned: Value | None = None
+        b, recipe = function.b, function.recipe
+        if recipe.stores.nontemporal:
+            size = recipe.tile.lanes * bytes_of(function.gemm.c.element)
+            excess = b.binary("and", b.cast("ptrtoint", function.c, I64), const_int(I64, size - 1))
+            self._aligned = b.icmp("eq", excess, const_int(I64, 0))
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Reserve the buffer, if it is used."""
+        function, recipe = self.function, self.function.recipe
+        if recipe.mma.unit == "matrix" and recipe.stores.nontemporal and function.gemm.epilogue is None:
+            height, width = (max(r.size for r in ranges) for ranges in (function.rows, function.columns))
+            self.buffer = scratch.reserve(recipe.mma.accumulator, height * width)
+
+    def store_part(self, place: ResultTile, value: Value) -> None:
+        """Store some columns of rows of C."""
+        b, view = self.function.b, self.function.gemm.c
+        store_tile_vector(b, view, tile_address(b, view, self.function.c, place), place, value)
+
+    def store_tile(self, block: CacheBlock, tile_of_c: Value, row: Value, column: Value) -> None:
+        """Store a register tile of C, which may be column-major."""
+        function, b, view = self.function, self.function.b, self.function.gemm.c
+        if self.buffer is not None:
+            self._store_through(self.buffer, block, tile_of_c, row, column)
+            return
+        padding = (block.rows.padding, block.columns.padding)
+        type_ = tile(view.element, block.rows.size, block.columns.size, padding)
+        token = b.typeinfo(tile_of_c, type_, "c")
+        if not view.is_row_major:
+            type_ = type_.transposed((1, 0))
+            token = b.typeinfo(b.transpose(token, (1, 0), type_, "c.columns"), type_, "c")
+        self._store(function.at(view, function.c, row, column), token, view.pitch)
+
+    def _store_through(self, buffer: Buffer, block: CacheBlock, sums: Value, row: Value, column: Value) -> None:
+        """Store a tile to the buffer, and copy it from there a few rows at a time."""
+        function, b, c, columns = self.function, self.function.b, self.function.gemm.c, block.columns
+        b.tensor_store(buffer.pointer, b.typeinfo(sums, tile(c.element, block.rows.size, columns.size), "sums"))
+        for rows in padded_tiles(block.rows.valid, _ROWS_AT_ONCE, 1):
+            part = tile(c.element, rows.size, columns.size, (rows.padding, columns.padding))
+            with b.loop(0, rows.count, name="past") as loop:
+                at = rows.start_of(b, loop.index)
+                copied = b.gep(c.element, buffer.pointer, b.mul(at, columns.size))
+                token = b.tensor_load(copied, part, (0, columns.size), "sums")
+                self._store(function.at(c, function.c, b.add(row, at), column), token, c.row_stride)
+
+    def _store(self, address: Value, token: Local, pitch: int) -> None:
+        b = self.function.b
+        if self._aligned is None:
+            b.tensor_store(address, token, (0, pitch))
+            return
+        nontemporal = b.new_block("past", b.block)
+        usual = b.new_block("usual", nontemporal)
+        stored = b.new_block("stored", usual)
+        b.branch_if(self._aligned, nontemporal, usual)
+        for block, mark in ((nontemporal, nontemporal_metadata(b.module)), (usual, "")):
+            b.at_end(block)
+            b.tensor_store(address, token, (0, pitch), metadata=mark)
+            b.branch(stored)
+        b.at_end(stored)

@@ -1,0 +1,556 @@
+"""`amx`: Intel AMX tiles for bfloat and 8-bit integers, for half with AMX-FP16, AVX-512 for everything else.
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18: eight tiles of 16 rows x 64 bytes;
+TDPBF16PS, TDPFP16PS and TDPB[SU][SU]D multiply 16x64 bytes of A with B in VNNI order:
+
+    A 16 x K      B K/v x 16 x v (v = 2 bfloat or half, 4 bytes)      C 16 x 16 float or i32
+
+Sums of float that are subnormal are zeros; TDPBF16PS reads subnormal bfloats as zeros, TDPFP16PS reads subnormal halves
+exactly.
+
+A register tile is a 2x2 grid of C; a step of K loads two tiles of A and two of B and multiplies four times. Tiles are
+values (`x86_amx`) until a function is complete. Then each gets a tile register, and the function a constant
+configuration. LLVM could allocate them, but it writes the tile configuration to the stack byte by byte, which stalls
+LDTILECFG, and at -O0 it accepts no tiles in phis (LLVM 14) or runs out of registers.
+
+Rewrite:
+    %z = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)        call void @llvm.x86.tilezero(i8 0)
+    %a = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, ...)   ->   call void @llvm.x86.tileloadd64(i8 1, ...)
+    %c = phi x86_amx [ %z, %entry ], [ %p, %k ]
+    %p = call x86_amx @llvm.x86.tdpbssd.internal(..., %c, %a, %b)        call void @llvm.x86.tdpbssd(i8 0, i8 1, i8 2)
+
+A product and its accumulator, and a phi and its incoming values, share a register: they are a web. Webs whose live
+ranges overlap interfere, and get different registers.
+
+LLVM can emulate tiles (`-enable-x86-scalar-amx`) if every tile is cast to `<256 x i32>`, the only form in which it
+crosses blocks. X86LowerAMXIntrinsics (LLVM 14 to 22) expands products of bfloat and of bytes to loops, but not those of
+half; these are calls of a function on tiles in memory:
+
+    tdpfp16ps     c[m][n] += sum over k of a[m][2k] * b[k][2n] + a[m][2k + 1] * b[k][2n + 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module, Raw
+from tlx.ir.transform import add_constructor
+from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
+from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
+from tlx.legalize.x86.avx512 import TARGET as AVX512
+from tlx.legalize.x86.features import request_tiles
+from tlx.lower.memory.allocation import ALLOCATORS
+from tlx.target.hardware import Caches, Dot
+from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts
+
+if TYPE_CHECKING:
+    from tlx.target.matrix_unit import TilePlace
+
+ROWS: Final = 16
+ROW_BYTES: Final = 64
+
+
+UNSCALARISED_PRODUCTS: Final = ("tdpfp16ps",)
+"""Products that LLVM's scalarisation does not expand."""
+_TILE_WORDS: Final = VectorType(ROWS * ROWS, I32)
+_PAIRS: Final = VectorType(ROWS, I32)
+_HALVES: Final = VectorType(2 * ROWS, HALF)
+_FLOATS: Final = VectorType(ROWS, FLOAT)
+_ALIGN: Final = 64
+
+
+def product_scratch(b: Builder) -> list[Value]:
+    """Memory for three tiles, shared by all products of a function."""
+    return [b.alloca(_TILE_WORDS, part) for part in "cab"]
+
+
+def call_product_function(
+    b: Builder, attributes: Sequence[str], name: str, words: Sequence[Value], memory: Sequence[Value]
+) -> Value:
+    """The words of `acc + lhs @ rhs`, of 16 rows x 64 bytes each.
+
+    Args:
+        b: Where to emit.
+        attributes: Attributes of the function.
+        name: The instruction.
+        words: The words of acc, lhs and rhs.
+        memory: Memory for the three tiles.
+    """
+    for value, place in zip(words, memory, strict=True):
+        b.store(value, place, _ALIGN)
+    places = [b.retype(place, I8) for place in memory]
+    type_ = FunctionType(VOID, tuple(place.type for place in places))
+    b.call(Global(b.pointer(type_), _product_function(b.module, attributes, name)), type_, places)
+    return b.load(_TILE_WORDS, memory[0], _ALIGN, "words")
+
+
+def _product_function(module: Module, attributes: Sequence[str], name: str) -> str:
+    """The function for a product, made on first use."""
+    stem = f"tlx.{name}"
+    made = next((f.name for f in module.functions if f.name.startswith(stem)), "")
+    if made:
+        return made
+    made = module.global_names.fresh(stem)
+    parameters = [(module.pointer_to(I8), "noalias", part) for part in "cab"]
+    function = new_function(module, made, parameters, " ".join(["nounwind", "noinline", *attributes]))
+    b = Builder(module, function)
+    c, lhs, rhs = (argument.value for argument in function.arguments)
+    with b.loop(0, ROWS, name="m") as row:
+        place = b.gep(_FLOATS, c, row.index)
+        start = b.load(_FLOATS, place, _ALIGN)
+        pairs = b.gep(_PAIRS, lhs, row.index)
+        with b.loop(0, ROWS, carry=[start], name="k") as step:
+            pair = b.splat(b.load(I32, b.gep(I32, pairs, step.index), 4), ROWS)
+            step.next(_pair_sum(b, pair, b.load(_PAIRS, b.gep(_PAIRS, rhs, step.index), _ALIGN), step.carried[0]))
+        b.store(step.results[0], place, _ALIGN)
+    b.ret()
+    return made
+
+
+def _pair_sum(b: Builder, lhs: Value, rhs: Value, total: Value) -> Value:
+    """Each lane's sum plus both products of its pair of halves."""
+    halves = [b.cast("bitcast", value, _HALVES) for value in (lhs, rhs)]
+    for place in range(2):
+        lanes = range(place, 2 * ROWS, 2)
+        x, y = (b.cast("fpext", b.shuffle(value, None, lanes), _FLOATS) for value in halves)
+        total = b.fma(x, y, total)
+    return total
+
+
+_WORD_BYTES: Final = 4
+_INSTRUCTIONS: Final = {
+    ("bfloat", "f", "f"): "tdpbf16ps",
+    ("half", "f", "f"): "tdpfp16ps",
+    ("i8", "s", "s"): "tdpbssd",
+    ("i8", "s", "u"): "tdpbsud",
+    ("i8", "u", "s"): "tdpbusd",
+    ("i8", "u", "u"): "tdpbuud",
+}
+"""Products, by element type and signs of A and B."""
+
+
+def tile_shapes(function: Function) -> frozenset[tuple[str, ...]]:
+    """Rows and bytes of a function's tiles: LLVM runs out of registers where a function has tiles of many shapes."""
+    makers = [i for i in function.instructions() if i.is_call and i.type == X86_AMX]
+    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
+
+
+class TileEmitter:
+    """Instructions on whole tiles, as `tlx.target.matrix_unit.TileOperations` describes them.
+
+    Emulated tiles cross blocks as words.
+
+    Attributes:
+        b: The builder.
+        attributes: Attributes of functions for the target.
+        emulate: Whether tiles are cast to words.
+        words_of_tile: The words of each emulated tile, by the tile's name.
+        copy_buffer: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load directly.
+        product_buffers: Memory for the three tiles of products that it does not expand.
+    """
+
+    def __init__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> None:
+        self.b = b
+        self.attributes = attributes
+        self.emulate = emulate
+        self.words_of_tile: dict[str, Value] = {}
+        self.copy_buffer: Value | None = None
+        self.product_buffers: list[Value] = []
+
+    def zero(self) -> Value:
+        """TILEZERO."""
+        return self._made("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
+
+    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """TDPBF16PS, TDPFP16PS, TDPB[SU][SU]D."""
+        name = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
+        if self.emulate and name in UNSCALARISED_PRODUCTS:
+            self.product_buffers = self.product_buffers or product_scratch(self.b)
+            words = [self.words_of_tile[str(tile)] for tile in (acc, lhs, rhs)]
+            return self._tile(call_product_function(self.b, self.attributes, name, words, self.product_buffers))
+        return self._made(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(depth), acc, lhs, rhs])
+
+    def load(self, place: TilePlace) -> Value:
+        """TILELOADD."""
+        return self._loaded(place, (ROWS, ROW_BYTES))
+
+    def load_a(self, place: TilePlace, depth: int) -> Value:
+        """TILELOADD."""
+        return self._loaded(place, (ROWS, depth))
+
+    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
+        """TILELOADD, or TILELOADDT1, which does not pollute L1; LLVM's scalarisation does not support it."""
+        name = "tileloaddt164" if streaming and not self.emulate else "tileloadd64"
+        return self._loaded(place, (groups, ROW_BYTES), name)
+
+    def store(self, tile: Value, place: TilePlace) -> None:
+        """TILESTORED."""
+        args = [_i16(ROWS), _i16(ROW_BYTES), self._address(place), const_int(I64, place.stride), tile]
+        self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
+
+    def phi(self, name: str) -> Instruction:
+        """A phi of a tile or its words."""
+        type_ = _TILE_WORDS if self.emulate else X86_AMX
+        return self.b.emit("phi", type_, [], f"phi {type_} ", name)
+
+    def from_phi(self, value: Value) -> Value:
+        """The tile of a phi's value."""
+        return self._tile(value) if value.type == _TILE_WORDS else value
+
+    def to_phi(self, tile: Value) -> Value:
+        """A tile as a phi's value: its words if emulated."""
+        return self.words_of_tile.get(str(tile), tile)
+
+    def _loaded(self, place: TilePlace, shape: tuple[int, int], name: str = "tileloadd64") -> Value:
+        """Load a tile of `shape`: rows and bytes of a row."""
+        rows, row_bytes = shape
+        address, stride = self._address(place), place.stride
+        if self.emulate and stride % _WORD_BYTES:
+            address, stride = self._copied(address, stride, shape), ROW_BYTES
+        return self._made(name, [_i16(rows), _i16(row_bytes), address, const_int(I64, stride)])
+
+    def _address(self, place: TilePlace) -> Value:
+        return self.b.retype(self.b.gep(I8, place.pointer, place.offset), I8)
+
+    def _made(self, name: str, args: list[Value]) -> Value:
+        """Call an AMX intrinsic that returns a tile."""
+        b = self.b
+        tile = b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
+        if not self.emulate:
+            return tile
+        words = b.value("bitcast", _TILE_WORDS, [tile], f"bitcast {tile.typed} to {_TILE_WORDS}", "words")
+        return self._tile(words)
+
+    def _tile(self, words: Value) -> Value:
+        tile = self.b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
+        self.words_of_tile[str(tile)] = words
+        return tile
+
+    def _copied(self, address: Value, stride: int, shape: tuple[int, int]) -> Value:
+        """Copy a tile of `shape` to a buffer with rows of `ROW_BYTES`.
+
+        The instruction loads rows at any byte stride. LLVM's scalarisation of it (X86LowerAMXIntrinsics, the same in
+        LLVM 14, 19 and 22) loads words at a stride of `stride / 4` words, rounded down.
+        """
+        b = self.b
+        if self.copy_buffer is None:
+            self.copy_buffer = b.alloca(ArrayType(ROWS * ROW_BYTES, I8), "tile.copy")
+        words_of_row = VectorType(shape[1] // _WORD_BYTES, I32)
+        for row in range(shape[0]):
+            words = b.load(words_of_row, b.gep(I8, address, row * stride), 1)
+            b.store(words, b.gep(I8, self.copy_buffer, row * ROW_BYTES), ROW_BYTES)
+        return b.retype(self.copy_buffer, I8)
+
+
+def _i16(number: int) -> ConstInt:
+    return const_int(I16, number)
+
+
+TILES: Final = 8
+_CONFIGURATION_BYTES: Final = 64
+_STEM: Final = "llvm.x86."
+_INTERNAL: Final = ".internal"
+_NO_ASSEMBLY: Final = 'asm "",'
+_TILE_STEMS: Final = tuple(f"{_STEM}{stem}" for stem in ("ldtilecfg", "sttilecfg", "tile", "tdp", "tcmm"))
+_NAME: Final = "tlx.amx.tiles"
+_OWN_SHAPE: Final = 2  # operands: rows, and bytes of a row
+_ACC: Final = 3  # operand of a product, after rows, bytes of a row of B and of A
+
+Shape = tuple[int, int]
+
+
+def number_tiles(module: Module) -> None:
+    """Assign registers to the tiles of all functions where eight are enough.
+
+    Other functions are unchanged: those with calls that may reconfigure the unit, with uses of tiles that registers
+    cannot express, or that may be inlined into a function whose tiles LLVM allocates.
+    """
+    configurations: dict[bytes, Global] = {}
+    for function in module.functions:
+        tiles = [i for i in function.instructions() if X86_AMX in (i.type, *(operand.type for operand in i.operands))]
+        known = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
+        is_inlined = "noinline" not in module.attribute_text(function.signature).split()
+        if tiles and known and not is_inlined and not _calls_others(function):
+            webs = _Webs(function)
+            numbers = webs.numbers()
+            if numbers is not None:
+                _rewrite(module, function, webs, numbers, configurations)
+    used = {i.callee for function in module.functions for i in function.instructions()}
+    module.remove(*(d for name, d in module.declarations.items() if _is_tile_call(name) and name not in used))
+
+
+def _is_tile_call(name: str | None) -> bool:
+    return name is not None and name.startswith(_STEM) and name.endswith(_INTERNAL)
+
+
+def _calls_others(function: Function) -> bool:
+    """Whether a function has calls that may use tiles: of other functions, indirect, or assembly."""
+    called = [i.operands[0] for i in function.instructions() if i.is_call]
+    return not all(_is_harmless(callee) for callee in called)
+
+
+def _is_harmless(callee: Value) -> bool:
+    """Whether a callee uses no tiles: what allocates memory, intrinsics, empty assembly."""
+    if not isinstance(callee, Global):
+        return isinstance(callee, Text) and callee.spelling.startswith(_NO_ASSEMBLY)
+    name = callee.name
+    own = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
+    return name in ALLOCATORS or (name.startswith("llvm.") and not own)
+
+
+@dataclass(eq=False)
+class _Webs:
+    """Webs: tile values of a function that share a register, named after one of them (union-find).
+
+    Attributes:
+        function: The function.
+        makers: What defines each tile, by name, in program order.
+        parents: A tile of the same web, or the tile itself, by name.
+        interference: The webs that interfere with a web.
+        shapes: Rows and bytes of a row of each web.
+    """
+
+    function: Function
+    makers: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    parents: dict[str, str] = field(default_factory=dict[str, str])
+    interference: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
+
+    def __post_init__(self) -> None:
+        found = (i for i in self.function.instructions() if i.type == X86_AMX)
+        self.makers = {i.value.name: i for i in found}
+        self.parents = {name: name for name in self.makers}
+        for name, maker in self.makers.items():
+            joined = [v for v, _ in maker.incoming] if maker.opcode == "phi" else maker.args[_ACC : _ACC + 1]
+            for value in joined:
+                if isinstance(value, Local) and value.name in self.parents:
+                    self.parents[self.of(value.name)] = self.of(name)
+        self.interference = {self.of(name): set() for name in self.makers}
+
+    def of(self, name: str) -> str:
+        """The web of a tile."""
+        while self.parents[name] != name:
+            name = self.parents[name]
+        return name
+
+    def numbers(self) -> dict[str, int] | None:
+        """A register for each web; None if there are too few, or two tiles of a web are live at once."""
+        if not self._build_interference() or not self._find_shapes():
+            return None
+        registers: dict[str, int] = {}
+        held: dict[int, Shape] = {}
+        for name in self.makers:
+            web = self.of(name)
+            if web in registers:
+                continue
+            taken = {registers[other] for other in self.interference[web] if other in registers}
+            fitting = (n for n in range(TILES) if n not in taken and held.get(n, self.shapes[web]) == self.shapes[web])
+            number = next(fitting, None)
+            if number is None:
+                return None
+            registers[web] = number
+            held[number] = self.shapes[web]
+        calls = (i for i in self.function.instructions() if _is_tile_call(i.callee))
+        return registers if all(self._are_distinct(call, registers) for call in calls) else None
+
+    def _are_distinct(self, call: Instruction, given: dict[str, int]) -> bool:
+        """Whether the tiles of a product are in three different registers, as the instruction requires."""
+        tiles = [tile for tile in call.args if tile.type == X86_AMX]
+        return len({given[self.of(tile.name)] for tile in tiles if isinstance(tile, Local)}) == len(tiles)
+
+    def _find_shapes(self) -> bool:
+        """Note the shape of each web; False if one has two, or none."""
+        for name, maker in self.makers.items():
+            if maker.opcode == "phi":
+                continue
+            sizes = [a.value for a in maker.args[:_OWN_SHAPE] if isinstance(a, ConstInt)]
+            if len(sizes) != _OWN_SHAPE or self.shapes.setdefault(self.of(name), (sizes[0], sizes[1])) != tuple(sizes):
+                return False
+        return all(web in self.shapes for web in self.interference)
+
+    def _build_interference(self) -> bool:
+        """Build the interference graph; False if two tiles of a web are live at once."""
+        alive = self._alive_at_ends()
+        return all(self._add_interference_in(block, set(alive[block.name])) for block in self.function.blocks)
+
+    def _add_interference_in(self, block: Block, alive: set[str]) -> bool:
+        for instruction in reversed(block.instructions):
+            if instruction.opcode == "phi":
+                break
+            if instruction.type == X86_AMX and not self._define(instruction.value.name, alive):
+                return False
+            alive |= self._used(instruction)
+        phis = [i.value.name for i in block.phis if i.type == X86_AMX]
+        alive |= set(phis)
+        return all(self._define(name, alive - {name}) for name in phis)
+
+    def _define(self, name: str, alive: set[str]) -> bool:
+        """Note the definition of a tile while others are live; False if one is of the same web."""
+        alive.discard(name)
+        web = self.of(name)
+        for other in map(self.of, alive):
+            if other == web:
+                return False
+            self.interference[web].add(other)
+            self.interference[other].add(web)
+        return True
+
+    def _used(self, instruction: Instruction) -> set[str]:
+        return {v.name for v in instruction.operands if isinstance(v, Local) and v.name in self.makers}
+
+    def _alive_at_ends(self) -> dict[str, set[str]]:
+        """Live-out tiles of each block, including those that phis take from it."""
+        blocks = {block.name: block for block in self.function.blocks}
+        ends: dict[str, set[str]] = {name: set() for name in blocks}
+        changed = True
+        while changed:
+            changed = False
+            for name, block in reversed(blocks.items()):
+                alive: set[str] = set()
+                for target in block.terminator.targets:
+                    alive |= self._alive_before(blocks[target], ends[target], name)
+                changed = changed or alive != ends[name]
+                ends[name] = alive
+        return ends
+
+    def _alive_before(self, block: Block, end: set[str], source: str) -> set[str]:
+        """Live-in tiles of a block on the edge from `source`."""
+        alive = set(end)
+        for instruction in reversed(block.instructions):
+            if instruction.opcode == "phi":
+                alive.discard(instruction.result or "")
+                continue
+            alive.discard(instruction.result or "")
+            alive |= self._used(instruction)
+        taken = {v.name for phi in block.phis for v, name in phi.incoming if name == source and isinstance(v, Local)}
+        return alive | taken & self.makers.keys()
+
+
+def _rewrite(
+    module: Module, function: Function, webs: _Webs, numbers: dict[str, int], configurations: dict[bytes, Global]
+) -> None:
+    """Replace the tile values of a function, configure the unit before their first use, and release it at the end."""
+    b = Builder(module, function)
+    shapes = {number: webs.shapes[web] for web, number in numbers.items()}
+    configuration = _configuration(module, shapes, configurations)
+    for block in function.blocks:
+        instructions, block.instructions = block.instructions, []
+        b.at_end(block)
+        begins = block is function.entry
+        for instruction in instructions:
+            if begins and (instruction.is_terminator or _is_tile_call(instruction.callee)):
+                b.call_named(f"{_STEM}ldtilecfg", VOID, [b.retype(configuration, I8)])
+                begins = False
+            if instruction.opcode == "ret":
+                b.call_named(f"{_STEM}tilerelease", VOID, [])
+            if _is_tile_call(instruction.callee):
+                _numbered(b, instruction, webs, numbers)
+            elif instruction.type != X86_AMX:
+                block.instructions.append(instruction)
+                b.index = len(block.instructions)
+
+
+def _numbered(b: Builder, instruction: Instruction, webs: _Webs, numbers: dict[str, int]) -> None:
+    """Replace an instruction on tile values by its form on numbered registers."""
+
+    def register(value: Value) -> Value:
+        return const_int(I8, numbers[webs.of(value.name)]) if isinstance(value, Local) else value
+
+    name = str(instruction.callee).removesuffix(_INTERNAL)
+    tiles = [a for a in instruction.args if a.type == X86_AMX]
+    others = [a for a in instruction.args[_OWN_SHAPE:] if a.type != X86_AMX]
+    if len(tiles) == 1:
+        b.call_named(name, VOID, [register(tiles[0]), *others])
+        return
+    made = register(instruction.value)
+    b.call_named(name, VOID, [made, *map(register, tiles[1:])] if tiles else [made, *others])
+
+
+def _configuration(module: Module, shapes: dict[int, Shape], known: dict[bytes, Global]) -> Global:
+    """The constant that LDTILECFG reads: palette 1, bytes of a row of each tile from byte 16 on, rows from 48 on."""
+    data = bytearray(_CONFIGURATION_BYTES)
+    data[0] = 1
+    for number, (rows, row_bytes) in shapes.items():
+        data[16 + 2 * number] = row_bytes
+        data[48 + number] = rows
+    key = bytes(data)
+    if key not in known:
+        name = module.global_names.fresh(_NAME)
+        text = "".join(f"\\{byte:02X}" for byte in key)
+        type_ = ArrayType(_CONFIGURATION_BYTES, I8)
+        module.append(Raw(f'\n\n@{name} = private unnamed_addr constant {type_} c"{text}", align 64'))
+        known[key] = Global(module.pointer_to(type_), name)
+    return known[key]
+
+
+def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
+    """Number tiles, and have the program ask Linux for their use before `main`. Emulated tiles stay values."""
+    if not emulate_matrix:
+        number_tiles(module)
+    if not request_permission or not any("tileloadd" in d for d in module.declarations):
+        return
+    function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")
+    b = Builder(module, function)
+    request_tiles(b, "granted")
+    b.ret()
+    add_constructor(module, function.name)
+
+
+_DOTS: Final = (
+    Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "amx-bf16"),
+    Dot(("half", "f"), ("half", "f"), "float", 2, "amx-fp16"),
+    *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8") for lhs in ("s", "u") for rhs in ("s", "u")),
+)
+
+AMX_TIMING: Final = MatrixTiming(
+    configuration=225,
+    load=(10.0, 26.0, 34.0, 88.0),
+    load_bypassing_l1=(22.0, 28.0),
+    store=(10.0, 44.0, 60.0),
+    crossing=1.3,
+    packed_row=(2.5, 5.0, 12.0),
+    transposed_row=(12.0, 20.0, 20.0),
+    masked_row=2.0,
+    epilogue_row=1,
+    vectors_lead=(0.8, 0.6),
+    copy_uses=4,
+    few_steps=4,
+    split=SplitCosts(cycles=0.5, lead=0.6, depth=1024),
+    crossing_load=20,
+    scattered_load=6,
+)
+"""Measured on Sapphire Rapids, one core, in cycles: LDTILECFG 249; four loads and four products 65 from the first-level
+cache, 88 to 98 from the second, 164 beyond 512 KB of 4 KB pages; a tile store 21 (48 across lines); a row packed 2.5 to
+3 in the first-level cache. A loop configures once. The other figures are calibrated on the benchmark."""
+
+TARGET: Final = replace(
+    AVX512,
+    name="amx",
+    title="x86-64 with AMX (bfloat, int8) and AVX-512",
+    features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
+    matrix=MatrixUnit(
+        rows=ROWS,
+        row_bytes=ROW_BYTES,
+        tiles=TILES,
+        grid=(2, 2),
+        dots=_DOTS,
+        timing=AMX_TIMING,
+        operations=TileEmitter,
+        tile_shapes=tile_shapes,
+        emulation=MatrixEmulation(
+            llvm_options=("-enable-x86-scalar-amx",),
+            attributes=("optnone",),  # LLVM scalarises tile instructions in such functions only
+            opt_level=0,  # LLVM 22 asserts over some emulated tiles that it optimises
+        ),
+        max_uses=2,  # LLVM 14 to 22 crash at -O0 over loaded tiles with more
+    ),
+    caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
+    requires=(*AVX512.requires, "avx512_vbmi", "amx_tile", "amx_bf16", "amx_int8"),
+    tiers=(),
+    finish=_finish,
+)

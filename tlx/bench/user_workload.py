@@ -1,0 +1,193 @@
+"""A user's function as a workload: the tensors loaded and stored through a pointer determine its buffer.
+
+Operations are counted for its tensor operations: 2 for each multiplication of elements in a matrix product,
+contraction or convolution. The speed of a function without any is given in bytes per second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+from typing import Final
+
+from tlx.api import files
+from tlx.api.signatures import Parameter, Prototype, prototypes
+from tlx.diagnostics import UsageError
+from tlx.intrinsics.products import axes_of
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.inference import analyse
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import PointerType
+from tlx.lower.pipeline import raise_front_ends
+from tlx.tuning.workload import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    S8,
+    S16,
+    S32,
+    S64,
+    U8,
+    Element,
+    MemoryTraffic,
+    Workload,
+    WorkloadBuffer,
+)
+
+_ELEMENTS: Final = {element.llvm: element for element in (F64, F32, F16, BF16, U8, S8, S16, S32, S64)}
+_NAMES: Final = {element.name: element for element in (*_ELEMENTS.values(), U8)}
+_UNSIGNED: Final = {"umma": (U8, U8), "usmma": (U8, S8), "summa": (S8, U8)}
+_MATRICES: Final = ("matmul", "umma", "smma", "usmma", "summa")
+_SHAPE: Final = re.compile(r"([a-z]+\d+):(\d+(?:x\d+)*)")
+
+
+def user_workload(
+    path: str, name: str | None, given: Mapping[str, str], reading: files.InputFormat = files.FORMAT_BY_NAME
+) -> Workload:
+    """The workload of a function in a file.
+
+    Args:
+        path: The file.
+        name: The function; None where the file defines only one.
+        given: Arguments by parameter name: a number, or for a pointer an array such as `f32:64x64`.
+        reading: Format of the file.
+
+    Raises:
+        TlxError: The file, the function or an argument is wrong.
+    """
+    source = files.ir_name(path, reading)
+    text = str(raise_front_ends(parse(files.read_ir(path, reading=reading), source)))
+    module = parse(text, source, wanted=lambda _text: True)
+    prototype = _select_function(prototypes(module), name)
+    function = next(f for f in module.functions if f.name.strip('"') == prototype.name)
+    ops = analyse(module, function).ops
+    unknown = set(given) - {p.name.removeprefix("%") for p in prototype.parameters}
+    if unknown:
+        raise UsageError(f"@{prototype.name} has no parameter '{min(unknown)}'; it has {_list_names(prototype)}")
+    buffers: list[WorkloadBuffer] = []
+    order: list[str | tuple[str, float]] = []
+    for parameter in prototype.parameters:
+        short = parameter.name.removeprefix("%")
+        if isinstance(parameter.type, PointerType):
+            buffers.append(_buffer(prototype, parameter, given.get(short)))
+            order.append(short)
+        else:
+            order.append((str(parameter.type), _number(prototype, parameter, given.get(short))))
+    traffic = sum(buffer.bytes for buffer in buffers)
+    operations = sum(map(_operations, ops))
+    return Workload(
+        row=prototype.name,
+        types=next((buffer.element.name for buffer in buffers), ""),
+        size="x".join(str(extent) for extent in buffers[0].shape) if buffers else "",
+        buffers=tuple(buffers),
+        text=lambda: text,
+        expected=None,
+        operations=operations or traffic,
+        traffic=traffic,
+        peak=_peak(ops) or _stream(buffers),
+        problem=None,
+        function=prototype.name,
+        order=tuple(order),
+    )
+
+
+def _select_function(found: Mapping[str, Prototype], name: str | None) -> Prototype:
+    if not found:
+        raise UsageError("the file defines no function")
+    listed = ", ".join(f"@{one}" for one in found)
+    if name is None and len(found) != 1:
+        raise UsageError(f"name the function to measure by --function=, of {listed}")
+    if name is not None and name not in found:
+        raise UsageError(f"the file defines no function @{name}; it defines {listed}")
+    return found[name] if name is not None else next(iter(found.values()))
+
+
+def _list_names(prototype: Prototype) -> str:
+    return ", ".join(parameter.name.removeprefix("%") for parameter in prototype.parameters) or "none"
+
+
+def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> WorkloadBuffer:
+    short = parameter.name.removeprefix("%")
+    if text is not None:
+        match = _SHAPE.fullmatch(text)
+        if match is None or match[1] not in _NAMES:
+            raise UsageError(f"'{text}' is not an array for {parameter.name}; write TYPE:SHAPE, such as f32:64x64")
+        shape = tuple(int(extent) for extent in match[2].split("x"))
+        _check_array(prototype, parameter, _NAMES[match[1]], prod(shape), text)
+        return WorkloadBuffer(short, _NAMES[match[1]], shape, parameter.written)
+    element = _ELEMENTS.get(str(parameter.element))
+    if element is None or parameter.count is None or not parameter.is_bounded:
+        what = "what" if element is None else f"how many elements of {element.name}"
+        raise UsageError(
+            f"@{prototype.name} does not say {what} {parameter.name} points to; give it by --args={short}=f32:64x64"
+        )
+    return WorkloadBuffer(short, element, (parameter.count,), parameter.written)
+
+
+def _check_array(prototype: Prototype, parameter: Parameter, element: Element, count: int, text: str) -> None:
+    """Refuse an array that is smaller than the function's accesses or has another element type."""
+    wanted, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
+    if count < 1 or (wanted is not None and (element.llvm != wanted.llvm or count < least)):
+        needs = f"{least} elements of {wanted.name}" if wanted else "elements"
+        raise UsageError(f"'{text}' does not fit {parameter.name}: @{prototype.name} needs {needs} there")
+
+
+def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> float:
+    short = parameter.name.removeprefix("%")
+    if text is None:
+        raise UsageError(f"@{prototype.name} takes {parameter.type} {parameter.name}; give it by --args={short}=1")
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise UsageError(f"'{text}' is not a number for {parameter.name}") from None
+
+
+def _operations(op: TensorOp) -> int:
+    """Number of additions and multiplications."""
+    name, result = op.intrinsic.name.removeprefix("llvm.tensor."), op.result
+    if result is None:
+        return 0
+    extents = [tensor.type.extents for tensor in op.tensors]
+    if name in _MATRICES:
+        return 2 * prod(result.extents) * extents[-1][-2]
+    if name == "contract":
+        return 2 * prod(result.extents) * prod(extents[0][axis] for axis in axes_of(op.dims)[0])
+    if name == "convolution":
+        return 2 * prod(result.extents) * prod(extents[1][1:] if len(extents[1]) > 2 else extents[1])
+    return 0
+
+
+def _peak(ops: list[TensorOp]) -> tuple[Element, Element, Element] | None:
+    """Element types (lhs, rhs, sum) of the first product; None without one."""
+    for op in ops:
+        if not _operations(op) or op.result is None:
+            continue
+        name = op.intrinsic.name.removeprefix("llvm.tensor.")
+        lhs, rhs = (_ELEMENTS.get(str(tensor.type.element)) for tensor in op.tensors[-2:])
+        out = _ELEMENTS.get(str(op.result.element))
+        if lhs is None or rhs is None or out is None:
+            return None
+        if rhs is S8 or rhs is U8:
+            lhs, rhs = _UNSIGNED.get(name, (S8, S8))
+        return lhs, rhs, F32 if out.is_float and out is not F64 else out
+    return None
+
+
+def _stream(buffers: list[WorkloadBuffer]) -> MemoryTraffic:
+    written = sum(buffer.output for buffer in buffers)
+    largest = max((buffer.bytes for buffer in buffers), default=64)
+    return MemoryTraffic(largest, max(1, len(buffers) - written), written)
+
+
+def parse_arguments(words: tuple[str, ...]) -> dict[str, str]:
+    """Parse arguments such as `x=f32:64x64` and `n=5`.
+
+    Raises:
+        UsageError: A word has no `=`.
+    """
+    for word in words:
+        if "=" not in word:
+            raise UsageError(f"'{word}' in --args is not NAME=VALUE")
+    return {name.removeprefix("%"): value for name, _, value in (word.partition("=") for word in words)}

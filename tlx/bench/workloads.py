@@ -1,0 +1,587 @@
+"""The workloads: functions in LLVM IR on tensors in memory, with their expected results in numpy.
+
+Matrix products, c = a @ b, MxN = MxK KxN, are row-major unless the variant says otherwise:
+
+plain       A and B row-major; packing them, where it pays, is part of the measured time
+vnni B      B is stored as [K/v][N][v]: v = 2 for 16-bit elements, 4 for 8-bit ones
+AB columns  these operands are column-major
+
+Batches consist of small products, c[i] = a[i] @ b[i], or are batch-reduce, c = sum over i of a[i] @ b[i]. A layer is
+y = relu(x @ w + bias), batch x N = batch x K  K x N; bfloat is accumulated in float. Convolutions are those of
+ResNet-50, each once, and depthwise ones, on one image whose border is padded beforehand.
+
+Memory bounds most of the others. Pointwise: elementwise sums, products and functions; softmax, sums and maxima of rows.
+Fused: a kernel of the tensor language on 10,000 small matrices, 16x8 8x8 and 16x8 8x16: t = a b^T;  d += alpha t c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tlx.diagnostics import UsageError
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.values import Local, Value, zero
+from tlx.lower.front_ends import front_ends
+from tlx.tuning.workload import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    S8,
+    S32,
+    U8,
+    BatchProblem,
+    ConvolutionProblem,
+    Element,
+    ElementwiseCheck,
+    FusedProblem,
+    GemmProblem,
+    LayerProblem,
+    MemoryTraffic,
+    PointwiseProblem,
+    ResultCheck,
+    Workload,
+    WorkloadBuffer,
+    WorkloadBuilder,
+    dense_tensor_type,
+    freivalds_check,
+    unpack_vnni,
+)
+
+Types = tuple[Element, Element, Element, Element]
+
+TYPES: Final[dict[str, Types]] = {
+    "f32": (F32, F32, F32, F32),
+    "f64": (F64, F64, F64, F64),
+    "bf16": (BF16, BF16, F32, F32),
+    "bf16->bf16": (BF16, BF16, F32, BF16),
+    "s8": (S8, S8, S32, S32),
+    "u8s8": (U8, S8, S32, S32),
+    "f16": (F16, F16, F32, F32),
+}
+_SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
+_ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
+_SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
+_BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
+_PROBED: Final = 1 << 33  # multiplications above which the result is checked by probes
+_COLUMN_MAJOR_OPERANDS: Final = ("a", "b", "c", "ab", "abc")
+
+
+def gemm_workloads() -> Iterator[Workload]:
+    """All products of the table."""
+    for name in TYPES:
+        for n in _SQUARES:
+            yield product(name, n, n, n)
+        for m, n, k in (*_ODD, *_SKINNY):
+            yield product(name, m, n, k)
+        if name in {"bf16", "s8", "u8s8"}:
+            for n in _BLOCKED:
+                yield product(name, n, n, n, vnni=True)
+        if name in {"f32", "bf16", "u8s8"}:
+            for columns in _COLUMN_MAJOR_OPERANDS:
+                for n in (64, 512, 1024):
+                    yield product(name, n, n, n, columns=columns)
+
+
+def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool = False) -> Workload:
+    """One product of the types that `TYPES` lists under this name."""
+    problem = GemmProblem(m, n, k, *TYPES[name], columns=columns, vnni=vnni)
+    buffers = (
+        WorkloadBuffer("c", problem.out, problem.c_shape, output=True),
+        WorkloadBuffer("a", problem.lhs, problem.a_shape),
+        WorkloadBuffer("b", problem.rhs, problem.b_shape),
+    )
+    return Workload(
+        row="gemm",
+        types=name,
+        size=str(m) if m == n == k else f"{m}x{n}x{k}",
+        variant="vnni B" if vnni else f"{columns.upper()} columns" if columns else "",
+        buffers=buffers,
+        text=lambda: _gemm_text(problem, buffers),
+        expected=lambda arrays: _gemm_expected(problem, arrays),
+        operations=2 * m * n * k,
+        traffic=sum(buffer.bytes for buffer in buffers),
+        peak=(problem.lhs, problem.rhs, problem.accumulator),
+        problem=problem,
+    )
+
+
+def loaded_operands(b: WorkloadBuilder, gemm: GemmProblem, result: TensorType) -> Local:
+    """Emit the product of the buffers `a` and `b`; `result` is its tensor type."""
+    a = b.load_buffer("a", (1, 0) if "a" in gemm.columns else None)
+    rhs = b.load_buffer("b", (1, 0) if "b" in gemm.columns else None)
+    if gemm.lhs is U8:
+        if gemm.vnni:
+            flat = dense_tensor_type(gemm.rhs, (gemm.k, gemm.n))
+            rhs = b.typeinfo(b.reshape_permute(rhs, (0, 2, 1), flat.shape, flat), flat)
+        return b.mma("usmma", b.typeinfo(zero(result.vector), result), a, rhs, result)
+    if gemm.vnni:  # MxK is M x K/v x v; the sum is over both of the last dimensions
+        a = b.tensor_load(b.buffer("a"), dense_tensor_type(gemm.lhs, (gemm.m, gemm.k // gemm.factor, gemm.factor)))
+        return b.contract(a, rhs, (1, 2), (0, 2), result=result)
+    return b.matmul(a, rhs, result)
+
+
+def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    result = dense_tensor_type(gemm.accumulator, (gemm.m, gemm.n))
+    value: Value = loaded_operands(b, gemm, result)
+    if gemm.out is BF16:
+        result = dense_tensor_type(gemm.out, (gemm.m, gemm.n))
+        value = b.cast("fptrunc", value, result.vector)
+    token = b.typeinfo(value, result)
+    if "c" in gemm.columns:
+        turned = dense_tensor_type(gemm.out, gemm.c_shape, (1, 0))
+        token = b.typeinfo(b.transpose(token, (1, 0), turned), turned)
+    return b.store_buffer("c", token)
+
+
+def _gemm_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
+    a, b = arrays["a"], arrays["b"]
+    if "a" in gemm.columns:
+        a = a.T
+    b = b.T if "b" in gemm.columns else unpack_vnni(gemm, b)
+    exact, turned = not gemm.accumulator.is_float, "c" in gemm.columns
+    if gemm.m * gemm.n * gemm.k > _PROBED:
+        return freivalds_check(*((b.T, a.T, gemm.rhs, gemm.lhs) if turned else (a, b, gemm.lhs, gemm.rhs)), exact=exact)
+    x, y = gemm.lhs.widen(a).astype(np.float64), gemm.rhs.widen(b).astype(np.float64)
+    values = x @ y  # exact for bytes up to K = 2^37
+    magnitude = None if exact else np.abs(x) @ np.abs(y)
+    if turned:
+        values, magnitude = values.T, None if magnitude is None else magnitude.T
+    return ElementwiseCheck(values, magnitude, gemm.k)
+
+
+_BATCH: Final = 10_000
+_BLOCKS: Final = 16
+
+
+def batch_workloads() -> Iterator[Workload]:
+    """All batches of the table."""
+    for name in ("f32", "f64", "bf16"):
+        for n in (8, 16, 32):
+            yield batch(name, _BATCH, n)
+    for name in ("f32", "bf16", "s8"):
+        for n in (32, 64):
+            yield batch(name, _BLOCKS, n, reduced=True)
+
+
+def batch(name: str, count: int, n: int, *, reduced: bool = False) -> Workload:
+    """A batch of products of `n` x `n` matrices."""
+    gemm = GemmProblem(n, n, n, *TYPES[name])
+    buffers = (
+        WorkloadBuffer("c", gemm.out, (n, n) if reduced else (count, n, n), output=True),
+        WorkloadBuffer("a", gemm.lhs, (count, n, n)),
+        WorkloadBuffer("b", gemm.rhs, (count, n, n)),
+    )
+    return Workload(
+        row="brgemm" if reduced else "batch",
+        types=name,
+        size=f"{count}x{n}",
+        buffers=buffers,
+        text=lambda: _batch_text(gemm, buffers, reduced=reduced),
+        expected=lambda arrays: _batch_expected(gemm, arrays, reduced=reduced),
+        operations=2 * count * n**3,
+        traffic=sum(buffer.bytes for buffer in buffers),
+        peak=(gemm.lhs, gemm.rhs, gemm.accumulator),
+        problem=BatchProblem(count, gemm, reduced),
+    )
+
+
+def _batch_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...], *, reduced: bool) -> str:
+    b = WorkloadBuilder(buffers)
+    result = dense_tensor_type(gemm.accumulator, buffers[0].shape)
+    x, y = b.load_buffer("a"), b.load_buffer("b")
+    value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
+    return b.store_buffer("c", b.typeinfo(value, result))
+
+
+def _batch_expected(gemm: GemmProblem, arrays: dict[str, Array], *, reduced: bool) -> ElementwiseCheck:
+    a, b = (e.widen(arrays[n]).astype(np.float64) for e, n in ((gemm.lhs, "a"), (gemm.rhs, "b")))
+    values, magnitude = a @ b, np.abs(a) @ np.abs(b)
+    if reduced:
+        values, magnitude = values.sum(0), magnitude.sum(0)
+    return ElementwiseCheck(values, None if gemm.rhs is S8 else magnitude, gemm.k * (len(a) if reduced else 1))
+
+
+_LAYER_BATCH: Final = 512
+
+
+def layer_workloads() -> Iterator[Workload]:
+    """All layers of the table."""
+    for n in (1024, 2048, 4096):
+        yield layer("f32", _LAYER_BATCH, n, n)
+        yield layer("bf16", _LAYER_BATCH, n, n)
+        yield layer("bf16", _LAYER_BATCH, n, n, vnni=True)
+
+
+def layer(name: str, m: int, n: int, k: int, *, vnni: bool = False) -> Workload:
+    """One layer."""
+    element = {"f32": F32, "bf16": BF16}[name]
+    gemm = GemmProblem(m, n, k, element, element, F32, element, vnni=vnni)
+    buffers = (
+        WorkloadBuffer("c", element, gemm.c_shape, output=True),
+        WorkloadBuffer("a", element, gemm.a_shape),
+        WorkloadBuffer("b", element, gemm.b_shape),
+        WorkloadBuffer("bias", F32, (n,)),
+    )
+    return Workload(
+        row="layer",
+        types=name,
+        size=f"{m}x{n}x{k}",
+        variant="vnni B" if vnni else "",
+        buffers=buffers,
+        text=lambda: _layer_text(gemm, buffers),
+        expected=lambda arrays: _layer_expected(gemm, arrays),
+        operations=2 * m * n * k,
+        traffic=sum(buffer.bytes for buffer in buffers),
+        peak=(element, element, F32),
+        problem=LayerProblem(gemm),
+    )
+
+
+def _layer_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    sums, result = dense_tensor_type(F32, gemm.c_shape), dense_tensor_type(gemm.out, gemm.c_shape)
+    product = loaded_operands(b, gemm, sums)
+    biases = b.broadcast(b.load_buffer("bias"), gemm.c_shape, (1,), sums)
+    value = b.unary("relu", b.typeinfo(b.binary("fadd", product, biases), sums), sums)
+    if gemm.out is BF16:
+        value = b.cast("fptrunc", value, result.vector)
+    return b.store_buffer("c", b.typeinfo(value, result))
+
+
+def _layer_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
+    x, w = gemm.lhs.widen(arrays["a"]), unpack_vnni(gemm, gemm.rhs.widen(arrays["b"]))
+    bias = arrays["bias"].astype(np.float64)
+    return ElementwiseCheck(np.maximum(x @ w + bias, 0), np.abs(x) @ np.abs(w) + np.abs(bias), gemm.k + 1)
+
+
+_CONVOLUTION_TYPES: Final[dict[str, tuple[Element, Element, Element]]] = {
+    "f32": (F32, F32, F32),
+    "bf16": (BF16, BF16, F32),
+    "s8": (S8, S8, S32),
+}
+
+# (channels, filters, rows and columns of the image, window, stride)
+LAYERS: Final = (
+    (3, 64, 224, 7, 2),
+    (64, 64, 56, 1, 1),
+    (64, 64, 56, 3, 1),
+    (64, 256, 56, 1, 1),
+    (256, 64, 56, 1, 1),
+    (256, 128, 56, 1, 1),
+    (128, 128, 56, 3, 2),
+    (128, 512, 28, 1, 1),
+    (256, 512, 56, 1, 2),
+    (512, 128, 28, 1, 1),
+    (128, 128, 28, 3, 1),
+    (512, 256, 28, 1, 1),
+    (256, 256, 28, 3, 2),
+    (256, 1024, 14, 1, 1),
+    (512, 1024, 28, 1, 2),
+    (1024, 256, 14, 1, 1),
+    (256, 256, 14, 3, 1),
+    (1024, 512, 14, 1, 1),
+    (512, 512, 14, 3, 2),
+    (512, 2048, 7, 1, 1),
+    (1024, 2048, 14, 1, 2),
+    (2048, 512, 7, 1, 1),
+    (512, 512, 7, 3, 1),
+)
+DEPTHWISE: Final = ((64, 112), (128, 56), (256, 28), (512, 14))
+
+
+def convolution_workloads() -> Iterator[Workload]:
+    """All convolutions of the table."""
+    for name in _CONVOLUTION_TYPES:
+        for channels, filters, side, window, stride in LAYERS:
+            yield convolution(name, channels, filters, side, window, stride)
+        for channels, side in DEPTHWISE:
+            yield convolution(name, channels, channels, side, 3, 1, channels)
+
+
+def convolution(
+    name: str, channels: int, filters: int, side: int, window: int, stride: int, groups: int = 1
+) -> Workload:
+    """One convolution of a `side` x `side` image with a border of half a window."""
+    padded = side + 2 * (window // 2)
+    conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_CONVOLUTION_TYPES[name])
+    each = channels // groups
+    buffers = (
+        WorkloadBuffer("y", conv.out, (1, filters, conv.out_rows, conv.out_columns), output=True),
+        WorkloadBuffer("x", conv.lhs, (1, channels, padded, padded)),
+        WorkloadBuffer("w", conv.rhs, (filters, each, window, window)),
+    )
+    return Workload(
+        row="depthwise" if groups > 1 else "convolution",
+        types=name,
+        size=f"{channels}-{filters}.{side}.{window}s{stride}",
+        buffers=buffers,
+        text=lambda: _convolution_text(conv, buffers),
+        expected=lambda arrays: _convolution_expected(conv, arrays),
+        operations=2 * filters * conv.out_rows * conv.out_columns * each * window**2,
+        traffic=sum(buffer.bytes for buffer in buffers),
+        peak=(conv.lhs, conv.rhs, conv.out),
+        problem=conv,
+    )
+
+
+def _convolution_text(conv: ConvolutionProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    result = dense_tensor_type(conv.out, buffers[0].shape)
+    windows = ((conv.stride,) * 2, (0, 0), (0, 0))
+    value = b.convolution(b.load_buffer("x"), b.load_buffer("w"), windows, result)
+    return b.store_buffer("y", b.typeinfo(value, result))
+
+
+def _convolution_expected(conv: ConvolutionProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
+    x, w = (e.widen(arrays[n]).astype(np.float64) for e, n in ((conv.lhs, "x"), (conv.rhs, "w")))
+    values = _convolved(conv, x, w)
+    magnitude = _convolved(conv, np.abs(x), np.abs(w)) if conv.out.is_float else None
+    return ElementwiseCheck(values, magnitude, w[0].size)
+
+
+def _convolved(conv: ConvolutionProblem, x: Array, w: Array) -> Array:
+    """The result as (1, groups, filters per group, rows, columns), by products with the windows of each group."""
+    views = sliding_window_view(x[0], (conv.window, conv.window), (1, 2))[:, :: conv.stride, :: conv.stride]
+    groups, each = conv.groups, conv.channels // conv.groups
+    views = views.reshape(groups, each, *views.shape[1:]).transpose(0, 2, 3, 1, 4, 5)
+    columns = views.reshape(groups, conv.out_rows * conv.out_columns, -1)
+    filters = w.reshape(groups, conv.filters // groups, -1)
+    sums = filters @ columns.transpose(0, 2, 1)
+    return sums.reshape(1, conv.filters, conv.out_rows, conv.out_columns)
+
+
+_COUNTS: Final = {"1K": 1 << 10, "16K": 1 << 14, "256K": 1 << 18, "1M": 1 << 20, "4M": 1 << 22, "16M": 1 << 24}
+_ROW_LENGTHS: Final = {"1K": 128, "16K": 128, "256K": 1024, "1M": 1024, "4M": 1024, "16M": 1024}
+_ELEMENTS: Final = {"f32": F32, "bf16": BF16}
+INPUTS: Final = {"add": 2, "muladd": 3, "tanh": 1, "exp": 1, "sigmoid": 1}
+ROWS: Final = ("softmax", "rowsum", "rowmax")
+
+
+def pointwise_workloads() -> Iterator[Workload]:
+    """All elementwise workloads and row reductions of the table."""
+    for function in INPUTS:
+        for types in _ELEMENTS:
+            for size, count in _COUNTS.items():
+                yield pointwise(function, types, count, size)
+    for function in ROWS:
+        for types in _ELEMENTS:
+            for size, count in _COUNTS.items():
+                yield of_rows(function, types, count // _ROW_LENGTHS[size], _ROW_LENGTHS[size], size)
+
+
+def pointwise(function: str, types: str, count: int, size: str = "") -> Workload:
+    """`y = function(x0, x1, ...)` on `count` elements."""
+    element = _ELEMENTS[types]
+    inputs = tuple(WorkloadBuffer(f"x{i}", element, (count,)) for i in range(INPUTS[function]))
+    buffers = (WorkloadBuffer("y", element, (count,), output=True), *inputs)
+    traffic = sum(buffer.bytes for buffer in buffers)
+    return Workload(
+        row=function,
+        types=types,
+        size=size or str(count),
+        buffers=buffers,
+        text=lambda: _pointwise_text(function, buffers),
+        expected=lambda arrays: _EXPECTED[function](element, [element.widen(arrays[b.name]) for b in inputs]),
+        operations=traffic,
+        traffic=traffic,
+        peak=MemoryTraffic(buffers[0].bytes, len(inputs), 1),
+        problem=PointwiseProblem(function, count, element),
+    )
+
+
+def of_rows(function: str, types: str, rows: int, columns: int, size: str = "") -> Workload:
+    """`softmax`, `rowsum` or `rowmax` of each row."""
+    element = _ELEMENTS[types]
+    buffers = (
+        WorkloadBuffer("y", element, (rows, columns if function == "softmax" else 1), output=True),
+        WorkloadBuffer("x", element, (rows, columns)),
+    )
+    traffic = sum(buffer.bytes for buffer in buffers)
+    return Workload(
+        row=function,
+        types=types,
+        size=size or f"{rows}x{columns}",
+        buffers=buffers,
+        text=lambda: _rows_text(function, buffers),
+        expected=lambda arrays: _rows_expected(function, element.widen(arrays["x"])),
+        operations=traffic,
+        traffic=traffic,
+        peak=MemoryTraffic(buffers[1].bytes, 1, int(function == "softmax")),
+        problem=PointwiseProblem(function, rows * columns, element, columns),
+    )
+
+
+def _pointwise_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    type_ = dense_tensor_type(buffers[0].element, buffers[0].shape)
+    tokens = [b.load_buffer(buffer.name) for buffer in buffers[1:]]
+    if function in {"add", "muladd"}:
+        x: list[Value] = [b.tovector(token) for token in tokens]
+        product = b.binary("fmul", x[0], x[1]) if function == "muladd" else x[0]
+        value = b.binary("fadd", product, x[-1])
+    else:
+        value = b.unary(function, tokens[0], type_)
+    return b.store_buffer("y", b.typeinfo(value, type_))
+
+
+def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    out, x = buffers
+    rows, columns = x.shape
+    whole, column = dense_tensor_type(x.element, x.shape), dense_tensor_type(x.element, (rows, 1))
+    token = b.load_buffer("x")
+    if function != "softmax":
+        operation = {"rowsum": "add", "rowmax": "max"}[function]
+        return b.store_buffer("y", b.typeinfo(b.reduce(operation, token, (1, columns), result=column), column))
+
+    def stretched(operation: str, of: Value) -> Value:
+        each = b.reduce(operation, of, (1, columns), result=column)
+        return b.broadcast(b.typeinfo(each, column), x.shape, (0, 1), whole)
+
+    difference = b.binary("fsub", b.tovector(token), stretched("max", token))
+    exponential = b.unary("exp", b.typeinfo(difference, whole), whole)
+    sums = stretched("add", b.typeinfo(exponential, whole))
+    return b.store_buffer(out.name, b.typeinfo(b.binary("fdiv", exponential, sums), whole))
+
+
+def _rounded(element: Element, steps: int) -> int:
+    """Relative error of `steps` roundings to the element type, in units of float's."""
+    return steps << (24 - element.precision)
+
+
+def _sum(element: Element, x: list[Array]) -> ElementwiseCheck:
+    return ElementwiseCheck(x[0] + x[1], np.abs(x[0] + x[1]), _rounded(element, 1))
+
+
+def _product_sum(element: Element, x: list[Array]) -> ElementwiseCheck:
+    return ElementwiseCheck(x[0] * x[1] + x[2], np.abs(x[0] * x[1]) + np.abs(x[2]), _rounded(element, 2))
+
+
+def _function(compute: Callable[[Array], Array]) -> Callable[[Element, list[Array]], ElementwiseCheck]:
+    def expected(element: Element, x: list[Array]) -> ElementwiseCheck:
+        values = compute(x[0])
+        return ElementwiseCheck(values, np.abs(values), _rounded(element, 4))
+
+    return expected
+
+
+_EXPECTED: Final[dict[str, Callable[[Element, list[Array]], ElementwiseCheck]]] = {
+    "add": _sum,
+    "muladd": _product_sum,
+    "tanh": _function(np.tanh),
+    "exp": _function(np.exp),
+    "sigmoid": _function(lambda x: 1 / (1 + np.exp(-x))),
+}
+
+
+def _rows_expected(function: str, x: Array) -> ElementwiseCheck:
+    if function == "rowmax":
+        return ElementwiseCheck(x.max(1, keepdims=True), None)
+    if function == "rowsum":
+        return ElementwiseCheck(x.sum(1, keepdims=True), np.abs(x).sum(1, keepdims=True), x.shape[1] << 16)
+    powers = np.exp(x - x.max(1, keepdims=True))
+    values = powers / powers.sum(1, keepdims=True)
+    return ElementwiseCheck(values, values, x.shape[1] << 10)
+
+
+_FUSED_BATCH: Final = 10_000
+_ALPHA: Final = 1e-3
+_SUFFIX: Final = ".tl"
+_FUSED_KERNEL: Final = """
+func @fused(%alpha: f32, %a: memref<f32x16x8x?>, %b: memref<f32x8x8>, %c: memref<f32x8x16>, %d: memref<f32x16x16x?>) {
+  %zero = constant 0.0 : f32
+  %one = constant 1.0 : f32
+  %g = group_id.x : index
+  %x = subview %a[0:16,0:8,%g] : memref<f32x16x8>
+  %y = subview %d[0:16,0:16,%g] : memref<f32x16x16>
+  %t = alloca : memref<f32x16x8,local>
+  gemm.n.t %one, %x, %b, %zero, %t
+  gemm.n.n %alpha, %t, %c, %one, %y
+}
+"""
+
+
+def fused_workloads() -> Iterator[Workload]:
+    """The fused kernel of the table."""
+    yield fused(_FUSED_BATCH)
+
+
+def fused(count: int) -> Workload:
+    """The kernel on `count` groups; matrices are column-major."""
+    buffers = (
+        WorkloadBuffer("d", F32, (count, 16, 16), output=True),
+        WorkloadBuffer("a", F32, (count, 8, 16)),
+        WorkloadBuffer("b", F32, (8, 8)),
+        WorkloadBuffer("c", F32, (16, 8)),
+    )
+    groups: list[tuple[str, float]] = [("i64", count), ("i64", 1), ("i64", 1)]
+    return Workload(
+        row="fused",
+        types="f32",
+        size=f"{count}x16",
+        buffers=buffers,
+        text=_text,
+        expected=_expected,
+        operations=count * (2 * 16 * 8 * 8 + 2 * 16 * 8 * 16 + 2 * 16 * 16),
+        traffic=sum(buffer.bytes for buffer in buffers) + buffers[0].bytes,  # d is read, too
+        peak=(F32, F32, F32),
+        problem=FusedProblem(count),
+        function="fused",
+        order=(("float", _ALPHA), "a", ("i64", count), "b", "c", "d", ("i64", count), *groups),
+    )
+
+
+def _text() -> str:
+    translate = next(f.TRANSLATE for f in front_ends() if _SUFFIX in getattr(f, "SUFFIXES", ()))
+    return str(translate(_FUSED_KERNEL, f"fused{_SUFFIX}", "none"))
+
+
+def _expected(arrays: dict[str, Array]) -> ElementwiseCheck:
+    """The expected `d`, which starts with negligible values."""
+    a, b, c = (arrays[name].astype(np.float64).swapaxes(-1, -2) for name in "abc")
+    values = _ALPHA * (a @ b.T @ c)
+    magnitude = _ALPHA * (np.abs(a) @ np.abs(b.T) @ np.abs(c))
+    return ElementwiseCheck(values.swapaxes(1, 2), magnitude.swapaxes(1, 2) + 1e-9, 18)
+
+
+def all_workloads() -> Iterator[Workload]:
+    """The whole table."""
+    yield from batch_workloads()
+    yield from convolution_workloads()
+    yield from fused_workloads()
+    yield from gemm_workloads()
+    yield from layer_workloads()
+    yield from pointwise_workloads()
+
+
+def select_workloads(
+    names: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]
+) -> list[Workload]:
+    """The workloads of the given rows, types, sizes and variants; an empty list means all.
+
+    Raises:
+        UsageError: There is no such row, type or size.
+    """
+    table = list(all_workloads())
+    _check_known("row", names, (work.row for work in table))
+    table = [work for work in table if not names or work.row in names]
+    _check_known("type", types, (work.types for work in table))
+    table = [work for work in table if not types or work.types in types]
+    _check_known("size", sizes, (work.size for work in table))
+    table = [work for work in table if not sizes or work.size in sizes]
+    _check_known("variant", variants, (work.variant or "plain" for work in table))
+    return [work for work in table if not variants or (work.variant or "plain") in variants]
+
+
+def _check_known(what: str, wanted: Sequence[str], have: Iterable[str]) -> None:
+    names = list(dict.fromkeys(have))
+    for one in wanted:
+        if one not in names:
+            raise UsageError(f"unknown {what} '{one}'; known are {', '.join(names)}")

@@ -1,0 +1,308 @@
+"""Control flow: predecessors, dominators, reachability, natural loops; what loops count, and which are independent.
+
+Dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979).
+
+    loop:
+      %i = phi i64 [ 0, %entry ], [ %next, %loop ]                    the index
+      ...
+      %next = add i64 %i, 1
+      %again = icmp slt i64 %next, 100                                the test: 100 iterations
+      br i1 %again, label %loop, label %end, !tlx.independent !{}     the mark
+
+Stage 1 marks its loops as independent. Stage 2 and the memory planner read the marks: such loops may be shared among
+threads, and an operand that is invariant may be packed in front of them. Stage 3 removes the marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.values import ConstInt, Local
+
+
+@dataclass(eq=False)
+class ControlFlow:
+    """Predecessors, reverse post order and immediate dominators of a function's blocks, by name."""
+
+    function: Function
+    blocks: dict[str, Block] = field(init=False)
+    successors: dict[str, list[str]] = field(init=False)
+    predecessors: dict[str, list[str]] = field(init=False)
+    order: list[str] = field(init=False)
+    dominators: dict[str, str] = field(init=False)
+    _parents: dict[str, str] = field(init=False)
+    """The depth-first search tree: the parent of each block, in the order of discovery."""
+
+    def __post_init__(self) -> None:
+        self.blocks = {b.name: b for b in self.function.blocks}
+        self.successors = {b.name: list(dict.fromkeys(b.terminator.targets)) for b in self.function.blocks}
+        self.order = self._reverse_post_order()
+        self.predecessors = {name: [] for name in self.successors}
+        for name, targets in self.successors.items():
+            for target in targets:
+                self.predecessors[target].append(name)
+        self.dominators = self._immediate_dominators()
+
+    def _reverse_post_order(self) -> list[str]:
+        """The blocks in that order; notes the depth-first search on the way."""
+        first = self.function.entry.name
+        post: list[str] = []
+        self._parents = {first: first}
+        stack = [(first, iter(self.successors[first]))]
+        while stack:
+            name, targets = stack[-1]
+            target = next((t for t in targets if t not in self._parents), None)
+            if target is None:
+                post.append(name)
+                stack.pop()
+                continue
+            self._parents[target] = name
+            stack.append((target, iter(self.successors[target])))
+        return post[::-1]
+
+    def _immediate_dominators(self) -> dict[str, str]:
+        """By semidominators; blocks are numbers in the order of the depth-first search, -1 is none."""
+        names = list(self._parents)
+        numbers = {name: number for number, name in enumerate(names)}
+        parents = [numbers[parent] for parent in self._parents.values()]
+        count = len(names)
+        forest = _DominatorForest(count)
+        semi = forest.semi
+        waiting: list[list[int]] = [[] for _ in range(count)]
+        idom = [0] * count
+        for block in range(count - 1, 0, -1):
+            for name in self.predecessors[names[block]]:
+                if name in numbers:
+                    semi[block] = min(semi[block], semi[forest.least(numbers[name])])
+            waiting[semi[block]].append(block)
+            parent = forest.ancestors[block] = parents[block]
+            for other in waiting[parent]:
+                least = forest.least(other)
+                idom[other] = least if semi[least] < semi[other] else parent
+            waiting[parent].clear()
+        for block in range(1, count):
+            if idom[block] != semi[block]:
+                idom[block] = idom[idom[block]]
+        return {name: names[idom[numbers[name]]] for name in self.order}
+
+    def is_cyclic(self, block: str, avoiding: str = "") -> bool:
+        """Whether control may come back to a block on a path that does not go through another one."""
+        seen = {avoiding}
+        pending = list(self.successors[block])
+        while pending and block not in seen:
+            name = pending.pop()
+            if name not in seen:
+                seen.add(name)
+                pending += self.successors[name]
+        return block in seen and block != avoiding
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The number of each block in the function's text."""
+        return {name: number for number, name in enumerate(self.blocks)}
+
+    @cached_property
+    def users(self) -> dict[str, set[str]]:
+        """The blocks that use each local."""
+        users: dict[str, set[str]] = {}
+        for name, block in self.blocks.items():
+            for instruction in block.instructions:
+                for operand in instruction.operands:
+                    if isinstance(operand, Local):
+                        users.setdefault(operand.name, set()).add(name)
+        return users
+
+    @cached_property
+    def _subtrees(self) -> dict[str, tuple[int, int]]:
+        """For each block its number in a walk through the tree of dominators, and the last number below it."""
+        sizes = dict.fromkeys(self.order, 1)
+        for name in reversed(self.order[1:]):
+            sizes[self.dominators[name]] += sizes[name]
+        free = {self.order[0]: 0}
+        intervals: dict[str, tuple[int, int]] = {}
+        for name in self.order:
+            above = self.dominators[name]
+            start = free[above]
+            free[above] = start + sizes[name]
+            free[name] = start + 1
+            intervals[name] = start, start + sizes[name] - 1
+        return intervals
+
+    def dominates(self, first: str, second: str) -> bool:
+        """Whether block `first` dominates block `second` (unreachable blocks are dominated by all)."""
+        if second not in self._subtrees:
+            return True
+        if first not in self._subtrees:
+            return False
+        start, end = self._subtrees[first]
+        return start <= self._subtrees[second][0] <= end
+
+    def between(self, start: tuple[str, int], end: tuple[str, int]) -> list[Instruction]:
+        """Every instruction that may run after `start` and before `end` (both (block, index)), neither included."""
+        return [i for name, low, high in self.spans(start, end) for i in self.blocks[name].instructions[low:high]]
+
+    def spans(self, start: tuple[str, int], end: tuple[str, int]) -> list[tuple[str, int, int]]:
+        """The blocks, and the indices in them, of what may run after `start` and before `end`.
+
+        Start's block runs again on a path to `end` only through a cycle; `start` dominates `end`, so such paths count
+        from their last visit of `start`.
+        """
+        (first, i), (last, j) = start, end
+        if first == last and i < j:
+            return [(first, i + 1, j)]
+        between = sorted(self._reach(first, last), key=self.positions.__getitem__)
+        sizes = [(name, 0, len(self.blocks[name].instructions)) for name in between]
+        return [(first, i + 1, len(self.blocks[first].instructions)), (last, 0, j), *sizes]
+
+    def _reach(self, first: str, last: str) -> set[str]:
+        """Blocks on some way from `first` to `last`, without passing `first` again."""
+        after: set[str] = set()
+        stack = list(self.successors[first])
+        while stack:
+            name = stack.pop()
+            if name not in after and name != first:
+                after.add(name)
+                stack.extend(self.successors[name])
+        before: set[str] = set()
+        stack = list(self.predecessors[last])
+        while stack:
+            name = stack.pop()
+            if name not in before and name != first:
+                before.add(name)
+                stack.extend(self.predecessors[name])
+        return after & before
+
+
+class _DominatorForest:
+    """The forest of blocks that are processed already, in reverse depth-first order, with path compression.
+
+    Attributes:
+        semi: Semidominators found so far, by block.
+        ancestors: Towards the root of a block's tree; -1 at a root.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.semi = list(range(count))
+        self.ancestors = [-1] * count
+        self._least = list(range(count))
+
+    def least(self, block: int) -> int:
+        """The block with the least semidominator on the way from a block to below the root of its tree."""
+        path: list[int] = []
+        current = block
+        while self.ancestors[current] >= 0 and self.ancestors[self.ancestors[current]] >= 0:
+            path.append(current)
+            current = self.ancestors[current]
+        for below in reversed(path):
+            above = self.ancestors[below]
+            if self.semi[self._least[above]] < self.semi[self._least[below]]:
+                self._least[below] = self._least[above]
+            self.ancestors[below] = self.ancestors[above]
+        return self._least[block]
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalLoop:
+    """A natural loop: its header and the blocks in it."""
+
+    header: str
+    blocks: frozenset[str]
+
+
+def natural_loops(flow: ControlFlow) -> list[NaturalLoop]:
+    """All natural loops, outer ones first; back edges to one header make one loop, without unreachable blocks."""
+    bodies: dict[str, set[str]] = {}
+    for name in flow.order:
+        for target in flow.successors[name]:
+            if flow.dominates(target, name):
+                body = bodies.setdefault(target, {target})
+                stack = [name]
+                while stack:
+                    block = stack.pop()
+                    if block not in body and block in flow.dominators:
+                        body.add(block)
+                        stack.extend(flow.predecessors[block])
+    return sorted((NaturalLoop(h, frozenset(b)) for h, b in bodies.items()), key=lambda lp: -len(lp.blocks))
+
+
+INDEPENDENT_METADATA: Final = ", !tlx.independent !{}"
+"""Metadata of the branch back to a loop's header: no iteration reads what another one writes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop(NaturalLoop):
+    """A natural loop, and what is known about its iterations.
+
+    Attributes:
+        entry: The block that enters the loop; None if there are several.
+        latch: The block that branches back to the header; None if there are several.
+        index: The first phi of the header, which is the index of loops that the builder makes.
+        test: The comparison of the next index with the bound.
+        trips: The trip count, if the bound is a constant; else 1.
+        is_independent: Whether the loop is marked as independent.
+    """
+
+    entry: str | None
+    latch: Block | None
+    index: Instruction | None
+    test: Instruction | None
+    trips: int
+    is_independent: bool
+
+
+@dataclass(eq=False)
+class FunctionLoops:
+    """The loops of a function.
+
+    Attributes:
+        function: The function.
+        flow: Its control flow.
+        loops: All loops, outer ones first.
+        independent: Those that are marked as independent, outer ones first.
+    """
+
+    function: Function
+
+    def __post_init__(self) -> None:
+        self.flow = ControlFlow(self.function)
+        self.loops = [_loop(self.flow, loop) for loop in natural_loops(self.flow)]
+        self.independent = [loop for loop in self.loops if loop.is_independent]
+
+    def around(self, block: Block) -> list[Loop]:
+        """The independent loops around a block, outer ones first."""
+        return [loop for loop in self.independent if block.name in loop.blocks]
+
+
+def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:
+    entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
+    latches = [name for name in flow.predecessors[loop.header] if name in loop.blocks]
+    latch = flow.blocks[latches[0]] if len(latches) == 1 else None
+    test = next((i for i in reversed(latch.instructions) if i.opcode == "icmp"), None) if latch is not None else None
+    bound = test.operands[1] if test is not None else None
+    return Loop(
+        loop.header,
+        loop.blocks,
+        entries[0] if len(entries) == 1 else None,
+        latch,
+        next(iter(flow.blocks[loop.header].phis), None),
+        test,
+        bound.value if isinstance(bound, ConstInt) else 1,
+        latch is not None and INDEPENDENT_METADATA in latch.terminator.text,
+    )
+
+
+def has_independent_loops(function: Function) -> bool:
+    """Whether any loop of a function is marked as independent."""
+    return any(INDEPENDENT_METADATA in block.terminator.text for block in function.blocks)
+
+
+def remove_marks(blocks: Iterable[Block]) -> None:
+    """Remove the marks of the loops that end in some blocks."""
+    for block in blocks:
+        last = block.terminator
+        last.text, last.trailer = (text.replace(INDEPENDENT_METADATA, "") for text in (last.text, last.trailer))

@@ -1,0 +1,127 @@
+"""Local edits of a function: uses and definitions, replacement, splitting blocks, incoming edges, declarations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tlx.ir.functions import Argument, Function, Signature
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Declaration, Module
+from tlx.ir.parser.instructions import parse_instruction_text
+from tlx.ir.types import LABEL, FunctionType, Type, mangled_name
+from tlx.ir.values import Global, Local, Value
+
+
+@dataclass(eq=False, slots=True)
+class Use:
+    """One use of a local: the instruction, the block it stands in, and which operand it is."""
+
+    block: Block
+    instruction: Instruction
+    index: int
+
+
+def uses(function: Function) -> dict[str, list[Use]]:
+    """Uses of every local (blocks included), by name, in program order."""
+    uses_by_name: dict[str, list[Use]] = defaultdict(list)
+    for block in function.blocks:
+        for instruction in block.instructions:
+            for index, operand in enumerate(instruction.operands):
+                if isinstance(operand, Local):
+                    uses_by_name[operand.name].append(Use(block, instruction, index))
+    return uses_by_name
+
+
+def only_user(used: Mapping[str, Sequence[Use]], instruction: Instruction, block: str) -> Instruction | None:
+    """The user of a result that has one use, if the user stands in a block; else None.
+
+    Args:
+        used: The uses of the function's locals.
+        instruction: The instruction that defines the result.
+        block: Name of the block.
+    """
+    found = used.get(str(instruction.result), ())
+    return found[0].instruction if len(found) == 1 and found[0].block.name == block else None
+
+
+def definitions(function: Function) -> dict[str, Instruction]:
+    """The instruction that defines each local; arguments and blocks are not in it."""
+    return {i.result: i for i in function.instructions() if i.result is not None}
+
+
+def set_operand(instruction: Instruction, index: int, value: Value) -> None:
+    """Replace one operand, in the record and in the text.
+
+    The type in the text stays: `value` has the type of the operand it replaces.
+    """
+    if instruction.spans is None:
+        instruction.spans = parse_instruction_text(instruction.text).spans
+    spans = instruction.spans or []
+    start, end = spans[index]
+    spelling = str(value)
+    instruction.text = instruction.text[:start] + spelling + instruction.text[end:]
+    shift = len(spelling) - (end - start)
+    instruction.spans = [
+        (a, b + shift) if i == index else (a + shift, b + shift) if a >= end else (a, b)
+        for i, (a, b) in enumerate(spans)
+    ]
+    instruction.operands[index] = value
+
+
+def replace_uses(function: Function, name: str, value: Value) -> None:
+    """Replace every use of the local of that name in a function."""
+    for use in uses(function).get(name, []):
+        set_operand(use.instruction, use.index, value)
+
+
+def add_incoming(phi: Instruction, value: Value, block: str) -> None:
+    """Give a phi the value it takes on the edge from the block of that name."""
+    separator = ", " if phi.operands else ""
+    phi.text += f"{separator}[ {value}, %{block} ]"
+    phi.operands += [value, Local(LABEL, block)]
+    phi.spans = None
+
+
+def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:
+    """Move the instructions from `index` on to a new block after `block`.
+
+    `block` is left without a terminator; phis of its successors name the new block afterwards.
+    """
+    name = function.names.fresh(stem)
+    tail = Block(name, f"\n\n{name}:", block.instructions[index:])
+    del block.instructions[index:]
+    function.blocks.insert(function.blocks.index(block) + 1, tail)
+    if tail.instructions:
+        rename_incoming(function, tail.terminator.targets, block.name, name)
+    return tail
+
+
+def rename_incoming(function: Function, successors: list[str], old: str, new: str) -> None:
+    """In the phis of `successors`, the edge from block `old` comes from `new`."""
+    for successor in set(successors):
+        for phi in function.block(successor).phis:
+            for index in range(1, len(phi.operands), 2):
+                label = phi.operands[index]
+                if isinstance(label, Local) and label.name == old:
+                    set_operand(phi, index, Local(label.type, new))
+
+
+def declare_function(module: Module, name: str, type_: FunctionType, attributes: str = "") -> Global:
+    """A function to call: declared at the end of the module unless it is already there."""
+    if name not in module.declarations:
+        params = ", ".join(str(p) for p in type_.params)
+        if type_.vararg:
+            params = f"{params}, ..." if params else "..."
+        text = f"\n\ndeclare {type_.result} @{name}({params}){' ' + attributes if attributes else ''}"
+        arguments = [Argument(param, "", str(index)) for index, param in enumerate(type_.params)]
+        signature = Signature(name, type_.result, arguments, type_.vararg, "", attributes)
+        module.append(Declaration(text, signature))
+        module.global_names.taken.add(name)
+    return Global(module.pointer_to(type_), name)
+
+
+def declare_intrinsic(module: Module, name: str, overloads: list[Type], type_: FunctionType) -> Global:
+    """An LLVM intrinsic to call, declared under its mangled name."""
+    return declare_function(module, mangled_name(name, overloads), type_)

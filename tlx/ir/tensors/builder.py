@@ -1,0 +1,320 @@
+"""Building tensor operations: `t = b.tensor_load(p, type_)`, `m = b.matmul(t, u)`, `b.tensor_store(q, t)`.
+
+Calls carry canonical, mangled names and are declared. A pointer's element type is its type where pointers are typed,
+else (and for `i8*`, which may be anything) an `elementtype(T)` attribute, so that it need not be inferred from the
+users of a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tlx.intrinsics import Intrinsic, lookup
+from tlx.intrinsics.products import EMPTY
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.rewrite import declare_function
+from tlx.ir.tensors.calls import canonical_name
+from tlx.ir.types import I8, I32, TOKEN, VOID, FloatType, FunctionType, IntType, PointerType, Type, VectorType
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Value, const_ints, const_vector
+
+Dims = Sequence[Sequence[int]]
+ResultType = TensorType | VectorType | IntType | FloatType | None
+
+
+class TensorBuilder(Builder):
+    """A `Builder` that also emits `llvm.tensor.*` calls.
+
+    Results are `Local` values: tokens of `typeinfo` and `tensor_load`, flattened vectors of the operations. What an
+    operation returns follows from its operands by the table's rule; `result` says which of several results is meant
+    (a tensor type or its vector), or only the element type, where that is wider than the operands'.
+
+    Attributes:
+        tensor_types: Types of the tokens and results this builder made, by `%name`.
+    """
+
+    def __init__(
+        self, module: Module, function: Function, block: Block | None = None, index: int | None = None
+    ) -> None:
+        super().__init__(module, function, block, index)
+        self.tensor_types: dict[str, TensorType] = {}
+
+    # Tokens ----------------------------------------------------------------------------------------------------
+
+    def typeinfo(self, value: Value, type_: TensorType | None = None, name: str = "") -> Local:
+        """A token for a flattened vector: `token @llvm.tensor.typeinfo(<E x T> value, shape, layout, padding)`.
+
+        The type may be left out for a result that this builder made.
+        """
+        type_ = type_ or self._type_of(value)
+        vectors = _vectors(type_)
+        return self._tensor_call("typeinfo", TOKEN, [value, *vectors], name or "tensor", type_).value
+
+    def tensor_load(
+        self,
+        pointer: Value,
+        type_: TensorType,
+        pitches: Sequence[int] | None = None,
+        name: str = "",
+        metadata: str = "",
+    ) -> Local:
+        """A token for a tensor in memory.
+
+        Args:
+            pointer: Its first element.
+            type_: Its type.
+            pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
+            name: Name of the token.
+            metadata: Such as `, !tlx.flushed !{}`.
+        """
+        pointer = self.retype(pointer, type_.element)
+        vectors = [*_vectors(type_), _pitches(type_, pitches)]
+        call = self._tensor_call("load", TOKEN, [pointer, *vectors], name or "tensor", type_, type_.element)
+        call.text += metadata
+        return call.value
+
+    def tensor_store(
+        self,
+        pointer: Value,
+        token: Value,
+        pitches: Sequence[int] | None = None,
+        type_: TensorType | None = None,
+        metadata: str = "",
+    ) -> Instruction:
+        """Write a tensor to memory.
+
+        Args:
+            pointer: Where its first element goes.
+            token: The tensor.
+            pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
+            type_: The token's type; may be left out for a token that this builder made.
+            metadata: Such as `, !nontemporal !0`.
+        """
+        type_ = type_ or self._type_of(token)
+        pointer = self.retype(pointer, type_.element)
+        strides = _pitches(type_, pitches)
+        call = self._tensor_call("store", VOID, [pointer, token, strides], "")
+        call.text += metadata
+        return call
+
+    def tovector(self, token: Value, type_: TensorType | VectorType | None = None, name: str = "") -> Local:
+        """The flattened vector of a token."""
+        return self._operation("tovector", type_ or self._type_of(token), [token], (), name)
+
+    # Extents known at run time ---------------------------------------------------------------------------------
+
+    def dynamic_typeinfo(self, handle: Value, shape: Sequence[Value], layout: Sequence[int]) -> Local:
+        """A token for a `<vscale x 1 x T>` whose shape is i32 values, without padding."""
+        vectors = [self.gathered(shape), const_ints(I32, layout), const_ints(I32, [0] * len(layout))]
+        return self._tensor_call("typeinfo", TOKEN, [handle, *vectors], "tensor").value
+
+    def dynamic_load(
+        self, pointer: Value, element: Type, shape: Sequence[Value], layout: Sequence[int], pitches: Sequence[Value]
+    ) -> Local:
+        """A token for a tensor in memory whose shape and pitches are i32 values, without padding."""
+        pointer = self.retype(pointer, element)
+        padding = const_ints(I32, [0] * len(layout))
+        args = [pointer, self.gathered(shape), const_ints(I32, layout), padding, self.gathered(pitches)]
+        return self._tensor_call("load", TOKEN, args, "tensor", element=element).value
+
+    def dynamic_store(self, pointer: Value, element: Type, token: Value, pitches: Sequence[Value]) -> Instruction:
+        """Write a tensor with elements of a type; the pitches are i32 values."""
+        args = [self.retype(pointer, element), token, self.gathered(pitches)]
+        return self._tensor_call("store", VOID, args, "")
+
+    def gathered(self, elements: Sequence[Value]) -> Value:
+        """A vector of scalars of one type."""
+        if all(isinstance(element, ConstInt) for element in elements):
+            return const_vector(elements)
+        vector: Value = Keyword(VectorType(len(elements), elements[0].type), "undef")
+        for k, element in enumerate(elements):
+            vector = self.insert_element(vector, element, k)
+        return vector
+
+    # Operations ------------------------------------------------------------------------------------------------
+
+    def matmul(self, x: Value, y: Value, result: ResultType = None, name: str = "") -> Local:
+        """`L(x) @ L(y)`, row-major."""
+        return self._operation("matmul", result, [x, y], (), name)
+
+    def mma(self, kind: str, acc: Value, a: Value, b: Value, result: ResultType = None, name: str = "") -> Local:
+        """`L(acc) + L(a) @ L(b)`; `kind` is umma, smma, usmma or summa."""
+        return self._operation(kind, result, [acc, a, b], (), name)
+
+    def contract(
+        self,
+        a: Value,
+        b: Value,
+        axes_a: Sequence[int] = (),
+        axes_b: Sequence[int] = (),
+        batch: tuple[Sequence[int], Sequence[int]] | None = None,
+        result: ResultType = None,
+        name: str = "",
+    ) -> Local:
+        """Sum over pairs of dimensions, or over none; `batch` names the batch dimensions of `a` and of `b`."""
+        lists = (axes_a, axes_b, *(batch or ()))
+        dims = [axes or EMPTY for axes in lists] if any(lists) else []
+        return self._operation("contract", result, [a, b], dims, name)
+
+    def convolution(
+        self,
+        x: Value,
+        w: Value,
+        windows: tuple[Sequence[int], Sequence[int], Sequence[int]] | None = None,
+        result: ResultType = None,
+        name: str = "",
+    ) -> Local:
+        """Slide `w` over `x`; `windows` are strides, dilations of `x` and dilations of `w`."""
+        return self._operation("convolution", result, [x, w], windows or (), name)
+
+    def unary(self, function: str, x: Value, result: ResultType = None, name: str = "") -> Local:
+        """A function element by element; `function` is relu, tanh, sigmoid, sin, exp, ..."""
+        return self._operation(function, result, [x], (), name)
+
+    def reduce(
+        self,
+        operation: str,
+        x: Value,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        result: ResultType = None,
+        name: str = "",
+    ) -> Local:
+        """Reduce windows that slide over `x`; `operation` is add, mul, max, min, and, or, xor. Strides None are 1."""
+        strides = strides or (1,) * len(window)
+        return self._operation(f"reduce.{operation}", result, [x], (window, strides), name or operation)
+
+    def pad(
+        self,
+        x: Value,
+        low: Sequence[int],
+        high: Sequence[int],
+        value: Value,
+        interior: Sequence[int] | None = None,
+        result: ResultType = None,
+        name: str = "",
+    ) -> Local:
+        """Insert elements of `value` before, after and between those of `x`; negative numbers crop."""
+        dims = [low, high] if interior is None else [low, high, interior]
+        vectors = [const_ints(I32, d) for d in dims]
+        args = [x, *vectors[:2], value, *vectors[2:]]
+        return self._call_of("pad", self._result("pad", result, [x], dims), args, name)
+
+    def concat(self, tokens: Sequence[Value], axis: int, result: ResultType = None, name: str = "") -> Local:
+        """Concatenate tensors along a logical dimension."""
+        args = [*tokens, ConstInt(I32, axis)]
+        return self._call_of("concat", self._result("concat", result, tokens, [[axis]]), args, name)
+
+    def fill(self, like: Value, scalar: Value, result: ResultType = None, name: str = "") -> Local:
+        """A tensor of the type of `like` whose every element is a scalar."""
+        return self._call_of("broadcast", self._result("broadcast", result, [like], ()), [like, scalar], name or "fill")
+
+    def transpose(self, x: Value, layout: Sequence[int], result: ResultType = None, name: str = "") -> Local:
+        """The same logical tensor, stored in the order of `layout`."""
+        return self._operation("transpose", result, [x], (layout,), name)
+
+    def broadcast(
+        self, x: Value, shape: Sequence[int], dims: Sequence[int], result: ResultType = None, name: str = ""
+    ) -> Local:
+        """Logical dimension `i` of `x` becomes dimension `dims[i]` of the result; extents 1 stretch."""
+        return self._operation("broadcast", result, [x], (shape, dims), name)
+
+    def reshape_block(
+        self, x: Value, dims: Sequence[int], sizes: Sequence[int], result: ResultType = None, name: str = ""
+    ) -> Local:
+        """Split an innermost block of each size off each listed dimension."""
+        return self._operation("reshape.block", result, [x], (dims, sizes), name)
+
+    def reshape_permute(
+        self, x: Value, perm: Sequence[int], shape: Sequence[int], result: ResultType = None, name: str = ""
+    ) -> Local:
+        """Permute logical dimensions, then reshape row-major."""
+        return self._operation("reshape.permute", result, [x], (perm, shape), name)
+
+    # Types -----------------------------------------------------------------------------------------------------
+
+    def _type_of(self, value: Value) -> TensorType:
+        type_ = self.tensor_types.get(str(value))
+        if type_ is None:
+            msg = f"the tensor type of {value} is not known to this builder: pass it"
+            raise ValueError(msg)
+        return type_
+
+    def _result(
+        self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims
+    ) -> TensorType | VectorType:
+        """The result type that is passed, or the preferred one by the table's rule."""
+        if isinstance(result, (TensorType, VectorType)):
+            return result
+        types = [self._type_of(token) for token in tokens]
+        return _row(operation).infer(types, [tuple(d) for d in dims], result or types[0].element)[0]
+
+    # The call --------------------------------------------------------------------------------------------------
+
+    def _operation(self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims, name: str) -> Local:
+        """A call of tokens, then constant vectors."""
+        args = [*tokens, *(const_ints(I32, d) for d in dims)]
+        return self._call_of(operation, self._result(operation, result, tokens, dims), args, name)
+
+    def _call_of(self, operation: str, result: TensorType | VectorType, args: Sequence[Value], name: str) -> Local:
+        if isinstance(result, TensorType):
+            return self._tensor_call(operation, result.vector, args, name or operation, result).value
+        return self._tensor_call(operation, result, args, name or operation).value
+
+    def _tensor_call(
+        self,
+        operation: str,
+        result: Type,
+        args: Sequence[Value],
+        name: str,
+        tensor: TensorType | None = None,
+        element: Type | None = None,
+    ) -> Instruction:
+        """A call.
+
+        Args:
+            operation: The intrinsic's name, without `llvm.tensor.`.
+            result: Type of the result.
+            args: The arguments.
+            name: Stem of the result's name.
+            tensor: The tensor that the result stands for, if it is known.
+            element: Element type of the first argument, a pointer.
+        """
+        type_ = FunctionType(result, tuple(a.type for a in args))
+        row = _row(operation)
+        callee = declare_function(self.module, canonical_name(row, result, type_.params), type_, row.attributes())
+        first = args[0].type
+        marked = element is not None and isinstance(first, PointerType) and first.pointee in (None, I8)
+        attribute = f"elementtype({element})" if marked else ""
+        words = [str(args[0].type), attribute, str(args[0])]
+        spelled = ", ".join([" ".join(w for w in words if w), *(a.typed for a in args[1:])])
+        body = f"call {result} {callee}({spelled}){self.debug}"
+        call = self.emit("call", result, [callee, *args], body, name, source_type=type_)
+        call.arg_attributes = (attribute, *("" for _ in args[1:]))
+        if tensor is not None:
+            self.tensor_types[str(call.value)] = tensor
+        return call
+
+
+@lru_cache(maxsize=4096)
+def _row(operation: str) -> Intrinsic:
+    row = lookup(f"llvm.tensor.{operation}")
+    if row is None:
+        msg = f"no intrinsic llvm.tensor.{operation}"
+        raise ValueError(msg)
+    return row
+
+
+def _vectors(type_: TensorType) -> tuple[Aggregate, Aggregate, Aggregate]:
+    """The operands shape, layout, padding."""
+    return const_ints(I32, type_.shape), const_ints(I32, type_.layout), const_ints(I32, type_.padding)
+
+
+def _pitches(type_: TensorType, pitches: Sequence[int] | None) -> Aggregate:
+    """The operand strides; the outermost entry, which means nothing, is written as 0."""
+    given = [0] * type_.rank if pitches is None else [0, *pitches[1:]]
+    return const_ints(I32, given)

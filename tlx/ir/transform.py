@@ -1,0 +1,314 @@
+"""Transforms of functions: inlining, outlining of blocks into a function of their own, module constructors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.control_flow import ControlFlow, NaturalLoop
+from tlx.ir.functions import Function, NameScope
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module, Raw
+from tlx.ir.rewrite import set_operand, split_block
+from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
+from tlx.ir.values import Global, Local, Value
+
+_LOCAL: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
+
+
+def can_inline(callee: Function) -> bool:
+    """Whether a function can be inlined: it returns void, at one place."""
+    returns = sum(block.terminator.opcode == "ret" for block in callee.blocks)
+    return returns == 1 and callee.signature.result == VOID
+
+
+def inline_call(caller: Function, block: Block, call: Instruction, callee: Function) -> Block:
+    """Replace a call by the callee's body.
+
+    Args:
+        caller: Where the call stands.
+        block: Its block.
+        call: The call, of a function that `can_inline` accepts and that is not the caller.
+        callee: The function; it is not changed.
+
+    Returns:
+        The block with the instructions after the call.
+    """
+    names = _names(caller, block, call, callee)
+    index = next(i for i, instruction in enumerate(block.instructions) if instruction is call)
+    rest = split_block(caller, block, index + 1, f"{_stem(block)}.rest") if len(callee.blocks) > 1 else None
+    last = block.instructions[index + 1 :]
+    del block.instructions[index:]
+    made = [_copied(source, names, rest) for source in callee.blocks]
+    head, *others = made
+    body = [i for i in head.instructions if i.opcode != "alloca"]
+    caller.entry.instructions[:0] = [i for i in head.instructions if i.opcode == "alloca"]
+    block.instructions += body + last
+    at = caller.blocks.index(block) + 1
+    caller.blocks[at:at] = others
+    return rest or block
+
+
+def _stem(block: Block) -> str:
+    return "entry" if block.name.isdecimal() else block.name.removesuffix(".rest")
+
+
+def _names(caller: Function, block: Block, call: Instruction, callee: Function) -> dict[str, Value]:
+    """What each of the callee's names becomes."""
+    names: dict[str, Value] = {p.name: a for p, a in zip(callee.arguments, call.args, strict=True)}
+    names[callee.entry.name] = block.value
+    for other in callee.blocks[1:]:
+        names[other.name] = Local(LABEL, caller.names.fresh(other.name))
+    for instruction in callee.instructions():
+        if instruction.result is not None:
+            names[instruction.result] = Local(instruction.type, caller.names.fresh(instruction.result))
+    return names
+
+
+def _copied(source: Block, names: dict[str, Value], rest: Block | None) -> Block:
+    """A block with other names; a return becomes a branch to `rest`, or nothing where there is no other block."""
+    name = str(names[source.name])[1:]
+    block = Block(name, f"\n\n{name}:")
+    for instruction in source.instructions:
+        if instruction.opcode == "ret":
+            block.instructions += [] if rest is None else [_branch(rest)]
+        else:
+            block.instructions.append(_renamed(instruction, names))
+    return block
+
+
+def _branch(to: Block) -> Instruction:
+    return Instruction("br", VOID, [to.value], f"br label %{to.name}")
+
+
+def _renamed(instruction: Instruction, names: dict[str, Value]) -> Instruction:
+    def spelled(found: re.Match[str]) -> str:
+        return str(names.get(found[1], found[0]))
+
+    operands = [names.get(o.name, o) if isinstance(o, Local) else o for o in instruction.operands]
+    result = instruction.result and str(names[instruction.result])[1:]
+    text = _LOCAL.sub(spelled, instruction.text)
+    trailer = _LOCAL.sub(spelled, instruction.trailer)
+    return replace(instruction, operands=operands, text=text, result=result, trailer=trailer, spans=None)
+
+
+_DEBUG: Final = re.compile(r",\s*!dbg (?:!\d+|!DILocation\([^)]*\))")
+_ABI_DEPENDENT_FLOATS: Final = ("half", "bfloat", "fp128", "x86_fp80", "ppc_fp128")
+_MAX_PASSED_BITS: Final = 64
+
+
+@dataclass(frozen=True, eq=False)
+class LoopRegion:
+    """A loop that can be moved.
+
+    Attributes:
+        blocks: Its blocks, in the function's order.
+        header: Where it is entered.
+        before: The only block from which it is entered.
+        exit: The only block to which it exits.
+        captured: The values from outside that it uses.
+    """
+
+    blocks: list[Block]
+    header: Block
+    before: Block
+    exit: Block
+    captured: list[Local]
+
+
+def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruction], bool]) -> LoopRegion | None:
+    """A loop as a region that can be moved; None where it cannot.
+
+    Args:
+        flow: Control flow of the function.
+        loop: The loop.
+        movable: Which instructions may be in another function.
+    """
+    blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
+    entered = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
+    left = {target for block in blocks for target in block.terminator.targets} - loop.blocks
+    if len(entered) != 1 or len(left) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
+        return None
+    exit_block = flow.blocks[left.pop()]
+    made = {i.result for block in blocks for i in block.instructions if i.result is not None}
+    if exit_block.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in made):
+        return None
+    captured = _captured(blocks, made)
+    if not all(_can_be_passed(value.type) for value in captured):
+        return None
+    return LoopRegion(blocks, flow.blocks[loop.header], flow.blocks[entered[0]], exit_block, captured)
+
+
+def _captured(blocks: list[Block], made: set[str]) -> list[Local]:
+    captured: dict[str, Local] = {}
+    for block in blocks:
+        for instruction in block.instructions:
+            for operand in instruction.operands:
+                if isinstance(operand, Local) and operand.type != LABEL and operand.name not in made:
+                    captured.setdefault(operand.name, operand)
+    return list(captured.values())
+
+
+def _can_be_passed(type_: Type) -> bool:
+    """Whether a value of that type is passed in the same way by functions with different target features."""
+    if isinstance(type_, IntType):
+        return type_.bits <= _MAX_PASSED_BITS
+    return isinstance(type_, PointerType) or (isinstance(type_, FloatType) and str(type_) not in _ABI_DEPENDENT_FLOATS)
+
+
+def outline_region(module: Module, function: Function, region: LoopRegion, name: str, attributes: str) -> Function:
+    """Move a region to a new function, and call that in its place."""
+    made, _ = extract_region(module, function, region, name, attributes)
+    remove_regions(function, [region])
+    return made
+
+
+def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
+    """Remove the blocks of regions that have been outlined."""
+    moved = {id(block) for region in regions for block in region.blocks}
+    function.blocks = [block for block in function.blocks if id(block) not in moved]
+
+
+def extract_region(
+    module: Module, function: Function, region: LoopRegion, name: str, attributes: str
+) -> tuple[Function, Block]:
+    """Give a region's blocks to a new function, which is called in their place; see `remove_regions`.
+
+    Args:
+        module: Where the function is added.
+        function: Where the region is.
+        region: What to move.
+        name: A free global name.
+        attributes: The function's, as text.
+
+    Returns:
+        The new function, and the block that calls it.
+    """
+    parameters = [(value.type, "", value.name) for value in region.captured]
+    made = new_function(module, name, parameters, attributes)
+    debug = next((d for block in region.blocks for i in block.instructions if (d := i.debug_location)), "")
+    made.names = NameScope(_outlined_names(region))
+    entry = Block(made.names.fresh("entry"))
+    entry.label = f"\n{entry.name}:"
+    end = Block(region.exit.name, region.exit.label or f"\n\n{region.exit.name}:")
+    made.blocks = [entry, *region.blocks, end]
+    Builder(module, made, entry).branch(region.header)
+    Builder(module, made, end).ret()
+    _enter_from(region, entry)
+    for block in region.blocks:
+        for instruction in block.instructions:
+            _forget_debug(instruction)
+    return made, _call(module, function, region, made, debug)
+
+
+def _outlined_names(region: LoopRegion) -> set[str]:
+    names = {value.name for value in region.captured} | {block.name for block in (*region.blocks, region.exit)}
+    return names | {i.result for block in region.blocks for i in block.instructions if i.result is not None}
+
+
+def _enter_from(region: LoopRegion, entry: Block) -> None:
+    """The header's phis take their first values from the new function's entry."""
+    for phi in region.header.phis:
+        for index in range(1, len(phi.operands), 2):
+            label = phi.operands[index]
+            if isinstance(label, Local) and label.name == region.before.name:
+                set_operand(phi, index, entry.value)
+
+
+def _forget_debug(instruction: Instruction) -> None:
+    """Remove an instruction's debug location, whose scope is the original function."""
+    if "!dbg" in instruction.text:
+        instruction.text = _DEBUG.sub("", instruction.text)
+        instruction.trailer = _DEBUG.sub("", instruction.trailer)
+
+
+def _call(module: Module, function: Function, region: LoopRegion, made: Function, debug: str) -> Block:
+    """Make the block before the region call the new function and branch to the exit; returns the calling block."""
+    before = region.before
+    b = Builder(module, function, before)
+    b.debug = debug
+    if before.terminator.targets == [region.header.name]:
+        before.instructions.pop()
+        b.index -= 1
+    else:
+        block = b.new_block(made.name.rsplit(".", 1)[-1], before)
+        for index, operand in enumerate(before.terminator.operands):
+            if operand == region.header.value:
+                set_operand(before.terminator, index, block.value)
+        b.at_end(block)
+    type_ = FunctionType(VOID, tuple(value.type for value in region.captured))
+    arguments: list[Value] = list(region.captured)
+    b.call(Global(module.pointer_to(type_), made.name), type_, arguments)
+    b.branch(region.exit)
+    return b.block
+
+
+_EXISTING: Final = re.compile(
+    r"^@llvm\.global_ctors\s*=\s*appending\s+(?:\w+\s+)*?global\s+\[(\d+) x ([^\[\]]+)\]\s*(\[|zeroinitializer)",
+    re.MULTILINE,
+)
+_ENTRY: Final = re.compile(r'\{\s*i32\s+(\d+),\s*(?:ptr|void \(\)\*)\s+(@(?:"[^"]*"|[-\w$.]+))\s*[,}]')
+_PRIORITY: Final = 65535
+
+
+def add_constructor(module: Module, name: str) -> None:
+    """Have function `@name` (void, no parameters) called when the program starts.
+
+    Other constructors of the module are kept.
+
+    Rewrite:
+        @llvm.global_ctors = appending global [1 x T] [T x]
+            ->
+        @llvm.global_ctors = appending global [2 x T] [T x, T { i32 65535, ptr @name, ptr null }]
+    """
+    function, data = ("void ()*", "i8*") if module.typed_pointers else ("ptr", "ptr")
+    type_ = f"{{ i32, {function}, {data} }}"
+    value = f"{{ i32 {_PRIORITY}, {function} @{name}, {data} null }}"
+    for item in module.items:
+        if isinstance(item, Raw) and (existing := _EXISTING.search(item.text)):
+            count, type_, opening = int(existing[1]) + 1, existing[2], existing[3]
+            if type_.startswith("{") and type_.count(",") == 1:  # before LLVM 9: no associated data
+                value = f"{{ i32 {_PRIORITY}, {function} @{name} }}"
+            end = _end_of_list(item.text, existing.end()) if opening == "[" else existing.end()
+            entries = item.text[existing.end() : end - 1].strip() + ", " if opening == "[" else ""
+            text = f"@llvm.global_ctors = appending global [{count} x {type_}] [{entries}{type_} {value}]"
+            item.text = item.text[: existing.start()] + text + item.text[end:]
+            return
+    module.append(Raw(f"\n\n@llvm.global_ctors = appending global [1 x {type_}] [{type_} {value}]"))
+
+
+def collect_constructors(text: str, name: str) -> str:
+    """A module's text with a function `@name` that calls its constructors, instead of `@llvm.global_ctors`.
+
+    For code that is loaded by a linker that runs no constructors. A module without constructors stays as it is.
+
+    Rewrite:
+        @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [... { i32 65535, ptr @a, ptr null }]
+        ->
+        define void @name() {
+          call void @a()
+          ret void
+        }
+    """
+    existing = _EXISTING.search(text)
+    if existing is None:
+        return text
+    end = _end_of_list(text, existing.end()) if existing[3] == "[" else existing.end()
+    entries = _ENTRY.findall(text, existing.end(), end)
+    line_end = text.find("\n", end)
+    rest = text[line_end:] if line_end >= 0 else ""
+    calls = "".join(f"  call void {entry[1]}()\n" for entry in sorted(entries, key=lambda entry: int(entry[0])))
+    return f"{text[: existing.start()]}{rest}\ndefine void @{name}() {{\n{calls}  ret void\n}}\n"
+
+
+def _end_of_list(text: str, start: int) -> int:
+    """The position after the bracket that closes the one before `start`."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[at], 0)
+        if not depth:
+            return at + 1
+    return len(text)

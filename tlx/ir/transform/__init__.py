@@ -1,1 +1,0 @@
-"""Changing IR: def-use edits, inlining, outlining of loops, module constructors."""

@@ -1,0 +1,209 @@
+"""Strength reduction: division by one number becomes multiplication, i32 products become multiply-adds of i16.
+
+Division of several registers by one number, rounded as the instruction rounds, which takes 16 cycles for 512 bits on
+Intel's machines. With y = 1/d, rounded, which is computed once,
+
+    q0 = n y,    q1 = q0 - (q0 d - n) y,    q2 = q1 - (q1 d - n) y
+
+q1 is one of the two floats next to n/d, so that its remainder is exact, and q2 is n/d rounded to nearest (Markstein,
+"Computation of elementary functions on the IBM RISC System/6000 processor", 1990). That requires normal remainders, and
+a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n zero or of magnitude between 2^-100 and
+2^100; if some element is outside, the instruction divides all of them.
+
+bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
+between two others, unless it is denormal.
+
+Products of i32 vectors that were extended from at most 16 bits, since VPMULLD is slow:
+
+    %x = sext <16 x i8> %a to <16 x i32>        pairs (x, sign of x)
+    %w = sext <16 x i8> %b to <16 x i32>        pairs (w, 0) once the upper half is cleared
+    %p = mul <16 x i32> %x, %w             ->   vpmaddwd %x, %w & 0xFFFF                x w + sign 0
+
+The upper half is cleared in the factor that is broadcast. LLVM does the same only if the extensions are in the block of
+the product; it merges VPMADDWD and a following sum into VPDPWSSD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
+from tlx.ir.tensors.model import FunctionTensors
+from tlx.ir.types import BFLOAT, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Local, Value, const_ints, zero
+from tlx.lower.legalize.conversions import in_float_pairs, odd_elements, works_on_float_pairs
+from tlx.lower.legalize.elementwise import emit_elementwise
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, where_any
+from tlx.lower.operations import ElementwiseOp
+from tlx.target.target import Target
+
+_DIVISION: Final = ElementwiseOp("fdiv")
+_MAX_NUMERATOR_EXPONENT: Final = 100
+"""Exponent of the largest numerator, and of the reciprocal of the smallest."""
+_MAX_DIVISOR_EXPONENT: Final = 24
+
+
+def row_quotients(
+    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisors: Sequence[Value]
+) -> list[Value]:
+    """Quotients of registers by splats, computed by products; empty where the instruction is as good."""
+    if not is_quotient_by_product_better(target, element, divisors):
+        return []
+    rows = groupby(range(len(divisors)), lambda i: divisors[i])
+    return [q for d, row in rows for q in divide_registers(b, target, element, [numerators[i] for i in row], d)]
+
+
+def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
+    """Whether quotients by splats are faster as products."""
+    if target.float_instructions is None:
+        return False
+    if element == BFLOAT:
+        return all(works_on_float_pairs(target, element, [element], d) for d in divisors)
+    return element == FLOAT and all(isinstance(d.type, VectorType) and _is_whole(target, d.type) for d in divisors)
+
+
+def _is_whole(target: Target, type_: VectorType) -> bool:
+    return type_.count * 32 == target.vector_bytes * 8
+
+
+def divide_registers(
+    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value
+) -> list[Value]:
+    """Quotients of registers of float or bfloat by a splat, the last register.
+
+    The builder is in another block afterwards.
+    """
+    assert isinstance(divisor.type, VectorType)
+    lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
+    bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
+    rare = bits.is_no_divisor(divisor)
+    for numerator in numerators:
+        rare = b.binary("or", rare, bits.is_no_numerator(numerator))
+    if element == BFLOAT:
+        fast = _bfloat_quotients(b, target, numerators, divisor)
+    else:
+        inverse = lanes.div(1.0, divisor)
+        fast = [_quotient(lanes, n, divisor, inverse) for n in numerators]
+    types = [element, element]
+    return where_any(
+        lanes,
+        rare,
+        fast,
+        lambda: [emit_elementwise(b, target, _DIVISION, element, types, [n, divisor]) for n in numerators],
+    )
+
+
+def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: Value) -> Value:
+    quotient = lanes.mul(numerator, inverse)
+    for _ in range(2):
+        rest = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
+        quotient = lanes.multiply_add(lanes.negative(rest), inverse, quotient)
+    return quotient
+
+
+def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], divisor: Value) -> list[Value]:
+    assert isinstance(divisor.type, VectorType)
+    lanes = LaneArithmetic(b, divisor.type.count // 2, FLOAT)
+    inverse = lanes.div(1.0, odd_elements(b, divisor))
+    return [in_float_pairs(b, target, [n], lambda x: lanes.mul(x[0], inverse)) for n in numerators]
+
+
+@dataclass(frozen=True, slots=True)
+class _RangeChecks:
+    """Range checks of numbers by their bits: an exponent of 8 bits above the fraction.
+
+    Attributes:
+        b: The builder.
+        element: The integer type as wide as a number.
+        count: Elements of a register.
+    """
+
+    b: Builder
+    element: IntType
+    count: int
+
+    def is_no_divisor(self, x: Value) -> Value:
+        """Where a number is not between 2^-24 and 2^24."""
+        return self._outside(self._words(x), self._power(-_MAX_DIVISOR_EXPONENT), self._power(_MAX_DIVISOR_EXPONENT))
+
+    def is_no_numerator(self, x: Value) -> Value:
+        """Where a number is neither zero nor of magnitude between 2^-100 and 2^100."""
+        words = self._words(x)
+        size = self.b.binary("shl", words, self._all(1))
+        far = self._outside(size, 2 * self._power(-_MAX_NUMERATOR_EXPONENT), 2 * self._power(_MAX_NUMERATOR_EXPONENT))
+        return self.b.binary("and", far, self.b.icmp("ne", size, self._all(0)))
+
+    def _outside(self, words: Value, low: int, high: int) -> Value:
+        return self.b.icmp("ugt", self.b.binary("sub", words, self._all(low)), self._all(high - low))
+
+    def _power(self, exponent: int) -> int:
+        """The bits of a power of two."""
+        return (127 + exponent) << (self.element.bits - 9)
+
+    def _words(self, x: Value) -> Value:
+        return self.b.cast("bitcast", x, VectorType(self.count, self.element))
+
+    def _all(self, number: int) -> Value:
+        half = 1 << (self.element.bits - 1)
+        return const_ints(self.element, [(number + half) % (2 * half) - half] * self.count)
+
+
+_LOWER: Final = 0xFFFF
+
+
+def i16_factors(function: Function, tensors: FunctionTensors) -> dict[str, int]:
+    """Names of i32 vectors that were extended from at most 16 bits, with a rank for the factor to clear.
+
+    2 for vectors that were zero-extended, 1 for broadcast ones, 0 for all others.
+    """
+    found: dict[str, int] = {}
+    for instruction in function.instructions():
+        if instruction.opcode in ("sext", "zext") and instruction.result and scalar_of(instruction.type) == I32:
+            value, is_zero = instruction.operands[0], instruction.opcode == "zext"
+            source, maker = scalar_of(value.type), tensors.maker_of(value)
+            if source == I8 or (source == I16 and not is_zero):
+                is_repeated = maker is not None and maker.intrinsic.name == "broadcast"
+                found[instruction.result] = 2 if is_zero else int(is_repeated)
+    return found
+
+
+def i16_products(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    factors: Sequence[tuple[Value, list[Value] | Value]],
+    short: dict[str, int],
+) -> list[Value]:
+    """The registers of a product of short factors; empty for other operations, or without an instruction.
+
+    Args:
+        b: The builder.
+        target: The machine.
+        operation: The operation.
+        factors: Each operand with its registers.
+        short: The result of `i16_factors`.
+    """
+    word = ("i16", "s")
+    kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.temporaries) == (word, word, 2, 1))
+    dot = next(kinds, None)
+    if operation.opcode != "mul" or dot is None:
+        return []
+    known = [(short[v.name], r) for v, r in factors if isinstance(v, Local) and v.name in short and isinstance(r, list)]
+    if len(known) < 2 or any(_register_bits(r) != target.vector_bytes * 8 for _, registers in known for r in registers):
+        return []
+    (_, other), (kind, cleared) = sorted(known, key=lambda factor: factor[0])
+    if kind < 2:
+        made = {
+            r: b.binary("and", r, const_ints(I32, [_LOWER] * (_register_bits(r) // 32))) for r in dict.fromkeys(cleared)
+        }
+        cleared = [made[r] for r in cleared]
+    return [dot.emit(b, zero(x.type), x, y) for x, y in zip(other, cleared, strict=True)]
+
+
+def _register_bits(register: Value) -> int:
+    assert isinstance(register.type, VectorType)
+    return register.type.count * bits_of(register.type.element)

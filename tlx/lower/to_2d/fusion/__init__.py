@@ -1,1 +1,0 @@
-"""Fusion: operations that are computed together, or where their result is stored."""

@@ -1,0 +1,286 @@
+"""Store sinking: an operation runs where its result is stored and writes there, so that no temporary is needed.
+
+Rewrite::
+
+    %m = call <E x T> @llvm.tensor.matmul(token %a, token %b)        nothing
+    ...                                                       ->     ...
+    store <E x T> %m, ptr %c                                         the product, written to %c
+
+The store must be the only use, in the same block; operands must not change before the store, and must not overlap the
+destination. An accumulator may be the destination itself. Possible overlaps are checked at run time.
+
+Rewrite of a product `%c = %a @ %b` where `%c` may overlap `%a`::
+
+    %from = ptrtoint ptr %a to i64                    %to = ptrtoint ptr %c to i64
+    %overlap = and i1 (%from < %to + size of C), (%to < %from + size of A)
+    %place = select i1 %overlap, ptr %apart.buf, ptr %c
+    ... the product, written to %place
+    br i1 %overlap, label %overlaps, label %apart
+  overlaps:
+    ... %apart.buf copied to %c
+
+Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products, one into the buffer and one in place::
+
+    br i1 %overlap, label %overlaps, label %in.place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.rewrite import only_user, split_block
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.types import I64, PointerType, Type, bytes_of
+from tlx.ir.values import Value
+from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
+from tlx.lower.memory.buffers import size_text
+from tlx.lower.memory.views import Storage, TensorView, reshaped_strides, storage_type, tensor_bytes
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.facts import Facts
+from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
+from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS, STAGE, operation_title
+from tlx.lower.to_2d.emission import EmitContext
+from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores
+from tlx.lower.to_2d.memory.copies import copy, copy_bytes
+
+
+def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> SunkStores:
+    """The operations that can run where their result is stored; remarks explain why others cannot.
+
+    Args:
+        operands: What operations read.
+        live: Names of the results that are needed in memory.
+        remarks: Where remarks go.
+    """
+    by_store, by_op, explained = dict[int, SunkStore](), dict[int, SunkStore](), set[int]()
+    buffered = live - operands.views
+    for op in operands.facts.tensors.ops:
+        name = str(op.instruction.result)
+        sunk = _only_store(operands, op) if op.result is not None and name in buffered else None
+        if sunk is None:
+            continue
+        checked = _with_overlap_checks(operands, sunk)
+        if isinstance(checked, SunkStore):
+            by_store[id(checked.store)] = by_op[id(op.instruction)] = checked
+        else:
+            explained.add(id(op.instruction))
+            remark_temporary(remarks, op, checked)
+    return SunkStores(by_store, by_op, explained)
+
+
+def remark_temporary(remarks: Remarks, op: TensorOp, reason: str) -> None:
+    """Add a remark that says why the result of an operation needs a temporary."""
+    assert op.result is not None
+    message = f"temporary of {size_text(tensor_bytes(op.result))} for {operation_title(op)}, because {reason}"
+    remarks.add("missed", STAGE, message, op.instruction.span)
+
+
+def _with_overlap_checks(operands: OperandViews, sunk: SunkStore) -> SunkStore | str:
+    """A sink with the overlaps that have to be checked at run time, or the reason why it is impossible."""
+    facts = operands.facts
+    reads = operand_reads(operands, sunk.op)
+    in_place = _read_in_place(facts, sunk.op, reads)
+    reason = _obstacle(facts, sunk, in_place)
+    if reason is not None:
+        return reason
+    overlaps = _possible_overlaps(facts, sunk, in_place)
+    if not overlaps:
+        return sunk
+    if not _is_default_space(sunk.target.storage.pointer.type):
+        return "an overlap can be checked at run time only for pointers of the default address space"
+    overwritten = any(read.may_be_overwritten_by(sunk.target) for read in reads)
+    return replace(sunk, possible_overlaps=overlaps, in_place=overwritten)
+
+
+def _only_store(operands: OperandViews, op: TensorOp) -> SunkStore | None:
+    """The store that is the only use of a result, if it is in the operation's block and of the same shape."""
+    assert op.result is not None
+    facts = operands.facts
+    block = facts.positions[id(op.instruction)][0]
+    user = only_user(facts.vectors.uses, op.instruction, block)
+    if user is None:
+        return None
+    token = facts.tensors.tokens.get(user.result or "")
+    if token is None:
+        if not facts.vectors.is_memory_store(user):
+            return None
+        return SunkStore(op, user, TensorView.of(Storage(user.operands[1]), op.result), op.result.is_padded)
+    reader = only_user(facts.vectors.uses, user, block)
+    used = facts.tensors.op_of(reader) if reader is not None else None
+    if used is None:
+        return None
+    if used.pointer is None:
+        return _store_of_transpose(operands, op, token, used)
+    target = _sunk_view(op.result, token.type, Storage(used.pointer), used.pitches)
+    return None if target is None else SunkStore(op, used.instruction, target, writes_padding=False)
+
+
+def _store_of_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, transpose: TensorOp) -> SunkStore | None:
+    """The store of a product's transpose, if that is the only use: the product is written with permuted strides."""
+    type_, result = op.result, transpose.result
+    is_product = op.intrinsic.name in PRODUCTS or operands.groups.product_of(op) is not None
+    if (
+        str(transpose.instruction.result) not in operands.views
+        or transpose.intrinsic.name != "transpose"
+        or not is_product
+    ):
+        return None
+    if type_ is None or result is None or type_.is_padded or result.is_padded or seen.type.shape != type_.shape:
+        return None
+    sunk = _only_store(operands, transpose)
+    if sunk is None:
+        return None
+    steps = [0] * type_.rank
+    for dimension, step in zip(result.layout, sunk.target.strides, strict=True):
+        steps[seen.type.position(dimension)] = step
+    target = TensorView(
+        sunk.target.storage, storage_type(type_.element), type_.shape, type_.shape, tuple(steps), type_.layout
+    )
+    return SunkStore(op, sunk.store, target, writes_padding=False)
+
+
+def _sunk_view(
+    result: TensorType, seen: TensorType, place: Storage, pitches: Sequence[int] | None
+) -> TensorView | None:
+    """The memory that a result is stored to as a tensor of another type, as a view of the result's shape."""
+    if (seen.shape, seen.padding) == (result.shape, result.padding):
+        return TensorView.of(place, result, pitches)
+    if seen.is_padded or result.is_padded:
+        return None
+    steps = reshaped_strides(seen.shape, seen.strides(pitches), result.shape)
+    if steps is None:
+        return None
+    return TensorView(place, storage_type(result.element), result.shape, result.shape, steps, result.layout)
+
+
+def _obstacle(facts: Facts, sunk: SunkStore, read: Sequence[OperandRead]) -> str | None:
+    """Why an operation cannot run where its result is stored, or cannot write there; None if it can."""
+    here, there = facts.positions[id(sunk.op.instruction)], facts.positions[id(sunk.store)]
+    for reading in read:
+        writer = facts.aliases.clobbering_instruction(MemoryLocation.of(reading.view), here, there)
+        if writer is not None:
+            return f"'{quoted_instruction(writer)}' may change an operand before the result is stored"
+        if reading.view.storage.pointer == sunk.target.storage.pointer and not _may_overwrite(sunk, reading):
+            return f"{sunk.target.storage.pointer} is read as well"
+    return None
+
+
+def _is_default_space(pointer: Type) -> bool:
+    return isinstance(pointer, PointerType) and not pointer.addrspace
+
+
+def _possible_overlaps(facts: Facts, sunk: SunkStore, read: Sequence[OperandRead]) -> tuple[TensorView, ...]:
+    """The operands that may overlap the destination."""
+    views = [reading.view for reading in read if not _may_overwrite(sunk, reading)]
+    overlapping = [v for v in views if not facts.aliases.disjoint(MemoryLocation.of(v), sunk.range)]
+    return tuple({MemoryLocation.of(v): v for v in overlapping}.values())
+
+
+def _read_in_place(facts: Facts, op: TensorOp, readings: Sequence[OperandRead]) -> list[OperandRead]:
+    """The reads of user memory that needs no snapshot when it is loaded."""
+    here = facts.positions[id(op.instruction)]
+    in_place: list[OperandRead] = []
+    for read in readings:
+        load, location = read.view.storage.load, MemoryLocation.of(read.view)
+        if load is not None and facts.aliases.clobbering_instruction(location, facts.positions[id(load)], here) is None:
+            in_place.append(read)
+    return in_place
+
+
+def _may_overwrite(sunk: SunkStore, reading: OperandRead) -> bool:
+    """Whether the result may overwrite an operand, element by element."""
+    return not sunk.writes_padding and reading.may_be_overwritten_by(sunk.target)
+
+
+def write_with_overlap_check(
+    context: EmitContext, b: TensorBuilder, sunk: SunkStore, emit: Callable[[TensorView], None]
+) -> None:
+    """Write a sunk operation to its target, through a temporary if the target overlaps an operand at run time.
+
+    Args:
+        context: Temporaries and remarks.
+        b: The builder.
+        sunk: The operation and its target.
+        emit: Writes the operation to a view. It is called twice if the result may overwrite an operand in place, once
+            with a temporary and once with the target.
+    """
+    if not sunk.possible_overlaps:
+        emit(sunk.target)
+        return
+    target, size = sunk.target, sunk.range.size
+    assert size is not None
+    _remark_overlap_check(context.remarks, sunk, size)
+    overlap = _emit_overlap_test(b, [MemoryLocation.of(view) for view in sunk.possible_overlaps], sunk.range)
+    buffer = context.allocate(target.element, -(-size // bytes_of(target.element)), "apart")
+    temporary = b.retype(buffer.pointer, target.element)
+    destination = b.retype(target.storage.pointer, target.element)
+
+    def copy_to_destination() -> None:
+        if sunk.writes_padding:
+            copy_bytes(b, temporary, destination, size)
+        else:
+            copy(b, replace(target, storage=Storage(temporary)), target)
+
+    if not sunk.in_place:
+        emit(replace(target, storage=Storage(b.select(overlap, temporary, destination, "place"))))
+        with _emit_if(b, overlap):
+            copy_to_destination()
+        return
+    with _emit_if(b, overlap) as otherwise:
+        emit(replace(target, storage=Storage(temporary)))
+        copy_to_destination()
+        otherwise()
+        emit(target)
+
+
+def _remark_overlap_check(remarks: Remarks, sunk: SunkStore, size: int) -> None:
+    operands = " and ".join(str(view.storage.pointer) for view in sunk.possible_overlaps)
+    message = (
+        f"{sunk.target.storage.pointer} may alias {operands}: checked at run time; "
+        f"a temporary of {size_text(size)} is used if they overlap"
+    )
+    remarks.add("applied", STAGE, message, sunk.store.span)
+
+
+def _emit_overlap_test(b: TensorBuilder, operands: list[MemoryLocation], target: MemoryLocation) -> Value:
+    """Whether any operand shares a byte with the target."""
+    to, to_end = _bounds(b, target)
+    overlaps: list[Value] = []
+    for operand in operands:
+        start, end = _bounds(b, operand)
+        overlaps.append(b.binary("and", b.icmp("ult", start, to_end), b.icmp("ult", to, end), "overlap"))
+    return reduce(lambda x, y: b.binary("or", x, y, "overlap"), overlaps)
+
+
+def _bounds(b: TensorBuilder, bytes_: MemoryLocation) -> tuple[Value, Value]:
+    assert bytes_.size is not None
+    start = b.cast("ptrtoint", bytes_.pointer, I64, "address")
+    return start, b.add(start, bytes_.size, "end")
+
+
+@contextmanager
+def _emit_if(b: TensorBuilder, condition: Value) -> Generator[Callable[[], None]]:
+    """Emit a branch: code within runs if a condition holds, code after a call of the result if it does not."""
+    head = b.block
+    tail = split_block(b.function, head, b.index, "apart")
+    body = b.new_block("overlaps", head)
+
+    def otherwise() -> None:
+        nonlocal other
+        b.branch(tail)
+        other = b.new_block("in.place")
+        b.at_end(other)
+
+    other = tail
+    b.at_end(body)
+    yield otherwise
+    b.branch(tail)
+    b.at_end(head)
+    b.branch_if(condition, body, other)
+    b.block, b.index = tail, 0

@@ -1,0 +1,348 @@
+"""Views of 2-D matrices in memory, and elementwise expressions on them.
+
+An expression is a list of nodes, which refer to their operands by number:
+
+    %y = x * sigmoid(x + bias)      0 Leaf x   1 Leaf bias (1 x C)   2 fadd 0, 1   3 sigmoid 2   4 fmul 0, 3
+
+A node with several users is computed once. Expressions are compared by value, so equal ones share a kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
+from tlx.ir.values import Value
+from tlx.lower.operations import (
+    DIVISIONS,
+    LIBRARY_FUNCTIONS,
+    MATH_INTRINSICS,
+    ElementwiseOp,
+    is_mask,
+    unary_bits,
+    working_bits,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixView:
+    """A logical matrix in memory.
+
+    With `interleave` v > 1, groups of v rows are interleaved (VNNI): element (k, n) is at
+    `k // v * v * row_stride + n * v + k % v`. A matrix in strips stores a few columns in this layout for all rows, then
+    the next few; `col_stride` is then the distance between strips divided by the columns of a strip.
+
+    Attributes:
+        element: Element type.
+        rows, cols: Its extents.
+        row_stride, col_stride: In elements; one of them is 1, or the extent along it is.
+        interleave: Rows of a group; 1 if rows are not interleaved.
+        readable_columns: Columns of an interleaved matrix that may be read, if they are more than it has.
+    """
+
+    element: Type
+    rows: int
+    cols: int
+    row_stride: int
+    col_stride: int
+    interleave: int = 1
+    readable_columns: int = 0
+
+    @classmethod
+    def interleaved(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> MatrixView:
+        """The K x N matrix of a tensor of shape K/v x N x v."""
+        groups, columns, width = type_.data_shape
+        pitch = type_.strides(pitches)[0] // width
+        return cls(type_.element, groups * width, columns, pitch, width, width, type_.shape[1])
+
+    @classmethod
+    def strips(cls, type_: TensorType, columns: int) -> MatrixView:
+        """The K x N matrix of a dense tensor of shape strips x K/v x (columns of a strip) x v."""
+        strips, groups, line, width = type_.shape
+        return cls(type_.element, groups * width, columns, line, groups * width, width, strips * line)
+
+    @property
+    def in_strips(self) -> bool:
+        """Whether the interleaved rows are stored strip by strip."""
+        return self.interleave > 1 and self.col_stride != self.interleave
+
+    @classmethod
+    def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> MatrixView:
+        """The view of a 2-D tensor in memory."""
+        rows, cols = type_.extents
+        row_stride, col_stride = type_.logical_strides(pitches)
+        return cls(type_.element, rows, cols, row_stride, col_stride)
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether each row is contiguous."""
+        return self.interleave == 1 and (self.col_stride == 1 or self.cols == 1)
+
+    def broadcast(self) -> MatrixView:
+        """The view with stride 0 along extents of 1, so that equal matrices have equal views."""
+        row_stride = self.row_stride if self.rows > 1 else 0
+        return MatrixView(self.element, self.rows, self.cols, row_stride, self.col_stride if self.cols > 1 else 1)
+
+    def as_row(self) -> MatrixView:
+        """The view of a dense row-major matrix as one row."""
+        return MatrixView(self.element, 1, self.rows * self.cols, 0, 1)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the rows follow each other without a gap."""
+        return self.is_row_major and (self.rows == 1 or self.row_stride == self.cols)
+
+    @property
+    def pitch(self) -> int:
+        """Elements from a row, or a column of a column-major matrix, to the next."""
+        return self.row_stride if self.is_row_major else self.col_stride
+
+    @property
+    def order(self) -> str:
+        """The layout in a knob key: `n` row-major, `t` column-major, `v2` with interleaved pairs of rows."""
+        if self.interleave > 1:
+            return f"v{self.interleave}"
+        return "n" if self.is_row_major else "t"
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are gaps between the rows, or between the columns of a column-major matrix."""
+        if self.interleave > 1:
+            return False
+        lines, length = (self.rows, self.cols) if self.is_row_major else (self.cols, self.rows)
+        return lines > 1 and self.pitch != length
+
+    @property
+    def size(self) -> int:
+        """Elements from the first through the last, gaps included."""
+        return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all elements."""
+        return self.rows * self.cols * bytes_of(self.element)
+
+    @property
+    def layout(self) -> str:
+        """`32x8 f32`, with the layout if it is not row-major, for remarks."""
+        order = " interleaved" if self.interleave > 1 else "" if self.is_row_major else " column-major"
+        return f"{self.rows}x{self.cols} {self.element}{order}"
+
+
+_MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH_INTRINSICS | LIBRARY_FUNCTIONS)
+_MATH_COST: Final = 20
+_BRANCHING: Final = frozenset({"sin", "cos"})
+
+
+class _Source:
+    """A node without operands."""
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixLeaf(_Source):
+    """A matrix in memory; an extent of 1 is broadcast to the expression's.
+
+    Attributes:
+        element: Element type.
+        view: Where its elements are.
+        pointer: Number of the pointer to the first one.
+    """
+
+    element: Type
+    view: MatrixView
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarLeaf(_Source):
+    """A scalar parameter, the same for all elements; `number` is its position among the scalars."""
+
+    element: Type
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplatLeaf(_Source):
+    """A constant, the same for all elements."""
+
+    element: Type
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ProductLeaf(_Source):
+    """The matrix product that the kernel computes."""
+
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionNode:
+    """An ordinary instruction.
+
+    Attributes:
+        element: Element type of the result.
+        operation: The instruction.
+        operands: Numbers of its operand nodes.
+        immediates: Scalar constants that follow the operands, such as the i1 of `llvm.abs`.
+    """
+
+    element: Type
+    operation: ElementwiseOp
+    operands: tuple[int, ...]
+    immediates: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryNode:
+    """A unary tensor operation by its name: relu, tanh, ..."""
+
+    element: Type
+    name: str
+    operands: tuple[int, ...]
+
+
+Node = MatrixLeaf | ScalarLeaf | SplatLeaf | ProductLeaf | InstructionNode | UnaryNode
+
+
+@dataclass(frozen=True)
+class Expression:
+    """`rows` x `cols` elements; the last node is the result."""
+
+    rows: int
+    cols: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def element(self) -> Type:
+        """Element type of the result."""
+        return self.nodes[-1].element
+
+    def leaves(self) -> Iterator[MatrixLeaf]:
+        """The leaves in memory."""
+        return (n for n in self.nodes if isinstance(n, MatrixLeaf))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all leaves."""
+        return sum(leaf.view.bytes_moved for leaf in self.leaves())
+
+    def scalars(self) -> Iterator[ScalarLeaf]:
+        """The scalar parameters."""
+        return (n for n in self.nodes if isinstance(n, ScalarLeaf))
+
+    def is_full(self, view: MatrixView) -> bool:
+        """Whether a leaf has as many elements as the result: it is not broadcast."""
+        return (view.rows, view.cols) == (self.rows, self.cols)
+
+    def level(self, leaf: MatrixLeaf) -> int:
+        """How often a leaf changes: 0 never, 1 with the row, 2 with the column."""
+        if leaf.view.cols > 1:
+            return 2
+        return 1 if leaf.view.rows > 1 else 0
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How often each node changes."""
+        levels: list[int] = []
+        for node in self.nodes:
+            if isinstance(node, MatrixLeaf):
+                levels.append(self.level(node))
+            elif isinstance(node, ProductLeaf):
+                levels.append(2)
+            else:
+                levels.append(max((levels[n] for n in node.operands), default=0))
+        return tuple(levels)
+
+    @cached_property
+    def row_invariant(self) -> frozenset[int]:
+        """The nodes that do not depend on the row."""
+        invariant: set[int] = set()
+        for number, node in enumerate(self.nodes):
+            if isinstance(node, MatrixLeaf):
+                invariant |= {number} if node.view.rows == 1 else set()
+            elif not isinstance(node, ProductLeaf) and invariant.issuperset(node.operands):
+                invariant.add(number)
+        return frozenset(invariant)
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits of the widest element computed with; it sets how many elements a register holds."""
+        return max(8, *(self._bits(node) for node in self.nodes))
+
+    def _bits(self, node: Node) -> int:
+        if isinstance(node, InstructionNode):
+            return node.operation.bits([node.element, *(self.nodes[n].element for n in node.operands)])
+        return unary_bits(node.element) if isinstance(node, UnaryNode) else working_bits(node.element, moved=True)
+
+    @cached_property
+    def cost(self) -> int:
+        """Estimated instructions per register, loads and stores excluded."""
+        return sum(_cost(node) for node in self.nodes)
+
+    @property
+    def may_trap(self) -> bool:
+        """Whether it may trap on padding: it divides by something."""
+        divisions = (n for n in self.nodes if isinstance(n, InstructionNode) and n.operation.opcode in DIVISIONS)
+        return any(not isinstance(self.nodes[division.operands[1]], SplatLeaf) for division in divisions)
+
+    @property
+    def branches(self) -> bool:
+        """Whether rare elements take a branch, so that the code of several registers cannot be interleaved."""
+        return any(_title(node).removeprefix("llvm.") in _BRANCHING for node in self.nodes)
+
+    @cached_property
+    def max_live(self) -> int:
+        """The register pressure when nodes are computed in order: the most values that are live at once."""
+        last = {number: user for user, node in enumerate(self.nodes) for number in node.operands}
+        ended = Counter(last.values())
+        return max(
+            at + 1 - before for at, before in enumerate(accumulate(ended[at - 1] for at in range(len(self.nodes))))
+        )
+
+    @property
+    def summary(self) -> str:
+        """Its operations, for remarks: `fadd, relu; 2 extra operands`; empty if it only reads its leaves."""
+        done = [title for node in self.nodes if (title := _title(node))]
+        if not done:
+            return ""
+        extra = sum(isinstance(n, (MatrixLeaf, ScalarLeaf)) for n in self.nodes)
+        operands = f"; {extra} extra operand{'s' if extra > 1 else ''}" if extra else ""
+        return f"{', '.join(done)}{operands}"
+
+
+def _title(node: Node) -> str:
+    if isinstance(node, InstructionNode):
+        return node.operation.title
+    return node.name if isinstance(node, UnaryNode) else ""
+
+
+def _cost(node: Node) -> int:
+    if isinstance(node, UnaryNode):
+        return _MATH_COST if node.name in MATH_INTRINSICS else 1
+    if not isinstance(node, InstructionNode):
+        return 0
+    if node.operation.callee in _MATH_CALLS or node.operation.opcode == "frem":
+        return _MATH_COST
+    if node.operation.opcode in DIVISIONS:
+        return _MATH_COST
+    narrow = isinstance(node.element, FloatType) and bits_of(node.element) == 16
+    return 6 if narrow and not is_mask(node.element) else 1
+
+
+def scalar_parameter_type(element: Type) -> Type:
+    """The type of a kernel's scalar parameter: an integer for types that some LLVM versions cannot pass."""
+    return I16 if element in (BFLOAT, HALF) else element

@@ -1,1 +1,0 @@
-"""What a kernel computes: products, copies, shuffles, expressions and reductions on 2-D views; data only."""

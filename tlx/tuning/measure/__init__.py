@@ -1,1 +1,0 @@
-"""Measuring machine code: workloads, checks of their results, timing, calls without Python's overhead."""
