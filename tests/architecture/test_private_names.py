@@ -15,10 +15,7 @@ SETTERS = ("setattr", "delattr")
 # Thresholds and clocks that no target, option or input reaches yet; an entry leaves with its patch.
 EXCEPTIONS: dict[str, set[str]] = {
     "tests/unit/llvm/forks.py": {"_running"},
-    "tests/unit/bench/test_command.py": {"_limit", "_of_limit"},
-    "tests/unit/bench/test_workloads.py": {"_PROBED"},
     "tests/docs/test_docs.py": {"_BY_NAME"},
-    "tests/unit/fuzz/test_options.py": {"_STAGE_STEPS"},
 }
 
 

@@ -111,7 +111,7 @@ class Bench:
         contestants: dict[str, Contestant] = {}
         notes: dict[str, str] = {}
         instruction = ""
-        contestants[PEAK], instruction = self._limit(work)
+        contestants[PEAK], instruction = self.limit(work)
         error, predicted = "", None
         try:
             contestants[OURS], predicted = self._timed_kernel(work, arrays, expected)
@@ -129,12 +129,12 @@ class Bench:
         share = None
         if predicted is not None:
             share = min(
-                1.0, predicted.share * self._of_limit(work, predicted.unit, contestants[PEAK], timed.rates[PEAK])
+                1.0, predicted.share * self.share_of_limit(work, predicted.unit, contestants[PEAK], timed.rates[PEAK])
             )
         facts = (instruction, notes, share, error, timed.rounds, timed.quiet)
         return Cell(work, self.target.name, timed.rates, *facts)
 
-    def _limit(self, work: Workload) -> tuple[Contestant, str]:
+    def limit(self, work: Workload) -> tuple[Contestant, str]:
         """The peak loop that bounds a workload (multiplications, or memory if that is slower), and its instruction."""
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, MemoryTraffic) or work.operations > _INTENSE * work.traffic:
@@ -148,7 +148,7 @@ class Bench:
         memory = Contestant(memory.repeat, work.operations)
         return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
 
-    def _of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
+    def share_of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
         """The peak of a unit's multiplications as a share of the peak that bounds a workload."""
         if isinstance(work.peak, MemoryTraffic):
             return 1.0

@@ -68,7 +68,7 @@ _SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
 _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
 _BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
-_PROBED: Final = 1 << 33  # multiplications above which the result is checked by probes
+PROBED_OPERATIONS: Final = 1 << 33  # multiplications above which the result is checked by probes
 _COLUMN_MAJOR_OPERANDS: Final = ("a", "b", "c", "ab", "abc")
 
 
@@ -146,7 +146,7 @@ def _gemm_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
         a = a.T
     b = b.T if "b" in gemm.columns else unpack_vnni(gemm, b)
     exact, turned = not gemm.accumulator.is_float, "c" in gemm.columns
-    if gemm.m * gemm.n * gemm.k > _PROBED:
+    if gemm.m * gemm.n * gemm.k > PROBED_OPERATIONS:
         return freivalds_check(*((b.T, a.T, gemm.rhs, gemm.lhs) if turned else (a, b, gemm.lhs, gemm.rhs)), exact=exact)
     x, y = gemm.lhs.widen(a).astype(np.float64), gemm.rhs.widen(b).astype(np.float64)
     values = x @ y  # exact for bytes up to K = 2^37

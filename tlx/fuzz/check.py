@@ -61,7 +61,7 @@ _PIPELINES: Final = (
 )
 """Options of LLVM's `opt`; without a target machine it hardly transforms vectors."""
 MAX_STEPS: Final = 20_000_000
-_STAGE_STEPS: Final = 5_000_000
+STAGE_STEPS: Final = 5_000_000
 _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
 Arguments = tuple[list[Array], list[Array]]
 
@@ -267,7 +267,7 @@ def _evaluate(title: str, module: Module, made: RandomProgram, arguments: list[A
     if kinds:
         module = parse(at_level(text, kinds[check.variant % len(kinds)]))
     may_end = check.run or check.drawn.has_machine
-    machine = Machine(module, max_steps=_STAGE_STEPS if may_end else MAX_STEPS, team=check.team)
+    machine = Machine(module, max_steps=STAGE_STEPS if may_end else MAX_STEPS, team=check.team)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         mine = [array.copy() for array in before]
         try:

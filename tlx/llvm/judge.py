@@ -30,8 +30,8 @@ def escape_nul(text: str) -> str:
     return _NUL.sub(_nul, text) if "\0" in text else text
 
 
-def _nul(found: re.Match[str]) -> str:
-    piece = found.group()
+def _nul(match: re.Match[str]) -> str:
+    piece = match.group()
     return piece.replace("\0", "\\00" if piece[0] == '"' else " ")
 
 
@@ -42,13 +42,13 @@ def upgrade_ir(text: str) -> str:
     return _UNTYPED.sub(_typed, text)
 
 
-def _typed(found: re.Match[str]) -> str:
+def _typed(match: re.Match[str]) -> str:
     """`byval` with the type in front of it, or as it is where no typed pointer stands there."""
-    before = found.string[max(0, found.start() - _LONGEST_TYPE) : found.start()]
+    before = match.string[max(0, match.start() - _LONGEST_TYPE) : match.start()]
     before = _ATTRIBUTES.sub("", before)
     if not before.endswith("*"):
-        return found.group()
-    return f"{found.group()}({_last_type(before[:-1])})"
+        return match.group()
+    return f"{match.group()}({_last_type(before[:-1])})"
 
 
 def _last_type(text: str) -> str:
@@ -209,8 +209,8 @@ def user_span(module: Module, offset: int) -> Span | None:
 
 
 def _in_text(module: Module, item: Item, offset: int) -> Span | None:
-    found = module.source.text.find(str(item))
-    return module.source.span(found + offset) if found >= 0 else None
+    start = module.source.text.find(str(item))
+    return module.source.span(start + offset) if start >= 0 else None
 
 
 def _in_function(function: object, offset: int) -> Span | None:
@@ -266,9 +266,9 @@ def _places(text: str, message: str) -> Iterator[int]:
     """Offsets of the instructions and functions a verifier's message prints; the last one printed is the culprit."""
     first, *_ = [*message.split("\n\n"), message]
     for line in reversed(first.splitlines()[1:8]):
-        found = _place_of(text, line)
-        if found is not None:
-            yield found
+        place = _place_of(text, line)
+        if place is not None:
+            yield place
 
 
 def _place_of(text: str, line: str) -> int | None:
@@ -282,8 +282,8 @@ def _place_of(text: str, line: str) -> int | None:
             pattern = rf"(?m)^[ \t]*(?P<at>{re.escape(words[0])}[ \t]*=)"
     else:
         return None
-    found = re.search(pattern, text)
-    return found.start("at") if found else None
+    match = re.search(pattern, text)
+    return match.start("at") if match else None
 
 
 def _error(rejected: Rejection, spans: list[Span], name: str, stage: str | None) -> TlxError:

@@ -100,7 +100,7 @@ class FloatInstructions:
         fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
         exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
         mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of what is less than zero.
-        pick: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
+        look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
@@ -108,7 +108,7 @@ class FloatInstructions:
     fraction: Callable[[Builder, Value], Value]
     exponent: Callable[[Builder, Value], Value]
     mantissa: Callable[[Builder, Value], Value]
-    pick: Callable[[Builder, Sequence[float], Value], Value]
+    look_up: Callable[[Builder, Sequence[float], Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class BlockCosts:
         store: Of a register of the result: as it is, and transposed. `KernelCosts.transposed_store` is larger, as it
             knows the register tile; with it a bfloat convolution 3-64.224.7s2 is .98 times as fast (AVX2, Zen 5).
         transposed_narrow: Of an element narrower than 32 bits that is transposed for dot products.
-        fold: To reduce a vector to one element.
+        horizontal_reduction: To reduce a vector to one element.
         reduced: To reduce a vector of a temporary: in the caches, and beyond.
         depthwise: Of a product of registers that is computed element by element, its loads included; more of one whose
             rows are columns in memory; its load alone, which crosses a cache line; a row's own factor.
@@ -269,7 +269,7 @@ class BlockCosts:
     line: float = 0.05
     store: tuple[float, float] = (2, 6)
     transposed_narrow: float = 4
-    fold: float = 4
+    horizontal_reduction: float = 4
     reduced: tuple[float, float] = (3.0, 6.0)
     depthwise: tuple[float, float, float, float] = (2.5, 8, 1.2, 0.5)
     copied_row: tuple[float, float] = (6, 2.5)

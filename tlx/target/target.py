@@ -218,7 +218,7 @@ class Target:
             self.blocks,
             call=0,
             reduced=(0, 0),
-            fold=0,
+            horizontal_reduction=0,
             phase=0,
             near=near,
             copied_input=(near, near),

@@ -399,12 +399,12 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(measure, "rate", speed)
     bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), workloads.product("f32", 4, 5, 6)
-    memory, _ = bench._limit(work)
+    memory, _ = bench.limit(work)
     assert memory.operations == work.operations
-    assert bench._of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
+    assert bench.share_of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
     large = workloads.product("f32", 512, 512, 512)
-    loop, _ = bench._limit(large)
-    assert bench._of_limit(large, "fma", loop, Rates((2.0,))) == 1.0
+    loop, _ = bench.limit(large)
+    assert bench.share_of_limit(large, "fma", loop, Rates((2.0,))) == 1.0
 
 
 @pytest.mark.parametrize(("unit", "of_tiles"), [("matrix", 1.0), ("dot", 1 / 16), ("fma", 1 / 32)])
@@ -421,5 +421,5 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
     monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
     bench = measure.Bench(find_target("amx"), [], rounds=1)
     work = workloads.product("bf16", 512, 512, 512)
-    loop, _ = bench._limit(work)
-    assert bench._of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles
+    loop, _ = bench.limit(work)
+    assert bench.share_of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles

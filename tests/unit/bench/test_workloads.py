@@ -127,7 +127,7 @@ def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pyte
     work = workloads.product(types, 60, 40, 50, columns=columns)
     arrays = work.arrays()
     right = work.output.element.narrow(expected(work, arrays).values)
-    monkeypatch.setattr(workloads, "_PROBED", 1)
+    monkeypatch.setattr(workloads, "PROBED_OPERATIONS", 1)
     assert work.expected is not None
     truth = work.expected(arrays)
     assert isinstance(truth, FreivaldsCheck)

@@ -148,7 +148,7 @@ def test_file_of_a_failure_names_the_options() -> None:
 
 
 def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_STAGE_STEPS", 5)
+    monkeypatch.setattr(check, "STAGE_STEPS", 5)
     made = Request("small", 3, Check()).program()
     check_program(made, Check("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
 

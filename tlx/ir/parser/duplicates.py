@@ -171,8 +171,8 @@ class OutlinedRegion:
 
 def outlined_region(item: Item) -> OutlinedRegion | None:
     """The mark of a function that is a part; None for other functions."""
-    found = item.facts.get(OutlinedRegion) if isinstance(item, Function) else None
-    return found if isinstance(found, OutlinedRegion) else None
+    region = item.facts.get(OutlinedRegion) if isinstance(item, Function) else None
+    return region if isinstance(region, OutlinedRegion) else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -216,8 +216,8 @@ class RepeatedRegionFinder:
         if body is None:
             return []
         parts: list[RepeatedRegion] = []
-        for found in body.runs():
-            part = body.part(*found) if found is not None else None
+        for run in body.runs():
+            part = body.part(*run) if run is not None else None
             if part is None:
                 return []
             parts.append(part)
@@ -237,10 +237,10 @@ def inherited_attributes(attributes: str, text: str) -> str | None:
     places = [attributes, *(groups.get(word, "?") for word in words if word.startswith("#"))]
     if any(_ATTRIBUTE.sub("", place).strip() for place in places):  # something else, such as metadata
         return None
-    found = [word for place in places for word in _ATTRIBUTE.findall(place)]
-    if any(re.split("[(=]", word)[0] in _PREVENTING_OUTLINING or word.startswith('"tlx-stage"') for word in found):
+    words = [word for place in places for word in _ATTRIBUTE.findall(place)]
+    if any(re.split("[(=]", word)[0] in _PREVENTING_OUTLINING or word.startswith('"tlx-stage"') for word in words):
         return None
-    return " ".join(["nounwind", *dict.fromkeys(word for word in found if _INHERITED.fullmatch(word))])
+    return " ".join(["nounwind", *dict.fromkeys(word for word in words if _INHERITED.fullmatch(word))])
 
 
 @dataclass(eq=False)
@@ -329,11 +329,13 @@ class _FunctionLines:
             if not self._is_clear(name, types.get(name, "")):
                 return None
             inputs.append((types[name], name))
-        found = self._with_facts(inputs)
-        facts = tuple(given.noalias for given in found)
+        with_facts = self._with_facts(inputs)
+        facts = tuple(one.noalias for one in with_facts)
         line = self.lines[first]
         indent = line[: len(line) - len(line.lstrip())]
-        return RepeatedRegion(first, last, found, indent, (tuple(self.shapes[first : last + 1]), tuple(order), facts))
+        return RepeatedRegion(
+            first, last, with_facts, indent, (tuple(self.shapes[first : last + 1]), tuple(order), facts)
+        )
 
     def _is_clear(self, name: str, type_: str) -> bool:
         """Whether a value may be an input of a part without losing facts that the lowering needs.
@@ -350,9 +352,9 @@ class _FunctionLines:
     def _with_facts(self, inputs: list[tuple[str, str]]) -> tuple[RegionInput, ...]:
         roots = {name: self._root(name) for type_, name in inputs if type_.startswith("ptr") or type_.endswith("*")}
         known = None not in roots.values()
-        found = list(roots.values())
+        objects = list(roots.values())
         return tuple(
-            RegionInput(type_, name, known and self._is_object(root := roots.get(name)) and found.count(root) == 1)
+            RegionInput(type_, name, known and self._is_object(root := roots.get(name)) and objects.count(root) == 1)
             for type_, name in inputs
         )
 
@@ -382,7 +384,7 @@ class _FunctionLines:
 def _line_shape(pieces: tuple[str, ...]) -> _LineShape:
     line = "".join(pieces)
     defines = len(pieces) > 1 and not pieces[0].strip() and pieces[1].startswith(" = ")
-    types = [found[1] if (found := _INPUT.search(piece)) else "" for piece in pieces[:-1]]
+    types = [match[1] if (match := _INPUT.search(piece)) else "" for piece in pieces[:-1]]
     return _LineShape(
         tensor=_TENSOR.search(line) is not None,
         store=_STORE.search(line) is not None,

@@ -132,11 +132,11 @@ class _ModuleParser:
 
     def _next(self, position: int) -> int:
         """Where the next `define` or `declare` begins, or the end of the text."""
-        for found in _ITEM.finditer(self._text, position):
-            if found[0] == '"':
-                raise ParseError("unfinished string in LLVM assembly", self._source.span(found.start()))
-            if found[0].startswith("d"):
-                return found.start()
+        for match in _ITEM.finditer(self._text, position):
+            if match[0] == '"':
+                raise ParseError("unfinished string in LLVM assembly", self._source.span(match.start()))
+            if match[0].startswith("d"):
+                return match.start()
         return len(self._text)
 
     def _keep(self, end: int) -> None:
@@ -210,17 +210,17 @@ class _ModuleParser:
         pieces = [self._text[self._done : opening + 1]]
         copied = 0
         for part in parts:
-            found = self._parts.get((attributes, part.key))
-            if found is None:
+            outlined = self._parts.get((attributes, part.key))
+            if outlined is None:
                 span = Span(self._source, offsets[part.first] + len(part.indent), offsets[part.last + 1] - 1)
-                found = self._part(part, f"{name}.part", attributes, span), OutlinedRegion()
-                found[0].facts[OutlinedRegion] = found[1]
-                self._parts[attributes, part.key] = found
-                added.append(found[0])
+                outlined = self._part(part, f"{name}.part", attributes, span), OutlinedRegion()
+                outlined[0].facts[OutlinedRegion] = outlined[1]
+                self._parts[attributes, part.key] = outlined
+                added.append(outlined[0])
             else:
-                found[1].copies += 1
+                outlined[1].copies += 1
             pieces += [f"{line}\n" for line in lines[copied : part.first]]
-            pieces.append(f"{part.indent}{part.call(found[0].name)}\n")
+            pieces.append(f"{part.indent}{part.call(outlined[0].name)}\n")
             copied = part.last + 1
         pieces.append("\n".join(lines[copied:]))
         self._module.items += [Raw("".join(pieces)), *added]
@@ -263,8 +263,8 @@ class _ModuleParser:
         depth = 1
         position = opening + 1
         while depth:
-            found = _TO_BRACE.match(text, position)
-            position = found.end() if found else position
+            brace = _TO_BRACE.match(text, position)
+            position = brace.end() if brace else position
             if position == len(text) or text[position] == '"':
                 span = self._source.span(start, start + len("define"))
                 raise ParseError("function body has no end: a '}' is missing", span)
@@ -316,8 +316,8 @@ def find_body(source: Source, start: int) -> int:
 
     Result type, parameters, prefix data and metadata may hold braces as well.
     """
-    found = _TO_FIRST_BRACE.match(source.text, start)
-    header = found.group() if found else ""
+    match = _TO_FIRST_BRACE.match(source.text, start)
+    header = match.group() if match else ""
     closed = "@" in header and "\n" not in header and header.count("(") == header.count(")") > 0
     if closed and "prefix" not in header and "prologue" not in header:
         return start + len(header) - 1
@@ -361,8 +361,8 @@ def starts_item(cursor: ValueParser) -> bool:
 def named_types(source: Source) -> dict[str, Type]:
     """The types of `%name = type ...`, by name with `%`."""
     types: dict[str, Type] = {}
-    for found in _NAMED_TYPE.finditer(source.text):
-        types[found.group(1)] = ValueParser(source, LazyTokens(source, found.end())).type()
+    for match in _NAMED_TYPE.finditer(source.text):
+        types[match.group(1)] = ValueParser(source, LazyTokens(source, match.end())).type()
     return types
 
 
@@ -599,8 +599,8 @@ def _brace_error(source: Source) -> ParseError | None:
             if depth and name:
                 message = f"function {name} has no end: a '}}' is missing before this"
                 return ParseError(message, source.span(piece.end() - len(token)))
-            found = _GLOBAL.match(text, piece.end() - len(token))
-            name = f"@{found[2]}" if found else "@?"
+            match = _GLOBAL.match(text, piece.end() - len(token))
+            name = f"@{match[2]}" if match else "@?"
         elif token == "{":
             depth += 1
         elif token == "}":

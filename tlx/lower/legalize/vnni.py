@@ -90,10 +90,10 @@ def interleaved_within_lanes(b: Builder, rows: list[Value], bits: int, vector_bi
         interleaved_within_lanes(b, rows[0::2], bits, vector_bits),
         interleaved_within_lanes(b, rows[1::2], bits, vector_bits),
     )
-    found: list[Value] = []
+    interleaved: list[Value] = []
     for even, odd in zip(*halves, strict=True):
-        found += [b.shuffle(even, odd, _unpack_mask(bits, vector_bits, upper=upper)) for upper in (False, True)]
-    return found
+        interleaved += [b.shuffle(even, odd, _unpack_mask(bits, vector_bits, upper=upper)) for upper in (False, True)]
+    return interleaved
 
 
 def _unpack_mask(bits: int, vector_bits: int, *, upper: bool) -> list[int]:
@@ -119,12 +119,12 @@ def _lanes_in_order(b: Builder, mixed: list[Value], lanes: int, size: int) -> li
         even, odd = [0, 2, 4, 6], [1, 3, 5, 7]
         pairs = [(pick(mixed[0], mixed[1], p), pick(mixed[2], mixed[3], p)) for p in (even, odd)]
         return [pick(*pairs[j % 2], (even, odd)[j // 2]) for j in range(4)]
-    found: list[Value] = []
+    merged: list[Value] = []
     for j in range(width):
         places = [divmod(j * lanes + t, width) for t in range(lanes)]
         x, y = (places[0][1], places[1][1])
-        found.append(pick(mixed[x], mixed[y], [lane + (lanes if i == y else 0) for lane, i in places]))
-    return found
+        merged.append(pick(mixed[x], mixed[y], [lane + (lanes if i == y else 0) for lane, i in places]))
+    return merged
 
 
 COLUMN_PERMUTATION: Final = (0, 1, 3, 2, 4)
@@ -160,10 +160,10 @@ class PermutedRight:
 
     def vector(self, b: Builder, k: int, chunk: int) -> Value:
         """Register `chunk` of row k."""
-        found = permuted_columns(
+        permuted = permuted_columns(
             b, Registers(self.element, 1, self.tile.cols, self.tile.lanes, (self.tile.regs[k],)), self.shape
         )
-        return with_lanes(b, found, self.lanes).regs[0][chunk]
+        return with_lanes(b, permuted, self.lanes).regs[0][chunk]
 
     def floats(self, b: Builder, k: int, chunk: int) -> Value:
         """Register `chunk` of row k as floats: the even elements shifted up, or the odd ones masked."""
@@ -219,11 +219,11 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
         places = [used.index(c // lanes) * lanes + c % lanes for c in columns]
         if (gathered := gather([row[n] for n in used], places)) is not None:
             return gathered
-    found = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
+    merged = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
     for number in used[1:]:
         mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]
-        found = b.shuffle(found, row[number], mask)
-    return found
+        merged = b.shuffle(merged, row[number], mask)
+    return merged
 
 
 def permuted_bfloat_as_float(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers | None:

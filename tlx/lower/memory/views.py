@@ -43,18 +43,18 @@ def reshaped_strides(shape: Sequence[int], strides: Sequence[int], wanted: Seque
         wanted: Extents of the dimensions to see instead; their product is that of `shape`.
     """
     pending = _equally_spaced(shape, strides)
-    found: list[int] = []
+    innermost_first: list[int] = []
     for extent in reversed(wanted):
         if extent == 1:
-            found.append(0)
+            innermost_first.append(0)
             continue
         if not pending or pending[-1][0] % extent:
             return None
         size, step = pending.pop()
-        found.append(step)
+        innermost_first.append(step)
         if size > extent:
             pending.append((size // extent, extent * step))
-    return None if pending else tuple(reversed(found))
+    return None if pending else tuple(reversed(innermost_first))
 
 
 def _equally_spaced(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
@@ -76,11 +76,11 @@ def collapse_neighbours(dims: Iterable[Dim], collapsed: Callable[[Dim, Dim], Dim
         dims: The dimensions.
         collapsed: The dimension that takes the place of an outer and an inner one; None if there is none.
     """
-    found: list[Dim] = []
+    result: list[Dim] = []
     for dim in dims:
-        both = collapsed(found[-1], dim) if found else None
-        found[-1:] = [both] if both is not None else [*found[-1:], dim]
-    return found
+        both = collapsed(result[-1], dim) if result else None
+        result[-1:] = [both] if both is not None else [*result[-1:], dim]
+    return result
 
 
 _PITCH_LIMIT: Final = 1 << 31
@@ -264,10 +264,10 @@ def as_matrices(view: TensorView) -> BatchedMatrix | None:
     That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
     """
     *outer, rows, columns = view.dims
-    found = load_layout(rows, columns)
-    if found is None:
+    layout = load_layout(rows, columns)
+    if layout is None:
         return None
-    is_row_major, pitch = found
+    is_row_major, pitch = layout
     if is_row_major:
         type_ = TensorType.dense(view.element, (rows.extent, columns.extent))
     else:

@@ -163,7 +163,7 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     r = x
     for part in _LN2:
         r = lanes.multiply_add(n.number, -part, r)
-    power = float_instructions.pick(lanes.b, _POWERS, n.ending)
+    power = float_instructions.look_up(lanes.b, _POWERS, n.ending)
     less_one = lanes.mul(r, horner(lanes, r, _NEAR_ZERO))
     return float_instructions.scale(lanes.b, lanes.multiply_add(power, less_one, power), n.number)
 
@@ -366,7 +366,7 @@ def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions,
     size = lanes.at_most(lanes.magnitude(x), table.highest)
     n = round_to_step(lanes, size, 1 / table.step)
     v = lanes.multiply_add(n.number, -table.step, size)
-    *lower, result = [float_instructions.pick(lanes.b, c, n.ending) for c in table.coefficients]
+    *lower, result = [float_instructions.look_up(lanes.b, c, n.ending) for c in table.coefficients]
     for coefficient in reversed(lower):
         result = lanes.multiply_add(result, v, coefficient)
     return lanes.with_sign_of(result, x)

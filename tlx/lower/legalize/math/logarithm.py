@@ -185,11 +185,11 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     m = float_instructions.mantissa(b, x)
     k = lanes.sub(float_instructions.exponent(b, x), float_instructions.exponent(b, m))
     interval = lanes.integer_op("lshr", lanes.bits(m), INTERVAL_SHIFT)
-    r = lanes.multiply_add(m, float_instructions.pick(b, INVERSES, interval), -1.0)
+    r = lanes.multiply_add(m, float_instructions.look_up(b, INVERSES, interval), -1.0)
     high, low = base.single
     p = horner(lanes, r, base.table.p)
     small = lanes.multiply_add(r, p, lanes.mul(k, low)) if low else lanes.mul(r, p)
-    return lanes.add(lanes.multiply_add(k, high, float_instructions.pick(b, base.table.logarithms, interval)), small)
+    return lanes.add(lanes.multiply_add(k, high, float_instructions.look_up(b, base.table.logarithms, interval)), small)
 
 
 def _split(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:

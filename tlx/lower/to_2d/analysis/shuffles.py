@@ -198,20 +198,20 @@ def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
     """A shuffle without repeated, unread and undefined operands; lanes of undefined operands become `ANY`."""
     lanes = lanes.astype(np.int64)
     numbered = np.full(len(lanes), ANY, np.int64)
-    kept: list[Value] = []
+    distinct: list[Value] = []
     starts: dict[Value, int] = {}
-    first = behind = 0
+    first = end = 0
     for operand in operands:
         width = vector_width(operand)
         mine = (lanes >= first) & (lanes < first + width)
         if mine.any() and not is_undefined(operand):
             if operand not in starts:
-                starts[operand] = behind
-                kept.append(operand)
-                behind += width
+                starts[operand] = end
+                distinct.append(operand)
+                end += width
             numbered[mine] = lanes[mine] - first + starts[operand]
         first += width
-    return VectorShuffle(tuple(kept), numbered)
+    return VectorShuffle(tuple(distinct), numbered)
 
 
 # The blocks of lanes -------------------------------------------------------------------------------------------------
@@ -256,13 +256,13 @@ def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
     Neighbours i < j with another distance are in different blocks: one begins after i, and not after j.
     """
     at = np.flatnonzero(known)
-    before, behind = at[:-1], at[1:]
-    gap, rise = behind - before, lanes[behind] - lanes[before]
+    before, after = at[:-1], at[1:]
+    gap, rise = after - before, lanes[after] - lanes[before]
     stride = _usual(rise[gap == 1])
     apart = rise != stride * gap
-    extent = int(np.gcd.reduce([len(lanes), *behind[apart & (gap == 1)].tolist()]))
-    before, behind = before[apart & (gap > 1)], behind[apart & (gap > 1)]
-    fitting = (e for e in _divisors(extent)[::-1] if bool((before // e != behind // e).all()))
+    extent = int(np.gcd.reduce([len(lanes), *after[apart & (gap == 1)].tolist()]))
+    before, after = before[apart & (gap > 1)], after[apart & (gap > 1)]
+    fitting = (e for e in _divisors(extent)[::-1] if bool((before // e != after // e).all()))
     return next(fitting), stride
 
 

@@ -138,7 +138,9 @@ def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> floa
     m, k = blocking.m, blocking.k
     found = None if LHS in blocking.copied else block_loaded_as(LHS, m, k)
     is_transposed = found is not None and not found[0] and bytes_of(blocking.contraction.lhs.element) < 4
-    return m.extent * (vectors + unit.costs.fold + (unit.costs.transposed_narrow * k.extent if is_transposed else 0))
+    return m.extent * (
+        vectors + unit.costs.horizontal_reduction + (unit.costs.transposed_narrow * k.extent if is_transposed else 0)
+    )
 
 
 def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:

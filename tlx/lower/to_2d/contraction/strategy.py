@@ -200,7 +200,7 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     costs = target.blocks
     each = costs.reduced[strategy.count * bytes_of(element) > costs.near]
     results = math.prod(axis.extent for axis in strategy.axes)
-    cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.fold
+    cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.horizontal_reduction
     return cycles if strategy.contraction.reduces else cycles * costs.unreduced
 
 

@@ -268,18 +268,18 @@ class RegisterGather:
     @lru_cache(maxsize=4096)
     def of(cls, places: tuple[int, ...], lanes: int) -> RegisterGather:
         """The register of at most `lanes` elements at offsets from an address, none of which is negative."""
-        found: dict[int, int] = {}
+        lane_of: dict[int, int] = {}
         lines: list[GatheredLine] = []
         for needed in _lines(places, lanes):
-            start = _start(needed, found, lanes)
-            free = iter([lane for lane in range(lanes) if lane not in set(found.values())])
+            start = _start(needed, lane_of, lanes)
+            free = iter([lane for lane in range(lanes) if lane not in set(lane_of.values())])
             mask = list(range(lanes))
-            apart = any(place - start in found.values() for place in needed)
+            is_taken = any(place - start in lane_of.values() for place in needed)
             for place in needed:
-                lane = next(free) if apart else place - start
-                found[place], mask[lane] = lane, lanes + place - start
+                lane = next(free) if is_taken else place - start
+                lane_of[place], mask[lane] = lane, lanes + place - start
             lines.append(GatheredLine(start, needed[-1] - start + 1, tuple(mask)))
-        order = [found[place] for place in places]
+        order = [lane_of[place] for place in places]
         return cls(len(places), lanes, tuple(lines), (*order, *range(len(order), lanes)))
 
     def emit(self, b: TensorBuilder, element: Type, source: Value, to: Value, count: int) -> None:
@@ -319,9 +319,9 @@ def _lines(places: Sequence[int], lanes: int) -> list[list[int]]:
     return lines
 
 
-def _start(needed: Sequence[int], found: dict[int, int], lanes: int) -> int:
+def _start(needed: Sequence[int], lane_of: dict[int, int], lanes: int) -> int:
     """The offset at which a line begins so that its elements fall into free lanes, if there is one from 0 on."""
-    taken = set(found.values())
+    taken = set(lane_of.values())
     starts = range(needed[0], max(-1, needed[-1] - lanes), -1)
     fitting = (start for start in starts if not any(place - start in taken for place in needed))
     return next(fitting, needed[0])
@@ -367,12 +367,12 @@ class VnniRows:
 
     def gathers(self, chunk: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
         """For each unrolled group the offset of a register of its columns, and how that is gathered."""
-        found: list[tuple[int, RegisterGather]] = []
+        gathers: list[tuple[int, RegisterGather]] = []
         for first in range(0, len(self.offsets), self.width):
             rows = self.offsets[first : first + self.width]
             places = tuple(place + row - min(rows) for place in chunk.places for row in rows)
-            found.append((min(rows), RegisterGather.of(places, lanes)))
-        return found
+            gathers.append((min(rows), RegisterGather.of(places, lanes)))
+        return gathers
 
     def cycles(self, rows: float, columns: Sequence[StridedDim[int]], lanes: int, costs: BlockCosts) -> float:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""

@@ -97,7 +97,7 @@ def emit_edge_copies(
     """
     function = b.function
     blocks = {block.name: block for block in function.blocks}
-    behind: dict[str, list[Block]] = {}
+    edge_blocks: dict[str, list[Block]] = {}
     for block in function.blocks:
         phis = memory_phis(operands.facts.vectors, block)
         if not phis:
@@ -109,14 +109,14 @@ def emit_edge_copies(
             if copies and len(set(predecessor.terminator.targets)) > 1:
                 predecessor = _split_edge(b, predecessor, block)
                 split[name] = predecessor.name
-                behind.setdefault(name, []).insert(0, predecessor)
+                edge_blocks.setdefault(name, []).insert(0, predecessor)
             b.block, b.index, b.debug = predecessor, len(predecessor.instructions) - 1, ""
             _emit_copies(operands, allocate, b, copies)
         dead = {id(phi) for phi in phis}
         block.instructions = [i for i in block.instructions if id(i) not in dead]
         if split:
             _redirect_phis(block, split)
-    function.blocks = [block for old in function.blocks for block in (old, *behind.get(old.name, ()))]
+    function.blocks = [block for old in function.blocks for block in (old, *edge_blocks.get(old.name, ()))]
 
 
 def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Value]]]:

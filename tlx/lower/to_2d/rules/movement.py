@@ -340,9 +340,9 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
     """Write the elements that a shuffle selects to `target`."""
     shuffle = VectorShuffle.of(op.instruction)
     scalars = [context.memory.groups.scalar(tensor) for tensor in op.tensors]
-    for scalar, first, behind in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
+    for scalar, first, end in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
         if scalar is not None:
-            shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < behind)] = first
+            shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < end)] = first
     found = strided_blocks_of(shuffle)
     if isinstance(found, LaneTable):
         pointers = [_memory(context, b, t, scalar) for t, scalar in zip(op.tensors, scalars, strict=True)]
@@ -392,9 +392,9 @@ def _gather(
             lane = b.cast("zext", lane, I64)
         source, place = operands[0], lane
         for operand, first in zip(operands[1:], bounds[1:], strict=False):
-            behind = b.icmp("uge", lane, first)
-            source = b.select(behind, operand, source)
-            place = b.select(behind, b.sub(lane, first), place)
+            in_operand = b.icmp("uge", lane, first)
+            source = b.select(in_operand, operand, source)
+            place = b.select(in_operand, b.sub(lane, first), place)
         start = b.gep(element, source, place, "from")
         copy_block(b, start, b.gep(element, target.storage.pointer, there, "to"), element, table.dims)
 

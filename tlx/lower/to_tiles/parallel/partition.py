@@ -215,24 +215,24 @@ class _Rectangle:
 
     def run_all_rows(self, b: Builder, first: Value, last: Value) -> None:
         """Compute all rows of some panels, which the call packs."""
-        behind = b.add(self.column, self.width)
+        end = b.add(self.column, self.width)
         rows = self.row, b.add(self.row, self.height)
-        self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), behind) for n in (first, last))])
+        self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), end) for n in (first, last))])
 
     def run_whole(self, b: Builder, first: Value, last: Value) -> None:
         """Compute some units by three calls: the end of a block, whole blocks, the beginning of one."""
         height, nothing = self.height, const_int(I64, 0)
-        whole, behind = b.divided_up(first, height), b.binary("udiv", last, height)
-        start, end = b.mul(whole, height), b.mul(behind, height)
-        before = b.sub(whole, 1)
+        first_whole, whole_end = b.divided_up(first, height), b.binary("udiv", last, height)
+        start, end = b.mul(first_whole, height), b.mul(whole_end, height)
+        before = b.sub(first_whole, 1)
         with b.if_block(b.icmp("ult", first, start), "head"):
             above = b.mul(before, height)
-            self._call(b, (b.sub(first, above), b.sub(b.umin(start, last), above)), before, whole)
-        with b.if_block(b.icmp("ult", whole, behind), "middle"):
-            self._call(b, (nothing, height), whole, behind)
-        below = b.select(b.icmp("ule", whole, behind), b.sub(last, end), nothing)
+            self._call(b, (b.sub(first, above), b.sub(b.umin(start, last), above)), before, first_whole)
+        with b.if_block(b.icmp("ult", first_whole, whole_end), "middle"):
+            self._call(b, (nothing, height), first_whole, whole_end)
+        below = b.select(b.icmp("ule", first_whole, whole_end), b.sub(last, end), nothing)
         with b.if_block(b.icmp("ne", below, 0), "tail"):
-            self._call(b, (nothing, below), behind, b.add(behind, 1))
+            self._call(b, (nothing, below), whole_end, b.add(whole_end, 1))
 
     def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
         """Compute some units, block by block."""
@@ -243,9 +243,9 @@ class _Rectangle:
             rows = top, b.sub(b.umin(last, b.add(before, height)), before)
             self._call(b, rows, loop.index, b.add(loop.index, 1))
 
-    def _call(self, b: Builder, rows: tuple[Value, Value], block: Value, behind: Value) -> None:
+    def _call(self, b: Builder, rows: tuple[Value, Value], block: Value, block_end: Value) -> None:
         """Call the kernel for some row tiles by the panels of a half-open range of blocks."""
-        panels = (partition(b, self.width, number, self.blocks)[0] for number in (block, behind))
+        panels = (partition(b, self.width, number, self.blocks)[0] for number in (block, block_end))
         self.kernel(b, [*(b.add(self.row, row) for row in rows), *(b.add(self.column, panel) for panel in panels)])
 
 

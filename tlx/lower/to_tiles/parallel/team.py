@@ -209,8 +209,8 @@ def _part_range_function(module: Module, stem: str, parts: ProblemPartition, ker
     )
     b = Builder(module, function)
     *values, first, last = (argument.value for argument in function.arguments)
-    behind = b.umin(last, parts.count) if parts.rest else last
-    with b.loop(first, behind, name="slab") as loop:
+    end = b.umin(last, parts.count) if parts.rest else last
+    with b.loop(first, end, name="slab") as loop:
         call_function(b, kernels[0], _part_arguments(b, parts, values, loop.index))
     if parts.rest:
         rest, done = b.if_else_blocks(b.icmp("eq", last, parts.total), ("rest", "done"))
@@ -473,12 +473,12 @@ def emit_stealing(b: Builder, counters: Value, thread: Thread, max_threads: int,
         b.branch(take)
         b.at_end(take)
         number = _increment(b, counter)
-        before, behind = (_units_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
+        before, after = (_units_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
         b.branch_if(b.icmp("eq", before, 0), done, some)
         b.at_end(some)
-        b.branch_if(b.icmp("eq", before, behind), take, any_)
+        b.branch_if(b.icmp("eq", before, after), take, any_)
         b.at_end(any_)
-        portion.run(b, b.sub(total, before), b.sub(total, behind))
+        portion.run(b, b.sub(total, before), b.sub(total, after))
         b.branch(take)
         b.at_end(done)
 

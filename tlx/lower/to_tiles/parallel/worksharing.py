@@ -196,14 +196,14 @@ def _set_bounds(b: Builder, nest: _Nest, first: Value, last: Value) -> None:
     header = nest.loops.flow.blocks[nest.loop.header]
     b.block.instructions.pop()
     b.index -= 1
-    entry, behind = b.block, b.function.blocks[-1]
+    entry, exit_block = b.block, b.function.blocks[-1]
     is_nonempty = b.icmp("slt", first, last)
     if nest.inner is None:
         _set_loop_bounds(nest.loop, first, last)
     else:
         _set_inner_bounds(b, nest, nest.inner, first, last)
     b.at_end(entry)
-    b.branch_if(is_nonempty, header, behind)
+    b.branch_if(is_nonempty, header, exit_block)
     remove_marks(loop.latch for loop in (nest.loop, nest.inner) if loop is not None and loop.latch is not None)
 
 

@@ -178,8 +178,8 @@ def _b_leaves_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
         recipe.tile.mr * row <= 4 * target.caches.l1,
     )
     starts = sorted(start for _, start in gemm.term_offsets)
-    apart = recipe.packing.b or all(behind - start >= gemm.b.size for start, behind in pairwise(starts))
-    return gemm.m > recipe.tile.mr and held > 2 * target.caches.l1 and stays and apart and not gemm.all_pairs
+    disjoint = recipe.packing.b or all(end - start >= gemm.b.size for start, end in pairwise(starts))
+    return gemm.m > recipe.tile.mr and held > 2 * target.caches.l1 and stays and disjoint and not gemm.all_pairs
 
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
