@@ -67,8 +67,10 @@ class Loop:
     @property
     def counts(self) -> list[tuple[str, int]]:
         """How often each vector or tile instruction occurs, with the widest registers it has; products last."""
-        found = Counter(f"{line.split()[0]} {max(kinds)}" for line in self.lines if (kinds := _REGISTER.findall(line)))
-        return sorted(found.items(), key=lambda entry: (bool(_PRODUCT.match(entry[0])), entry[0]))
+        registers = Counter(
+            f"{line.split()[0]} {max(kinds)}" for line in self.lines if (kinds := _REGISTER.findall(line))
+        )
+        return sorted(registers.items(), key=lambda entry: (bool(_PRODUCT.match(entry[0])), entry[0]))
 
     def speed(self, cpu: str, features: str = "") -> Speed:
         """What llvm-mca says about it on a processor, with more features than that one has."""
@@ -108,8 +110,8 @@ def inner_loops(function: str, body: list[str]) -> Iterator[Loop]:
     """The blocks that jump to their own label."""
     label, block = "", list[str]()
     for line in body:
-        if found := _LABEL.match(line):
-            label, block = found[1], []
+        if match := _LABEL.match(line):
+            label, block = match[1], []
             continue
         if not (code := line.split("#")[0].replace("{vex}", "").strip()) or code.startswith("."):
             continue
@@ -138,8 +140,8 @@ def _mca(lines: list[str] | tuple[str, ...], cpu: str, features: str) -> dict[st
     code = "".join(f"{line}\n" for line in lines)
     answer = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    found = re.findall(r"(?m)^(Total Cycles|Block RThroughput): +([\d.]+)", answer.stdout)
-    return {name: float(number) for name, number in found}
+    figures = re.findall(r"(?m)^(Total Cycles|Block RThroughput): +([\d.]+)", answer.stdout)
+    return {name: float(number) for name, number in figures}
 
 
 def _report(loop: Loop) -> str:
@@ -157,7 +159,7 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     for name, body in functions(options.file.read_text(encoding="utf-8")):
-        called = sorted({found[1] for line in body if (found := _CALL.match(line))})
+        called = sorted({match[1] for line in body if (match := _CALL.match(line))})
         configured = sum(line.strip().startswith("ldtilecfg") for line in body)
         sys.stdout.write(f"{name}: calls {' '.join(called) or 'nothing'}, ldtilecfg {configured}\n")
         loops = [loop for loop in inner_loops(name, body) if loop.products]

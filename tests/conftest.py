@@ -1,4 +1,4 @@
-"""What holds for all tests: few garbage collections, and a skip for those that lack an OpenMP library."""
+"""Settings of all tests: few garbage collections, and a skip for tests without an OpenMP library."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""What the lowering says about a program: the border at which tests see its decisions."""
+"""Remarks of the lowering, by which tests check its decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests need of the machine: programs, libraries, instructions."""
+"""What tests need from the machine: programs, libraries, instructions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find(tool: str) -> str | None:
 
 
 def missing(tool: str) -> NoReturn:
-    """Skip a test for want of something that it needs; where `CI` is set, it fails."""
+    """Skip a test that lacks something, or fail it where `CI` is set."""
     message = f"{tool} is missing"
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)

@@ -25,7 +25,7 @@ def include_dir() -> Path:
     return Path(__file__).resolve().parent
 
 
-def RAISE(module: Module) -> Module | None:  # noqa: N802 (the name front ends are found by)
+def RAISE(module: Module) -> Module | None:  # noqa: N802 (front ends are discovered by this name)
     """The module with calls of placeholders turned into tensor operations, None if it has no such calls."""
     from tlx.frontends.c_header.raising import raise_module
 

@@ -165,8 +165,8 @@ class Coercion:
         return Builder(self.module, self.function, call.block, call.index).cast("bitcast", value, type_, "vector")
 
     def _without_casts(self, value: Value, type_: Type) -> Value:
-        """The earliest value of the wanted type from which bitcasts lead to a value, or the value itself."""
-        return next((seen for seen in reversed(self._before_casts(value)) if seen.type == type_), value)
+        """The first value of a type in the chain of casts that ends in `value`, or `value` itself."""
+        return next((origin for origin in reversed(self._before_casts(value)) if origin.type == type_), value)
 
     def _before_casts(self, value: Value) -> list[Value]:
         """A value and the values that it was cast from; in unreachable code the casts may form a cycle."""

@@ -4,7 +4,7 @@ The declarations of a row depend only on its operands and its result, so new row
 
     result vector                    a macro over TLX_CALL, since each use may return another type
     result token, vector operand     a function that takes anything
-    pointer operand                  functions of a pointer to each element type, which is kept in the symbol
+    pointer operand                  functions of a pointer to each element type, which is part of the symbol
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _names(row: Intrinsic) -> list[str]:
 
 
 def _anything(row: Intrinsic) -> str:
-    """A function of a vector of any type, and one for each element type, which is kept in the symbol."""
+    """A function of a vector of any type, and one for each element type, which is part of the symbol."""
     return "\n".join(_anything_called(row, name) for name in _names(row))
 
 

@@ -305,11 +305,11 @@ class _Operation:
             notes = [] if definition is None else [Note("defined here", operand_span(definition))]
             error = self.call.error(message, value, notes)
             raise StrayTokenError(error.message, error.span, error.notes)
-        wanted = {OperandKind.DIMS: "a vector of int", OperandKind.INDEX: "an int"}.get(
+        expected = {OperandKind.DIMS: "a vector of int", OperandKind.INDEX: "an int"}.get(
             operand.kind, operand.kind.value
         )
         got = "a token" if self._is_token(value) else str(value.type)
-        raise self.call.error(f"operand {operand.name} must be {wanted}, got {got}", value)
+        raise self.call.error(f"operand {operand.name} must be {expected}, got {got}", value)
 
     def _dims(self, operand: Operand, value: Value) -> Value:
         if operand.kind is OperandKind.DIMS:

@@ -122,7 +122,7 @@ def _mentions_candidate(text: str) -> bool:
 
 
 def _mentions_placeholder(text: str) -> bool:
-    return any(parse_placeholder(found.group(1)) is not None for found in _MENTION.finditer(text))
+    return any(parse_placeholder(match.group(1)) is not None for match in _MENTION.finditer(text))
 
 
 _DEAD: Final = frozenset(

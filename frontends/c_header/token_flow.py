@@ -59,7 +59,7 @@ def _incoming_values(merge: Instruction) -> list[Value]:
 
 
 def names_with_merges(function: Function, names: Collection[str]) -> set[str]:
-    """The names given, and those of the phis and selects that they reach."""
+    """The names, and those of the phis and selects that they reach."""
     return {*names, *_merges(function, names)}
 
 
@@ -227,13 +227,13 @@ def unpack_tokens(function: Function, tokens: Collection[str]) -> None:
 def _check_moves(function: Function, lanes: _Lanes) -> None:
     """Vectors that contain tokens may only be moved."""
     for instruction in function.instructions():
-        held = [v for v in instruction.operands if isinstance(v, Local) and v.name in lanes]
-        if not held or debug_only(instruction) or instruction.opcode in _MOVES:
+        vectors = [v for v in instruction.operands if isinstance(v, Local) and v.name in lanes]
+        if not vectors or debug_only(instruction) or instruction.opcode in _MOVES:
             continue
         if instruction.opcode == "extractelement" and isinstance(instruction.operands[1], ConstInt):
             continue
-        message = f"a tensor's token is an element of {held[0]}: a token is not a number, keep it in an int variable"
-        raise VerifyError(message, operand_span(instruction, held[0]))
+        message = f"a tensor's token is an element of {vectors[0]}: a token is not a number, keep it in an int variable"
+        raise VerifyError(message, operand_span(instruction, vectors[0]))
 
 
 def _tokens_and_lanes(function: Function, tokens: Collection[str]) -> tuple[set[str], _Lanes]:
@@ -246,7 +246,7 @@ def _tokens_and_lanes(function: Function, tokens: Collection[str]) -> tuple[set[
         _spread(function, names, lanes)
         extracts = {str(i.result) for i in function.instructions() if _is_extract(i, lanes)}
         merged = names_with_merges(function, names | extracts)
-    return names, {name: held for name, held in lanes.items() if held}
+    return names, {name: token_lanes for name, token_lanes in lanes.items() if token_lanes}
 
 
 def _is_extract(instruction: Instruction, lanes: _Lanes) -> bool:
@@ -265,9 +265,9 @@ def _spread(function: Function, names: Collection[str], lanes: _Lanes) -> None:
         for instruction in function.instructions():
             if instruction.result is None or not isinstance(instruction.type, VectorType):
                 continue
-            held = _token_lanes(instruction, names, lanes)
-            if not held <= lanes[instruction.result]:
-                lanes[instruction.result] |= held
+            token_lanes = _token_lanes(instruction, names, lanes)
+            if not token_lanes <= lanes[instruction.result]:
+                lanes[instruction.result] |= token_lanes
                 grown = True
 
 
@@ -349,8 +349,8 @@ class _Unpacking:
         if instruction.opcode != "insertelement":
             return
         element = instruction.operands[1]
-        made = {str(value).removeprefix("%") for value in self.scalars.values()}
-        if isinstance(element, Local) and (element.name in names or element.name in made):
+        scalars = {str(value).removeprefix("%") for value in self.scalars.values()}
+        if isinstance(element, Local) and (element.name in names or element.name in scalars):
             set_operand(instruction, 1, Keyword(element.type, "undef"))
 
     def _scalar(self, vector: Value, lane: int) -> Value:
@@ -359,10 +359,10 @@ class _Unpacking:
             return _constant_lane(vector, lane)
         key = (vector.name, lane)
         if key not in self.scalars:
-            self.scalars[key] = self._made(vector, lane)
+            self.scalars[key] = self._new_scalar(vector, lane)
         return self.scalars[key]
 
-    def _made(self, vector: Local, lane: int) -> Value:
+    def _new_scalar(self, vector: Local, lane: int) -> Value:
         if vector.name not in self.homes:
             return self._extracted(vector, lane, self.function.entry, 0)
         block, definition = self.homes[vector.name]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARKERS: Final = ("@llvm.matrix.",)
 
 
-def RAISE(module: Module) -> Module | None:  # noqa: N802 (the name front ends are found by)
+def RAISE(module: Module) -> Module | None:  # noqa: N802 (front ends are discovered by this name)
     """The module with calls of `llvm.matrix.*` turned into tensor operations, None if it has no such calls."""
     from tlx.frontends.matrix.raising import raise_module
 

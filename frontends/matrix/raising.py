@@ -137,8 +137,8 @@ def _copy_columns(b: TensorBuilder, place: ColumnMajorMatrix, buffer: Value, *, 
     element = place.type.element
     stride = b.cast("sext", place.stride, I64) if place.stride.type != I64 else place.stride
     with b.loop(0, columns, name="column") as loop:
-        there = b.gep(element, place.pointer, b.mul(loop.index, stride), "there")
-        here = b.gep(element, buffer, b.mul(loop.index, rows), "here")
+        there = b.gep(element, place.pointer, b.mul(loop.index, stride), "matrix.column")
+        here = b.gep(element, buffer, b.mul(loop.index, rows), "buffer.column")
         source, target = (there, here) if reads else (here, there)
         if place.volatile:
             _copy_volatile(b, place, source, target, reads=reads)

@@ -121,9 +121,9 @@ class _MatrixWriter:
         ops = {id(op.instruction): op for op in self.tensors.ops if self._is_expressible(op)}
         for op in self.tensors.dynamic.ops:
             self._stays(op.instruction, op.intrinsic.name, "its extents are known only at run time")
-        wanted = {t.definition.result for op in ops.values() for t in op.tensors if t.kind == "load"}
+        operands = {t.definition.result for op in ops.values() for t in op.tensors if t.kind == "load"}
         for block in self.function.blocks:
-            self._write_loads(block, wanted)
+            self._write_loads(block, operands)
         for block in self.function.blocks:
             self._write_operations(block, ops)
         self._remove_tokens()
@@ -139,9 +139,9 @@ class _MatrixWriter:
 
     # Loads -----------------------------------------------------------------------------------------------------
 
-    def _write_loads(self, block: Block, wanted: set[str | None]) -> None:
-        """Load a matrix right after each token that is needed, as memory may change before its users."""
-        for token in [i for i in block.instructions if i.result is not None and i.result in wanted]:
+    def _write_loads(self, block: Block, operands: set[str | None]) -> None:
+        """Load a matrix right after each token of `operands`, as memory may change before its users."""
+        for token in [i for i in block.instructions if i.result is not None and i.result in operands]:
             tensor = self.tensors.tokens[str(token.result)]
             b = self._builder(block, token, block.instructions.index(token) + 1)
             self.loaded[str(token.result)] = b.load_matrix(tensor.source, tensor.type, tensor.pitches)

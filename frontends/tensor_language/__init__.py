@@ -71,7 +71,7 @@ _LAZY: Final = {
 }
 
 
-def TRANSLATE(  # noqa: N802 (the name front ends are found by)
+def TRANSLATE(  # noqa: N802 (front ends are discovered by this name)
     text: str, filename: str, threads: Threads, std: Standard = "v2"
 ) -> Module:
     """The TLX IR of a text in one of the `STANDARDS`."""

@@ -1,8 +1,8 @@
 """Facts about a kernel: the parameters it writes, the values that may differ between work-items, the first writes.
 
-*Divergence.* The checker's `Spread` says which values certainly differ, which is an error of the program where they
-must not. Here it is what may differ: the emitter needs vectors for these values (`varying_names`), and `translate`
-warns of barriers that some work-items may not reach (`doubtful_barriers`). A result varies if an operand does, or if
+*Divergence.* The checker's `Spread` describes values that certainly differ, which is an error where they must not. This
+analysis finds values that may differ: the emitter needs vectors for them (`varying_names`), and `translate` warns of
+barriers that some work-items may not reach (`doubtful_barriers`). A result varies if an operand does, or if
 the instruction itself depends on the work-item: `subgroup_local_id`, a scan, an atomic update in an SPMD region, the
 variables of `foreach`, the entries of `cooperative_matrix_apply`, a component of a cooperative matrix. Results of an
 `if` with a varying condition or a `for` with varying bounds vary. Reductions and broadcasts are uniform in a subgroup,
@@ -140,10 +140,10 @@ def warn_of_barriers(function: Function) -> None:
     """Issue a `TlxWarning` for each barrier that some work-items may not reach."""
     for doubt in doubtful_barriers(function):
         if isinstance(doubt.control, If):
-            wanted = "take the same branch: decide by a value that is the same for all, or move the barrier out"
+            remedy = "take the same branch: decide by a value that is the same for all, or move the barrier out"
         else:
-            wanted = "make the same number of trips: use the same bounds in all, and compute positions from the index"
-        message = f"{doubt.name} may differ between work-items, but all of them must reach the barrier and {wanted}"
+            remedy = "make the same number of trips: use the same bounds in all, and compute positions from the index"
+        message = f"{doubt.name} may differ between work-items, but all of them must reach the barrier and {remedy}"
         warnings.warn(TlxWarning(message, doubt.name.span, [Note("the barrier", doubt.barrier.span)]), stacklevel=3)
 
 

@@ -34,7 +34,7 @@ def check_program(program: Program) -> None:
     """Check all functions.
 
     Raises:
-        ProgramError: Rules are broken; it has everything that was found, each with its place.
+        ProgramError: Rules are broken; it has all errors, each with its location.
     """
     reports = Reports()
     seen: dict[str, Name] = {}
@@ -110,7 +110,7 @@ class _SingleInstruction(Context):
     def region(self, region: Region, owner: Instruction, **_more: Any) -> None:
         """Do nothing."""
 
-    def wrong_region(self, node: Instruction, wanted: RegionKind) -> None:
+    def wrong_region(self, node: Instruction, required: RegionKind) -> None:
         """Do not report anything."""
 
 

@@ -17,7 +17,7 @@ class ProgramError(TlxError):
     """All errors of a text.
 
     Attributes:
-        errors: The errors in the order of the text, each with its place.
+        errors: The errors in the order of the text, each with its location.
     """
 
     def __init__(self, errors: list[TlxError]) -> None:

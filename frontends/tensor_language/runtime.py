@@ -81,7 +81,7 @@ class ArgumentPlace:
     member: int | None = None
 
     def error(self, expected: str, got: str) -> ArgumentError:
-        """An error with what was expected and what was given."""
+        """An error with what was expected and what was passed."""
         member = "" if self.member is None else f", member {self.member}"
         name = f"argument {self.position} ({self.parameter.name}: {self.parameter.type}){member}"
         return ArgumentError(f"{name}: expected {expected}, got {got}")
@@ -119,7 +119,7 @@ class Binder:
 
     Args:
         place: The parameter.
-        taken: Its C parameters.
+        parameters: Its C parameters.
 
     Attributes:
         known: Cached extents and strides, by `common_layout`.
@@ -127,21 +127,21 @@ class Binder:
         align: Its alignment in bytes.
     """
 
-    def __init__(self, place: ArgumentPlace, taken: Iterable[CParameter]) -> None:
+    def __init__(self, place: ArgumentPlace, parameters: Iterable[CParameter]) -> None:
         self.known: dict[Any, tuple[int, ...]] = {}
         self.flags = ALIGNED | (WRITEABLE if place.written else 0)
         self.align = max(1, _alignment(place))
         self._place = place
-        self._keys = [(c.role, c.mode) for c in taken]
+        self._keys = [(c.role, c.mode) for c in parameters]
         self._is_memref = isinstance(place.parameter.type.type, MemrefType)
 
-    def look(self, value: Any, offset: int, taken: list[Any]) -> BoundArgument:
+    def look(self, value: Any, offset: int, passed: list[Any]) -> BoundArgument:
         """Check an argument in full, and append its values: numbers and addresses.
 
         Args:
             value: The argument.
             offset: For groups whose offset is `?`: elements added to each address.
-            taken: The list to which they are appended.
+            passed: The list to which they are appended.
 
         Returns:
             The converted argument, which must live until the call returns.
@@ -151,7 +151,7 @@ class Binder:
         """
         bound = bind(self._place, value, offset)
         values = [bound.values[key] for key in self._keys]
-        taken += [array_address(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
+        passed += [array_address(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
         if self._is_memref and type(value) is np.ndarray:
             if len(self.known) >= _MOST_LAYOUTS:
                 self.known.clear()
@@ -251,12 +251,12 @@ def _null(place: ArgumentPlace, type_: MemrefType) -> tuple[int, _Extents]:
 
 
 def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array:
-    wanted = dtype_of(type_.element)
+    dtype = dtype_of(type_.element)
     if not isinstance(value, np.ndarray):
-        raise place.error(f"a numpy array of {wanted}", describe(value))
+        raise place.error(f"a numpy array of {dtype}", describe(value))
     array = cast("Array", value)
-    if array.dtype != wanted:
-        raise place.error(f"elements of {wanted}", describe(array))
+    if array.dtype != dtype:
+        raise place.error(f"elements of {dtype}", describe(array))
     if array.ndim != type_.order:
         raise place.error(f"{type_.order} modes", describe(array))
     for mode, (extent, got) in enumerate(zip(type_.shape, array.shape, strict=True)):
@@ -265,7 +265,7 @@ def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array
     if place.written and not array.flags.writeable:
         raise place.error("an array that can be written, since the kernel stores to it", "a read-only one")
     if not array.flags.aligned:
-        raise place.error(f"an array aligned as {wanted} is", "one that is not")
+        raise place.error(f"an array aligned as {dtype} is", "one that is not")
     return array
 
 
@@ -273,10 +273,10 @@ def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]
     """The stride of each mode in elements; for a mode with at most one index that of the type."""
     strides: list[int] = []
     packed = 1
-    for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
-        stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
-        if wanted is not None and wanted != stride:
-            raise place.error(f"a stride of {counted(wanted, 'element')} in mode {mode}", f"{stride}{_advice(array)}")
+    for mode, (expected, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
+        stride = expected or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
+        if expected is not None and expected != stride:
+            raise place.error(f"a stride of {counted(expected, 'element')} in mode {mode}", f"{stride}{_advice(array)}")
         if stride < packed:
             least = f"a stride of at least {counted(packed, 'element')} in mode {mode}" if mode else "a positive stride"
             raise place.error(least, f"{stride}{_advice(array)}")
@@ -419,10 +419,12 @@ class CompiledKernel:
         self.function = function
         self._call = call
         used = parameter_uses(function)
-        taken = c_parameters(function, one_group=False)
+        parameters = c_parameters(function, one_group=False)
         self._names = [p.name.text for p in function.parameters]
         self._binders = [
-            Binder(ArgumentPlace(k, p, k in used.written, k in used.tested), [c for c in taken if c.parameter == k])
+            Binder(
+                ArgumentPlace(k, p, k in used.written, k in used.tested), [c for c in parameters if c.parameter == k]
+            )
             for k, p in enumerate(function.parameters)
         ]
         self._offsets = {
@@ -433,8 +435,8 @@ class CompiledKernel:
         self.__doc__ = signatures(Program([function]))
 
     def __repr__(self) -> str:
-        taken = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
-        return f"<compiled @{self.function.name.text}({taken})>"
+        parameters = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
+        return f"<compiled @{self.function.name.text}({parameters})>"
 
     def __call__(self, *arguments: Any, groups: Groups = 1, **named: Any) -> None:
         """Run the kernel.
@@ -451,19 +453,19 @@ class CompiledKernel:
         counts = _counts(groups)
         offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets} if named else {}
         values = self._ordered(arguments, named)
-        taken: list[Any] = []
-        held: list[BoundArgument] = []
+        passed: list[Any] = []
+        bound: list[BoundArgument] = []
         for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
             if type(value) is np.ndarray and value.flags.num & binder.flags == binder.flags:
                 known = binder.known.get(common_layout(value))
                 address = array_address(value)
                 if known is not None and not address % binder.align:
-                    taken.append(address)
-                    taken += known
+                    passed.append(address)
+                    passed += known
                     continue
-            held.append(binder.look(value, offsets.get(k, 0), taken))
-        self._call.unchecked(*taken, *counts)
-        del held  # keeps everything alive that the code points to
+            bound.append(binder.look(value, offsets.get(k, 0), passed))
+        self._call.unchecked(*passed, *counts)
+        del bound  # until here it keeps the memory alive that the code accesses
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""

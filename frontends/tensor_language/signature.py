@@ -118,16 +118,16 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
 def function_names(program: Program) -> list[tuple[str, str]]:
     """For each kernel the C identifiers of the function that runs all work-groups and of the one that runs one."""
     names = [function.name.text for function in program.functions]
-    every = unique_names(names, "kernel")
-    taken = set(every)
-    groups = [_free(f"{_spelled(name, 'kernel')}_group", taken) for name in names]
-    return list(zip(every, groups, strict=True))
+    kernels = unique_names(names, "kernel")
+    used = set(kernels)
+    groups = [_free(f"{_spelled(name, 'kernel')}_group", used) for name in names]
+    return list(zip(kernels, groups, strict=True))
 
 
 def unique_names(names: list[str], prefix: str) -> list[str]:
     """Identifiers of the language as different identifiers of C: `%A` is `A`, `%0` is `arg0`, `%int` is `int_`."""
-    taken = {name for name in names if _is_c_name(name)}
-    return [name if _is_c_name(name) else _free(_spelled(name, prefix), taken) for name in names]
+    used = {name for name in names if _is_c_name(name)}
+    return [name if _is_c_name(name) else _free(_spelled(name, prefix), used) for name in names]
 
 
 def _spelled(name: str, prefix: str) -> str:
@@ -139,18 +139,18 @@ def _is_c_name(name: str) -> bool:
     return not name.isdigit() and name not in _RESERVED
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, used: set[str]) -> str:
     """The name, or a similar one that is free; it is reserved."""
-    while name in taken or name in _RESERVED:
+    while name in used or name in _RESERVED:
         name += "_"
-    taken.add(name)
+    used.add(name)
     return name
 
 
-def _made_unique(parameters: list[CParameter], taken: set[str]) -> list[CParameter]:
+def _made_unique(parameters: list[CParameter], used: set[str]) -> list[CParameter]:
     """Parameters keep their names; generated ones such as `A_shape1` are renamed if they collide."""
     own = ("scalar", "pointer", "pointers")
-    return [c if c.role in own else replace(c, name=_free(c.name, taken)) for c in parameters]
+    return [c if c.role in own else replace(c, name=_free(c.name, used)) for c in parameters]
 
 
 def _flattened(name: str, position: int, type_: Type) -> list[CParameter]:
@@ -211,15 +211,14 @@ typedef double tlx_c64 __attribute__((__vector_size__(16))); /* real and imagina
 _WIDTH: Final = 120
 
 
-def header(program: Program, name: str, guard: str | None = None) -> str:
+def header(program: Program, name: str) -> str:
     """The text of a header.
 
     Args:
         program: A checked program.
         name: The name of the source in the header.
-        guard: The include guard; derived from the name by default.
     """
-    guard = guard or guard_name(name)
+    guard = _guard_name(name)
     prototypes = "\n".join(
         f"{_comment(function)}{_prototype(function, all_, one_group=False)}\n"
         f"/* Runs one work-group of @{function.name.text}, whose id comes before the numbers of work-groups. */\n"
@@ -238,14 +237,14 @@ def header(program: Program, name: str, guard: str | None = None) -> str:
 
 def signatures(program: Program) -> str:
     """The C prototype of each kernel, and the meaning of its parameters."""
-    parts: list[str] = []
+    texts: list[str] = []
     for function, (name, _) in zip(program.functions, function_names(program), strict=True):
         lines = [f"  {left:<{_left_width(function)}}  {right}" for left, right in _meanings(function)]
-        parts.append("\n".join([_prototype(function, name, one_group=False).rstrip("\n"), *lines]))
-    return "\n\n".join(parts) + "\n" if parts else ""
+        texts.append("\n".join([_prototype(function, name, one_group=False).rstrip("\n"), *lines]))
+    return "\n\n".join(texts) + "\n" if texts else ""
 
 
-def guard_name(name: str) -> str:
+def _guard_name(name: str) -> str:
     """A macro name derived from a file's name."""
     return "TLX_" + re.sub(r"\W", "_", name, flags=re.ASCII).upper() + "_H"
 

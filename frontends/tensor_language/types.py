@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -127,7 +126,7 @@ class MemrefType:
         element: A number type.
         shape: Extent of each mode, first mode first.
         stride: Distance in elements between neighbours along each mode.
-        address_space: Where it lies.
+        address_space: The address space of the memory.
     """
 
     element: ScalarType
@@ -261,8 +260,3 @@ def extent_product(a: Extent, b: Extent) -> Extent:
 def extent_text(extent: Extent) -> str:
     """An extent as the language spells it."""
     return "?" if extent is None else str(extent)
-
-
-def element_count(shape: tuple[int, ...]) -> int:
-    """Elements of a static shape."""
-    return math.prod(shape)

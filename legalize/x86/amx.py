@@ -49,7 +49,7 @@ from tlx.target.hardware import Caches, Dot
 from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts
 
 if TYPE_CHECKING:
-    from tlx.target.matrix_unit import TilePlace
+    from tlx.target.matrix_unit import TileAddress
 
 ROWS: Final = 16
 ROW_BYTES: Final = 64
@@ -81,42 +81,42 @@ def call_product_function(
         words: The words of acc, lhs and rhs.
         memory: Memory for the three tiles.
     """
-    for value, place in zip(words, memory, strict=True):
-        b.store(value, place, _ALIGN)
-    places = [b.retype(place, I8) for place in memory]
-    type_ = FunctionType(VOID, tuple(place.type for place in places))
-    b.call(Global(b.pointer(type_), _product_function(b.module, attributes, name)), type_, places)
+    for value, buffer in zip(words, memory, strict=True):
+        b.store(value, buffer, _ALIGN)
+    pointers = [b.retype(buffer, I8) for buffer in memory]
+    type_ = FunctionType(VOID, tuple(pointer.type for pointer in pointers))
+    b.call(Global(b.pointer(type_), _product_function(b.module, attributes, name)), type_, pointers)
     return b.load(_TILE_WORDS, memory[0], _ALIGN, "words")
 
 
-def _product_function(module: Module, attributes: Sequence[str], name: str) -> str:
-    """The function for a product, made on first use."""
-    stem = f"tlx.{name}"
-    made = next((f.name for f in module.functions if f.name.startswith(stem)), "")
-    if made:
-        return made
-    made = module.global_names.fresh(stem)
+def _product_function(module: Module, attributes: Sequence[str], instruction: str) -> str:
+    """Name of the function for a product, which is created on first use."""
+    stem = f"tlx.{instruction}"
+    name = next((f.name for f in module.functions if f.name.startswith(stem)), "")
+    if name:
+        return name
+    name = module.global_names.fresh(stem)
     parameters = [(module.pointer_to(I8), "noalias", part) for part in "cab"]
-    function = new_function(module, made, parameters, " ".join(["nounwind", "noinline", *attributes]))
+    function = new_function(module, name, parameters, " ".join(["nounwind", "noinline", *attributes]))
     b = Builder(module, function)
     c, lhs, rhs = (argument.value for argument in function.arguments)
     with b.loop(0, ROWS, name="m") as row:
-        place = b.gep(_FLOATS, c, row.index)
-        start = b.load(_FLOATS, place, _ALIGN)
+        address = b.gep(_FLOATS, c, row.index)
+        start = b.load(_FLOATS, address, _ALIGN)
         pairs = b.gep(_PAIRS, lhs, row.index)
         with b.loop(0, ROWS, carry=[start], name="k") as step:
             pair = b.splat(b.load(I32, b.gep(I32, pairs, step.index), 4), ROWS)
             step.next(_pair_sum(b, pair, b.load(_PAIRS, b.gep(_PAIRS, rhs, step.index), _ALIGN), step.carried[0]))
-        b.store(step.results[0], place, _ALIGN)
+        b.store(step.results[0], address, _ALIGN)
     b.ret()
-    return made
+    return name
 
 
 def _pair_sum(b: Builder, lhs: Value, rhs: Value, total: Value) -> Value:
     """Each lane's sum plus both products of its pair of halves."""
     halves = [b.cast("bitcast", value, _HALVES) for value in (lhs, rhs)]
-    for place in range(2):
-        lanes = range(place, 2 * ROWS, 2)
+    for parity in range(2):
+        lanes = range(parity, 2 * ROWS, 2)
         x, y = (b.cast("fpext", b.shuffle(value, None, lanes), _FLOATS) for value in halves)
         total = b.fma(x, y, total)
     return total
@@ -135,15 +135,15 @@ _INSTRUCTIONS: Final = {
 
 
 def tile_shapes(function: Function) -> frozenset[tuple[str, ...]]:
-    """Rows and bytes of a function's tiles: LLVM runs out of registers where a function has tiles of many shapes."""
-    makers = [i for i in function.instructions() if i.is_call and i.type == X86_AMX]
-    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
+    """Rows and row bytes of a function's tiles: LLVM runs out of registers if a function has tiles of many shapes."""
+    calls = [i for i in function.instructions() if i.is_call and i.type == X86_AMX]
+    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in calls)
 
 
 class TileEmitter:
     """Instructions on whole tiles, as `tlx.target.matrix_unit.TileOperations` describes them.
 
-    Emulated tiles cross blocks as words.
+    Between blocks, emulated tiles are vectors of words.
 
     Attributes:
         b: The builder.
@@ -164,7 +164,7 @@ class TileEmitter:
 
     def zero(self) -> Value:
         """TILEZERO."""
-        return self._made("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
+        return self._emit_tile("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
 
     def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
         """TDPBF16PS, TDPFP16PS, TDPB[SU][SU]D."""
@@ -173,24 +173,24 @@ class TileEmitter:
             self.product_buffers = self.product_buffers or product_scratch(self.b)
             words = [self.words_of_tile[str(tile)] for tile in (acc, lhs, rhs)]
             return self._tile(call_product_function(self.b, self.attributes, name, words, self.product_buffers))
-        return self._made(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(depth), acc, lhs, rhs])
+        return self._emit_tile(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(depth), acc, lhs, rhs])
 
-    def load(self, place: TilePlace) -> Value:
+    def load(self, address: TileAddress) -> Value:
         """TILELOADD."""
-        return self._loaded(place, (ROWS, ROW_BYTES))
+        return self._load_tile(address, (ROWS, ROW_BYTES))
 
-    def load_a(self, place: TilePlace, depth: int) -> Value:
+    def load_a(self, address: TileAddress, depth: int) -> Value:
         """TILELOADD."""
-        return self._loaded(place, (ROWS, depth))
+        return self._load_tile(address, (ROWS, depth))
 
-    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
+    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> Value:
         """TILELOADD, or TILELOADDT1, which does not pollute L1; LLVM's scalarisation does not support it."""
         name = "tileloaddt164" if streaming and not self.emulate else "tileloadd64"
-        return self._loaded(place, (groups, ROW_BYTES), name)
+        return self._load_tile(address, (groups, ROW_BYTES), name)
 
-    def store(self, tile: Value, place: TilePlace) -> None:
+    def store(self, tile: Value, address: TileAddress) -> None:
         """TILESTORED."""
-        args = [_i16(ROWS), _i16(ROW_BYTES), self._address(place), const_int(I64, place.stride), tile]
+        args = [_i16(ROWS), _i16(ROW_BYTES), self._pointer(address), const_int(I64, address.stride), tile]
         self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
 
     def phi(self, name: str) -> Instruction:
@@ -206,18 +206,18 @@ class TileEmitter:
         """A tile as a phi's value: its words if emulated."""
         return self.words_of_tile.get(str(tile), tile)
 
-    def _loaded(self, place: TilePlace, shape: tuple[int, int], name: str = "tileloadd64") -> Value:
+    def _load_tile(self, address: TileAddress, shape: tuple[int, int], name: str = "tileloadd64") -> Value:
         """Load a tile of `shape`: rows and bytes of a row."""
         rows, row_bytes = shape
-        address, stride = self._address(place), place.stride
+        pointer, stride = self._pointer(address), address.stride
         if self.emulate and stride % _WORD_BYTES:
-            address, stride = self._copied(address, stride, shape), ROW_BYTES
-        return self._made(name, [_i16(rows), _i16(row_bytes), address, const_int(I64, stride)])
+            pointer, stride = self._copied(pointer, stride, shape), ROW_BYTES
+        return self._emit_tile(name, [_i16(rows), _i16(row_bytes), pointer, const_int(I64, stride)])
 
-    def _address(self, place: TilePlace) -> Value:
-        return self.b.retype(self.b.gep(I8, place.pointer, place.offset), I8)
+    def _pointer(self, address: TileAddress) -> Value:
+        return self.b.retype(self.b.gep(I8, address.pointer, address.offset), I8)
 
-    def _made(self, name: str, args: list[Value]) -> Value:
+    def _emit_tile(self, name: str, args: list[Value]) -> Value:
         """Call an AMX intrinsic that returns a tile."""
         b = self.b
         tile = b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
@@ -231,7 +231,7 @@ class TileEmitter:
         self.words_of_tile[str(tile)] = words
         return tile
 
-    def _copied(self, address: Value, stride: int, shape: tuple[int, int]) -> Value:
+    def _copied(self, pointer: Value, stride: int, shape: tuple[int, int]) -> Value:
         """Copy a tile of `shape` to a buffer with rows of `ROW_BYTES`.
 
         The instruction loads rows at any byte stride. LLVM's scalarisation of it (X86LowerAMXIntrinsics, the same in
@@ -242,7 +242,7 @@ class TileEmitter:
             self.copy_buffer = b.alloca(ArrayType(ROWS * ROW_BYTES, I8), "tile.copy")
         words_of_row = VectorType(shape[1] // _WORD_BYTES, I32)
         for row in range(shape[0]):
-            words = b.load(words_of_row, b.gep(I8, address, row * stride), 1)
+            words = b.load(words_of_row, b.gep(I8, pointer, row * stride), 1)
             b.store(words, b.gep(I8, self.copy_buffer, row * ROW_BYTES), ROW_BYTES)
         return b.retype(self.copy_buffer, I8)
 
@@ -258,8 +258,8 @@ _INTERNAL: Final = ".internal"
 _NO_ASSEMBLY: Final = 'asm "",'
 _TILE_STEMS: Final = tuple(f"{_STEM}{stem}" for stem in ("ldtilecfg", "sttilecfg", "tile", "tdp", "tcmm"))
 _NAME: Final = "tlx.amx.tiles"
-_OWN_SHAPE: Final = 2  # operands: rows, and bytes of a row
-_ACC: Final = 3  # operand of a product, after rows, bytes of a row of B and of A
+_SHAPE_OPERANDS: Final = 2  # rows, and bytes of a row
+_ACC: Final = 3  # the accumulator of a product, after rows, bytes of a row of B and of A
 
 Shape = tuple[int, int]
 
@@ -273,9 +273,9 @@ def number_tiles(module: Module) -> None:
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
         tiles = [i for i in function.instructions() if X86_AMX in (i.type, *(operand.type for operand in i.operands))]
-        known = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
+        is_expressible = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
         is_inlined = "noinline" not in module.attribute_text(function.signature).split()
-        if tiles and known and not is_inlined and not _calls_others(function):
+        if tiles and is_expressible and not is_inlined and not _calls_others(function):
             webs = _Webs(function)
             numbers = webs.numbers()
             if numbers is not None:
@@ -295,12 +295,12 @@ def _calls_others(function: Function) -> bool:
 
 
 def _is_harmless(callee: Value) -> bool:
-    """Whether a callee uses no tiles: what allocates memory, intrinsics, empty assembly."""
+    """Whether a callee uses no tiles: allocators, intrinsics, empty assembly."""
     if not isinstance(callee, Global):
         return isinstance(callee, Text) and callee.spelling.startswith(_NO_ASSEMBLY)
     name = callee.name
-    own = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
-    return name in ALLOCATORS or (name.startswith("llvm.") and not own)
+    uses_tiles = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
+    return name in ALLOCATORS or (name.startswith("llvm.") and not uses_tiles)
 
 
 @dataclass(eq=False)
@@ -309,28 +309,29 @@ class _Webs:
 
     Attributes:
         function: The function.
-        makers: What defines each tile, by name, in program order.
+        definitions: The definition of each tile, by name, in program order.
         parents: A tile of the same web, or the tile itself, by name.
         interference: The webs that interfere with a web.
         shapes: Rows and bytes of a row of each web.
     """
 
     function: Function
-    makers: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    definitions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     parents: dict[str, str] = field(default_factory=dict[str, str])
     interference: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
 
     def __post_init__(self) -> None:
-        found = (i for i in self.function.instructions() if i.type == X86_AMX)
-        self.makers = {i.value.name: i for i in found}
-        self.parents = {name: name for name in self.makers}
-        for name, maker in self.makers.items():
-            joined = [v for v, _ in maker.incoming] if maker.opcode == "phi" else maker.args[_ACC : _ACC + 1]
+        definitions = (i for i in self.function.instructions() if i.type == X86_AMX)
+        self.definitions = {i.value.name: i for i in definitions}
+        self.parents = {name: name for name in self.definitions}
+        for name, definition in self.definitions.items():
+            is_phi = definition.opcode == "phi"
+            joined = [v for v, _ in definition.incoming] if is_phi else definition.args[_ACC : _ACC + 1]
             for value in joined:
                 if isinstance(value, Local) and value.name in self.parents:
                     self.parents[self.of(value.name)] = self.of(name)
-        self.interference = {self.of(name): set() for name in self.makers}
+        self.interference = {self.of(name): set() for name in self.definitions}
 
     def of(self, name: str) -> str:
         """The web of a tile."""
@@ -343,57 +344,61 @@ class _Webs:
         if not self._build_interference() or not self._find_shapes():
             return None
         registers: dict[str, int] = {}
-        held: dict[int, Shape] = {}
-        for name in self.makers:
+        shapes: dict[int, Shape] = {}
+        for name in self.definitions:
             web = self.of(name)
             if web in registers:
                 continue
-            taken = {registers[other] for other in self.interference[web] if other in registers}
-            fitting = (n for n in range(TILES) if n not in taken and held.get(n, self.shapes[web]) == self.shapes[web])
+            shape = self.shapes[web]
+            occupied = {registers[other] for other in self.interference[web] if other in registers}
+            fitting = (n for n in range(TILES) if n not in occupied and shapes.get(n, shape) == shape)
             number = next(fitting, None)
             if number is None:
                 return None
             registers[web] = number
-            held[number] = self.shapes[web]
+            shapes[number] = shape
         calls = (i for i in self.function.instructions() if _is_tile_call(i.callee))
         return registers if all(self._are_distinct(call, registers) for call in calls) else None
 
-    def _are_distinct(self, call: Instruction, given: dict[str, int]) -> bool:
+    def _are_distinct(self, call: Instruction, registers: dict[str, int]) -> bool:
         """Whether the tiles of a product are in three different registers, as the instruction requires."""
         tiles = [tile for tile in call.args if tile.type == X86_AMX]
-        return len({given[self.of(tile.name)] for tile in tiles if isinstance(tile, Local)}) == len(tiles)
+        return len({registers[self.of(tile.name)] for tile in tiles if isinstance(tile, Local)}) == len(tiles)
 
     def _find_shapes(self) -> bool:
         """Note the shape of each web; False if one has two, or none."""
-        for name, maker in self.makers.items():
-            if maker.opcode == "phi":
+        for name, definition in self.definitions.items():
+            if definition.opcode == "phi":
                 continue
-            sizes = [a.value for a in maker.args[:_OWN_SHAPE] if isinstance(a, ConstInt)]
-            if len(sizes) != _OWN_SHAPE or self.shapes.setdefault(self.of(name), (sizes[0], sizes[1])) != tuple(sizes):
+            rows, row_bytes = definition.args[:_SHAPE_OPERANDS]
+            if not isinstance(rows, ConstInt) or not isinstance(row_bytes, ConstInt):
+                return False
+            shape = rows.value, row_bytes.value
+            if self.shapes.setdefault(self.of(name), shape) != shape:
                 return False
         return all(web in self.shapes for web in self.interference)
 
     def _build_interference(self) -> bool:
         """Build the interference graph; False if two tiles of a web are live at once."""
-        alive = self._alive_at_ends()
-        return all(self._add_interference_in(block, set(alive[block.name])) for block in self.function.blocks)
+        live_out = self._live_out()
+        return all(self._add_interference_in(block, set(live_out[block.name])) for block in self.function.blocks)
 
-    def _add_interference_in(self, block: Block, alive: set[str]) -> bool:
+    def _add_interference_in(self, block: Block, live: set[str]) -> bool:
         for instruction in reversed(block.instructions):
             if instruction.opcode == "phi":
                 break
-            if instruction.type == X86_AMX and not self._define(instruction.value.name, alive):
+            if instruction.type == X86_AMX and not self._define(instruction.value.name, live):
                 return False
-            alive |= self._used(instruction)
+            live |= self._used(instruction)
         phis = [i.value.name for i in block.phis if i.type == X86_AMX]
-        alive |= set(phis)
-        return all(self._define(name, alive - {name}) for name in phis)
+        live |= set(phis)
+        return all(self._define(name, live - {name}) for name in phis)
 
-    def _define(self, name: str, alive: set[str]) -> bool:
+    def _define(self, name: str, live: set[str]) -> bool:
         """Note the definition of a tile while others are live; False if one is of the same web."""
-        alive.discard(name)
+        live.discard(name)
         web = self.of(name)
-        for other in map(self.of, alive):
+        for other in map(self.of, live):
             if other == web:
                 return False
             self.interference[web].add(other)
@@ -401,34 +406,32 @@ class _Webs:
         return True
 
     def _used(self, instruction: Instruction) -> set[str]:
-        return {v.name for v in instruction.operands if isinstance(v, Local) and v.name in self.makers}
+        return {v.name for v in instruction.operands if isinstance(v, Local) and v.name in self.definitions}
 
-    def _alive_at_ends(self) -> dict[str, set[str]]:
+    def _live_out(self) -> dict[str, set[str]]:
         """Live-out tiles of each block, including those that phis take from it."""
         blocks = {block.name: block for block in self.function.blocks}
-        ends: dict[str, set[str]] = {name: set() for name in blocks}
+        live_out: dict[str, set[str]] = {name: set() for name in blocks}
         changed = True
         while changed:
             changed = False
             for name, block in reversed(blocks.items()):
-                alive: set[str] = set()
+                live: set[str] = set()
                 for target in block.terminator.targets:
-                    alive |= self._alive_before(blocks[target], ends[target], name)
-                changed = changed or alive != ends[name]
-                ends[name] = alive
-        return ends
+                    live |= self._live_in(blocks[target], live_out[target], name)
+                changed = changed or live != live_out[name]
+                live_out[name] = live
+        return live_out
 
-    def _alive_before(self, block: Block, end: set[str], source: str) -> set[str]:
+    def _live_in(self, block: Block, live_out: set[str], source: str) -> set[str]:
         """Live-in tiles of a block on the edge from `source`."""
-        alive = set(end)
+        live = set(live_out)
         for instruction in reversed(block.instructions):
-            if instruction.opcode == "phi":
-                alive.discard(instruction.result or "")
-                continue
-            alive.discard(instruction.result or "")
-            alive |= self._used(instruction)
-        taken = {v.name for phi in block.phis for v, name in phi.incoming if name == source and isinstance(v, Local)}
-        return alive | taken & self.makers.keys()
+            live.discard(instruction.result or "")
+            if instruction.opcode != "phi":
+                live |= self._used(instruction)
+        incoming = {v.name for phi in block.phis for v, name in phi.incoming if name == source and isinstance(v, Local)}
+        return live | incoming & self.definitions.keys()
 
 
 def _rewrite(
@@ -441,21 +444,21 @@ def _rewrite(
     for block in function.blocks:
         instructions, block.instructions = block.instructions, []
         b.at_end(block)
-        begins = block is function.entry
+        is_unconfigured = block is function.entry
         for instruction in instructions:
-            if begins and (instruction.is_terminator or _is_tile_call(instruction.callee)):
+            if is_unconfigured and (instruction.is_terminator or _is_tile_call(instruction.callee)):
                 b.call_named(f"{_STEM}ldtilecfg", VOID, [b.retype(configuration, I8)])
-                begins = False
+                is_unconfigured = False
             if instruction.opcode == "ret":
                 b.call_named(f"{_STEM}tilerelease", VOID, [])
             if _is_tile_call(instruction.callee):
-                _numbered(b, instruction, webs, numbers)
+                _emit_numbered(b, instruction, webs, numbers)
             elif instruction.type != X86_AMX:
                 block.instructions.append(instruction)
                 b.index = len(block.instructions)
 
 
-def _numbered(b: Builder, instruction: Instruction, webs: _Webs, numbers: dict[str, int]) -> None:
+def _emit_numbered(b: Builder, instruction: Instruction, webs: _Webs, numbers: dict[str, int]) -> None:
     """Replace an instruction on tile values by its form on numbered registers."""
 
     def register(value: Value) -> Value:
@@ -463,15 +466,15 @@ def _numbered(b: Builder, instruction: Instruction, webs: _Webs, numbers: dict[s
 
     name = str(instruction.callee).removesuffix(_INTERNAL)
     tiles = [a for a in instruction.args if a.type == X86_AMX]
-    others = [a for a in instruction.args[_OWN_SHAPE:] if a.type != X86_AMX]
+    others = [a for a in instruction.args[_SHAPE_OPERANDS:] if a.type != X86_AMX]
     if len(tiles) == 1:
         b.call_named(name, VOID, [register(tiles[0]), *others])
         return
-    made = register(instruction.value)
-    b.call_named(name, VOID, [made, *map(register, tiles[1:])] if tiles else [made, *others])
+    result = register(instruction.value)
+    b.call_named(name, VOID, [result, *(map(register, tiles[1:]) if tiles else others)])
 
 
-def _configuration(module: Module, shapes: dict[int, Shape], known: dict[bytes, Global]) -> Global:
+def _configuration(module: Module, shapes: dict[int, Shape], configurations: dict[bytes, Global]) -> Global:
     """The constant that LDTILECFG reads: palette 1, bytes of a row of each tile from byte 16 on, rows from 48 on."""
     data = bytearray(_CONFIGURATION_BYTES)
     data[0] = 1
@@ -479,17 +482,17 @@ def _configuration(module: Module, shapes: dict[int, Shape], known: dict[bytes, 
         data[16 + 2 * number] = row_bytes
         data[48 + number] = rows
     key = bytes(data)
-    if key not in known:
+    if key not in configurations:
         name = module.global_names.fresh(_NAME)
         text = "".join(f"\\{byte:02X}" for byte in key)
         type_ = ArrayType(_CONFIGURATION_BYTES, I8)
         module.append(Raw(f'\n\n@{name} = private unnamed_addr constant {type_} c"{text}", align 64'))
-        known[key] = Global(module.pointer_to(type_), name)
-    return known[key]
+        configurations[key] = Global(module.pointer_to(type_), name)
+    return configurations[key]
 
 
 def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
-    """Number tiles, and have the program ask Linux for their use before `main`. Emulated tiles stay values."""
+    """Number tiles, and request their use from Linux before `main`. Emulated tiles stay values."""
     if not emulate_matrix:
         number_tiles(module)
     if not request_permission or not any("tileloadd" in d for d in module.declarations):
@@ -544,7 +547,7 @@ TARGET: Final = replace(
         tile_shapes=tile_shapes,
         emulation=MatrixEmulation(
             llvm_options=("-enable-x86-scalar-amx",),
-            attributes=("optnone",),  # LLVM scalarises tile instructions in such functions only
+            attributes=("optnone",),  # LLVM scalarises tile instructions only in such functions
             opt_level=0,  # LLVM 22 asserts over some emulated tiles that it optimises
         ),
         max_uses=2,  # LLVM 14 to 22 crash at -O0 over loaded tiles with more

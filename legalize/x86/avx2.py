@@ -1,12 +1,14 @@
 """`avx2`: x86-64 with AVX2, FMA and F16C; AVX-VNNI, AVX-VNNI-INT8 and AVX-NE-CONVERT where the features say so.
 
-Without dot products of bytes, bytes become i16, of which VPMADDWD multiplies pairs: at twice the rate of i32 and with
-half as much to read. bfloat and half are converted to float while packing; AVX-NE-CONVERT does so with bfloat when it
-loads. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, and Intel Architecture Instruction Set
+Without dot products of bytes, bytes become i16, pairs of which VPMADDWD multiplies: at twice the rate of i32 and with
+half as many bytes to load. bfloat and half are converted to float while packing; AVX-NE-CONVERT converts bfloat as it
+is loaded.
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, and Intel Architecture Instruction Set
 Extensions Programming Reference: VFMADD231PS, VPDPBUSD and VPDPWSSD (VEX), VPDPB[SU][SU]D, VPMADDWD, VBCSTNEBF162PS,
 VCVTNEEBF162PS, VCVTNEOBF162PS, VCVTPH2PS.
-A multiply-add takes 5 cycles on Haswell, Broadwell and Zen, 4 on later ones (Optimization Reference
-Manual, appendix D).
+A multiply-add takes 5 cycles on Haswell, Broadwell and Zen, 4 on later processors (Optimization Reference Manual,
+appendix D).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def _dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
 
 
 def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Multiplication commutes."""
+    """A dot product with its operands swapped: multiplication commutes."""
     return _dot(name, b, acc, rhs, lhs)
 
 
@@ -50,7 +52,9 @@ def _fma(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
 
 def _widened(name: str, b: Builder, address: Value, lanes: int) -> Value:
     """A load that converts bfloat to float; LLVM has it since version 16."""
-    return b.call_named(f"llvm.x86.{name}{32 * lanes}", VectorType(lanes, FLOAT), [b.retype(address, I8)], "w").value
+    return b.call_named(
+        f"llvm.x86.{name}{32 * lanes}", VectorType(lanes, FLOAT), [b.retype(address, I8)], "widened"
+    ).value
 
 
 _NE_CONVERT: Final = WideningLoads(
@@ -72,7 +76,7 @@ TARGET: Final = Target(
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_swapped, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
-        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, reads=_NE_CONVERT, cycles=1.0),
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, widening_loads=_NE_CONVERT, cycles=1.0),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
     ),

@@ -29,10 +29,8 @@ _TO_NEAREST: Final = 8
 """VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
 _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
-_SLOW: Final = (
-    "amx-tile",
-    2.0,
-)  # VDPBF16PS where AMX is the way: measured on Sapphire Rapids, half the rate of VFMADD231PS
+_SLOW: Final = ("amx-tile", 2.0)
+"""Cycles of VDPBF16PS on processors with AMX: half the rate of VFMADD231PS (measured on Sapphire Rapids)."""
 _FLOATS: Final = VectorType(16, FLOAT)
 
 
@@ -111,8 +109,8 @@ def table_lookup(b: Builder, table: Sequence[float], index: Value) -> Value:
     """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
     registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
     if len(registers) == 1:
-        return vperm(b, registers[0], index, "picked")
-    return vpermi2(b, registers[0], registers[1], index, "picked")
+        return vperm(b, registers[0], index, "lookup")
+    return vpermi2(b, registers[0], registers[1], index, "lookup")
 
 
 _PERMUTE_SUFFIXES: Final[dict[Type, str]] = {I8: "qi", I16: "hi", FLOAT: "sf", DOUBLE: "df"}

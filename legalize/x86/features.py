@@ -3,7 +3,7 @@
 Intel Architecture Instruction Set Extensions Programming Reference, chapter 1 (support matrix, CPUID); Intel 64 and
 IA-32 Architectures Software Developer's Manual, volume 1, chapter 13 (XCR0); LLVM, lib/TargetParser/X86TargetParser.cpp
 
-A program detects the last target that the processor runs, without any library:
+A program detects the last of several targets that the processor supports, without any library:
 
     leaf 0: is there a leaf 7?      leaf 1: may XCR0 be read?       otherwise it is the first target
     XCR0: which registers the system saves      leaves 7.0 and 7.1: the features
@@ -154,24 +154,24 @@ _TILE_DATA: Final = 18
 
 
 def emit_detection(b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
-    """The last of the targets, counted from 1, that the processor runs; the first is taken for granted.
+    """The last of the targets, counted from 1, that the processor supports; the first is assumed to be supported.
 
     Args:
         b: At the end of a function's entry block.
         versions: The targets.
-        request_permission: Whether to request the use of tiles from Linux, rather than only query it.
+        request_permission: Whether to request the use of tiles from Linux, rather than only query the permission.
     """
     head = b.block
-    enough = b.icmp("ugt", _word(b, _cpuid(b, 0, 0), 0), 6)
-    saves = b.icmp("ne", b.binary("and", _word(b, _cpuid(b, 1, 0), 2), const_int(I32, 1 << _OSXSAVE)), 0)
-    ask = b.new_block("ask")
-    end = b.new_block("end", ask)
-    b.branch_if(b.binary("and", enough, saves), ask, end)
-    b.at_end(ask)
-    answers = _Answers(b)
+    has_leaf_7 = b.icmp("ugt", _word(b, _cpuid(b, 0, 0), 0), 6)
+    has_xgetbv = b.icmp("ne", b.binary("and", _word(b, _cpuid(b, 1, 0), 2), const_int(I32, 1 << _OSXSAVE)), 0)
+    query = b.new_block("query")
+    end = b.new_block("end", query)
+    b.branch_if(b.binary("and", has_leaf_7, has_xgetbv), query, end)
+    b.at_end(query)
+    results = _CpuidResults(b)
     version: Value = const_int(I32, 1)
     for number, target in enumerate(versions[1:], 2):
-        supported = answers.has(target)
+        supported = results.has(target)
         if "+amx-tile" in target.features:
             version = _if_permitted(b, supported, version, number, request_permission=request_permission)
         else:
@@ -182,17 +182,16 @@ def emit_detection(b: Builder, versions: Sequence[Target], *, request_permission
     return b.phi(I32, [(const_int(I32, 1), head), (version, last)], "level")
 
 
-class _Answers:
+class _CpuidResults:
     """The results of CPUID; each leaf is queried once."""
 
     def __init__(self, b: Builder) -> None:
         self.b = b
         self.state = _word(b, _asm(b, _XGETBV, 2, [0]), 0)
-        self.first = _cpuid(b, 1, 0)
-        self.leaves: dict[tuple[int, int], Value] = {(1, 0): self.first, (7, 0): _cpuid(b, 7, 0)}
+        self.leaves: dict[tuple[int, int], Value] = {(1, 0): _cpuid(b, 1, 0), (7, 0): _cpuid(b, 7, 0)}
         self.leaves[7, 1] = _cpuid(b, 7, 1)
-        known = b.icmp("ne", _word(b, self.leaves[7, 0], 0), 0)
-        self.second = b.select(known, const_int(I32, -1), const_int(I32, 0))
+        has_subleaf = b.icmp("ne", _word(b, self.leaves[7, 0], 0), 0)
+        self.subleaf_mask = b.select(has_subleaf, const_int(I32, -1), const_int(I32, 0))
 
     def has(self, target: Target) -> Value:
         """Whether the processor has all features of a target, and the system saves their registers."""
@@ -200,13 +199,13 @@ class _Answers:
         masks: dict[tuple[int, int, str], int] = {}
         state = 0
         for bit in _bits(target):
-            place = bit.leaf, bit.subleaf, bit.register
-            masks[place] = masks.get(place, 0) | 1 << bit.bit
+            word = bit.leaf, bit.subleaf, bit.register
+            masks[word] = masks.get(word, 0) | 1 << bit.bit
             state |= bit.state
         supported: Value = _has_all(b, self.state, state)
         for (leaf, subleaf, register), mask in masks.items():
             word = _word(b, self.leaves[leaf, subleaf], _REGISTERS.index(register))
-            word = b.binary("and", word, self.second) if subleaf else word
+            word = b.binary("and", word, self.subleaf_mask) if subleaf else word
             supported = b.binary("and", supported, _has_all(b, word, mask))
         return supported
 
@@ -232,18 +231,18 @@ def _has_all(b: Builder, word: Value, mask: int) -> Value:
     return b.icmp("eq", b.binary("and", word, number), number)
 
 
-def _if_permitted(b: Builder, runs: Value, found: Value, number: int, *, request_permission: bool) -> Value:
-    """The number if the processor runs that target and Linux lets the process use tiles."""
+def _if_permitted(b: Builder, supported: Value, version: Value, number: int, *, request_permission: bool) -> Value:
+    """`number` if the processor supports that target and Linux lets the process use tiles, else `version`."""
     head = b.block
-    ask = b.new_block("permission")
-    rest = b.new_block("rest", ask)
-    b.branch_if(runs, ask, rest)
-    b.at_end(ask)
-    given = b.icmp("eq", request_tiles(b), 0) if request_permission else _was_given(b)
-    permitted = b.select(given, const_int(I32, number), found)
+    query = b.new_block("permission")
+    rest = b.new_block("rest", query)
+    b.branch_if(supported, query, rest)
+    b.at_end(query)
+    granted = b.icmp("eq", request_tiles(b), 0) if request_permission else _has_permission(b)
+    permitted = b.select(granted, const_int(I32, number), version)
     b.branch(rest)
     b.at_end(rest)
-    return b.phi(I32, [(found, head), (permitted, ask)], "level")
+    return b.phi(I32, [(version, head), (permitted, query)], "level")
 
 
 def request_tiles(b: Builder, name: str = "answer") -> Value:
@@ -251,7 +250,8 @@ def request_tiles(b: Builder, name: str = "answer") -> Value:
     return _arch_prctl(b, _REQUEST_PERMISSION, const_int(I64, _TILE_DATA), name)
 
 
-def _was_given(b: Builder) -> Value:
+def _has_permission(b: Builder) -> Value:
+    """Whether Linux lets the process use tiles."""
     memory = b.alloca(I64, "permissions", 8)
     b.store(const_int(I64, 0), memory, 8)
     address = b.cast("ptrtoint", memory, I64)
@@ -318,9 +318,9 @@ def unlisted_features() -> frozenset[str]:
     run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(ctypes.addressof(code))
 
     def cpuid(leaf: int, subleaf: int) -> list[int]:
-        answer = (ctypes.c_uint32 * len(_REGISTERS))()
-        run(leaf, subleaf, ctypes.addressof(answer))
-        return list(answer)
+        words = (ctypes.c_uint32 * len(_REGISTERS))()
+        run(leaf, subleaf, ctypes.addressof(words))
+        return list(words)
 
     return frozenset(name for name in _UNLISTED if _has_bit(cpuid, CPUID_BITS[name]))
 

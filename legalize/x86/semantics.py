@@ -2,15 +2,15 @@
 
 Source: Intel SDM volume 2 (TDPBSSD, TDPBF16PS, TILELOADD, VPDPBUSD, ...).
 
-An AMX tile value is always 16 x 64 bytes; what lies outside the rows and column bytes of the operation that made it is
-zero. B of a product is in VNNI order: q = 4 (i8) or 2 (bf16, f16) elements of one column lie side by side,
+An AMX tile value is always 16 x 64 bytes; bytes outside the rows and row bytes of the operation that defines it are
+zero. B of a product is in VNNI order: q = 4 (i8) or 2 (bf16, f16) elements of one column are adjacent,
 
     element (k, n) of B  at  row k / q, column n * q + k % q          (K x N  ->  K/q x N*q)
 
 Instructions on tile values have the shapes as operands; those on numbered registers take them from LDTILECFG.
 
-Operands of AVX instructions come as the element type of today's LLVM (`<64 x i8>`) or as older ones have them
-(`<16 x i32>`): only their bytes count.
+Operands of AVX instructions have the element types of current LLVM (`<64 x i8>`) or of older versions (`<16 x i32>`):
+only their bytes matter.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Dot = Callable[[Array, Array, Array], Array]
 
 @dataclass(eq=False)
 class _Registers:
-    """The tile registers of a machine: rows and bytes of a row of each, and what is in it."""
+    """The tile registers of a machine: rows and row bytes of each, and its contents."""
 
     shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     tiles: list[Array] = field(default_factory=list[Array])
@@ -228,14 +228,14 @@ def _store_register(site: CallSite) -> Implementation:
 
 
 def _multiply_registers(value_form: ImplementationFactory) -> ImplementationFactory:
-    """A product on registers, given the one on values; the manual wants three of them, and their shapes to fit."""
+    """A product on registers, by the one on values; the manual requires three registers whose shapes fit."""
 
     def factory(site: CallSite) -> Implementation:
         registers, product = _registers(site), value_form(site)
 
         def run(acc: int, a: int, b: int) -> None:
             if len({acc, a, b}) < _OPERANDS:
-                raise EvaluationError(f"tiles {acc}, {a}, {b} of a product are not three")
+                raise EvaluationError(f"tiles {acc}, {a}, {b} of a product are not distinct")
             (rows, n), (a_rows, k), (b_rows, b_n) = (registers.shape(number) for number in (acc, a, b))
             if (a_rows, b_rows * 4, b_n) != (rows, k, n):
                 raise EvaluationError(
@@ -348,8 +348,8 @@ def _masked_to_bf16(site: CallSite) -> Implementation:
     convert = _to_bf16(site)
 
     def run(numbers: Array, passthru: Array, mask: Array) -> Array:
-        kept = np.concatenate((mask, np.ones(len(passthru) - len(mask), np.bool_)))
-        return np.where(kept, convert(numbers), passthru)
+        lanes = np.concatenate((mask, np.ones(len(passthru) - len(mask), np.bool_)))
+        return np.where(lanes, convert(numbers), passthru)
 
     return run
 
@@ -364,7 +364,7 @@ def _from_half(site: CallSite) -> Implementation:
 
 
 def _to_half(site: CallSite) -> Implementation:
-    """`vcvtps2ph`; the rounding mode is taken for nearest even."""
+    """`vcvtps2ph`, assuming that the rounding mode is to nearest even."""
     dtype, count = _dtype(site), _count(site)
 
     def run(a: Array, *_: object) -> Array:
@@ -387,10 +387,10 @@ def _widening_load(start: int, step: int, *, kind: _Kind = BFLOAT16) -> Implemen
         def run(address: int) -> Array:
             data = memory.read(address, 4 * count if step else 2, site.name)
             words = np.frombuffer(data, np.uint16)
-            picked = np.resize(words, count) if not step else words[start::step]
+            elements = np.resize(words, count) if not step else words[start::step]
             if kind is BFLOAT16:
-                return (picked.astype(np.uint32) << 16).view(np.float32)
-            return picked.view(np.float16).astype(np.float32)
+                return (elements.astype(np.uint32) << 16).view(np.float32)
+            return elements.view(np.float16).astype(np.float32)
 
         return run
 
@@ -405,13 +405,13 @@ def _scaled(x: Array, exponent: Array, *_: object) -> Array:
 
 
 def _reciprocal(x: Array, *_: object) -> Array:
-    """`vrcp14ps`, all lanes: 1 / x as good as the manual promises, 2^-14, and no better."""
+    """`vrcp14ps`, all lanes: 1 / x with the largest error that the manual allows, 2^-14."""
     with np.errstate(all="ignore"):
         exact = (1 / x).astype(x.dtype)
     fraction = 23 if x.dtype == np.float32 else 52
     words = exact.view(np.uint32 if x.dtype == np.float32 else np.uint64)
-    kept = words & ~np.array((1 << (fraction - 14)) - 1, words.dtype)
-    return np.where(np.isfinite(exact), kept.view(x.dtype), exact)
+    truncated = words & ~np.array((1 << (fraction - 14)) - 1, words.dtype)
+    return np.where(np.isfinite(exact), truncated.view(x.dtype), exact)
 
 
 def _fraction(x: Array, *_: object) -> Array:
@@ -423,9 +423,9 @@ def _fraction(x: Array, *_: object) -> Array:
 def _exponent(x: Array, *_: object) -> Array:
     """`vgetexpps`, all lanes: floor(log2 |x|), of zero -infinity."""
     with np.errstate(all="ignore"):
-        found = np.frexp(np.abs(x))[1].astype(x.dtype) - 1
-        found = np.where(x == 0, x.dtype.type(-np.inf), found)
-    return np.where(np.isfinite(x), found, np.abs(x))
+        exponent = np.frexp(np.abs(x))[1].astype(x.dtype) - 1
+        exponent = np.where(x == 0, x.dtype.type(-np.inf), exponent)
+    return np.where(np.isfinite(x), exponent, np.abs(x))
 
 
 def _mantissa(x: Array, form: Array, *_: object) -> Array:
@@ -435,9 +435,9 @@ def _mantissa(x: Array, form: Array, *_: object) -> Array:
         raise NotImplementedError(msg)
     with np.errstate(all="ignore"):
         half = np.frexp(np.where(np.isfinite(x), x, 1))[0]
-        found = np.where(half < x.dtype.type(0.75), 2 * half, half).astype(x.dtype)
-    found = np.where((x == 0) | np.isposinf(x), x.dtype.type(1), found)
-    return np.where((x < 0) | np.isnan(x), x.dtype.type(np.nan), found)
+        mantissa = np.where(half < x.dtype.type(0.75), 2 * half, half).astype(x.dtype)
+    mantissa = np.where((x == 0) | np.isposinf(x), x.dtype.type(1), mantissa)
+    return np.where((x < 0) | np.isnan(x), x.dtype.type(np.nan), mantissa)
 
 
 def _permuted(table: Array, index: Array) -> Array:
@@ -504,7 +504,7 @@ AVX_INSTRUCTIONS: Final[FunctionTable] = {
 
 
 def _zeros(_inputs: Sequence[int]) -> Sequence[int]:
-    """A processor without any features: a program that chooses its kernels takes the weakest."""
+    """CPUID of a processor without any features, on which a program selects its weakest kernels."""
     return (0, 0, 0, 0)
 
 

@@ -100,8 +100,8 @@ def cycle_of(edges: Iterable[Edge]) -> str:
 
 
 def test_imports_stay_within_the_borders() -> None:
-    found = {edge for edge in EDGES if breaks_a_border(edge)} - EXCEPTIONS
-    assert not found, complain(found)
+    violations = {edge for edge in EDGES if breaks_a_border(edge)} - EXCEPTIONS
+    assert not violations, complain(violations)
 
 
 @pytest.mark.parametrize("edge", sorted(EXCEPTIONS), ids=" ".join)
@@ -111,18 +111,18 @@ def test_exceptions_are_needed(edge: Edge) -> None:
 
 
 def test_imports_are_absolute() -> None:
-    found = {edge for edge in EDGES if edge[1].startswith(".")}
-    assert not found, complain(found)
+    violations = {edge for edge in EDGES if edge[1].startswith(".")}
+    assert not violations, complain(violations)
 
 
 def test_folders_are_imported_by_their_installed_names() -> None:
-    found = {edge for edge in EDGES if edge[1].split(".")[0] in {"frontends", "legalize", "tests"}}
-    assert not found, complain(found)
+    violations = {edge for edge in EDGES if edge[1].split(".")[0] in {"frontends", "legalize", "tests"}}
+    assert not violations, complain(violations)
 
 
 def test_imported_modules_exist() -> None:
-    found = {edge for edge in EDGES if is_below(edge[1], "tlx") and edge[1] not in KNOWN}
-    assert not found, complain(found)
+    violations = {edge for edge in EDGES if is_below(edge[1], "tlx") and edge[1] not in KNOWN}
+    assert not violations, complain(violations)
 
 
 @pytest.mark.parametrize(("edges", "listed"), [(EDGES, CYCLIC), (PARTS, CYCLIC_PARTS)], ids=["modules", "parts"])

@@ -1,4 +1,4 @@
-"""The core names no machine, and targets know little of the core: what they describe, and LLVM's IR."""
+"""The core names no machine, and targets import only what describes machines and LLVM's IR."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ LLVM_WORDS = {
 
 
 def words_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Names and strings of a file with their lines; what only explains (docstrings) is left out."""
+    """Names and strings of a file, with their lines, without docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     explanations = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -83,5 +83,5 @@ FOR_SEMANTICS = (*FOR_TARGETS, "tlx.evaluate", "tlx.intrinsics.numpy_types")
 @pytest.mark.parametrize("module", TARGETS)
 def test_targets_import_what_describes_machines(module: str) -> None:
     allowed = FOR_SEMANTICS if ".semantics" in module else FOR_TARGETS
-    found = [item for item in imports_of(TARGETS[module], set(FILES.values())) if item.target.startswith("tlx")]
-    assert not [item for item in found if not item.target.startswith(allowed)]
+    violations = [item for item in imports_of(TARGETS[module], set(FILES.values())) if item.target.startswith("tlx")]
+    assert not [item for item in violations if not item.target.startswith(allowed)]

@@ -1,4 +1,4 @@
-"""What is installed is what lies in the tree."""
+"""The installed packages are those of the tree."""
 
 import tomllib
 from importlib import import_module

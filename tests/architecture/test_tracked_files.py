@@ -24,10 +24,10 @@ def tracked_files() -> list[str]:
 
 
 def test_nothing_names_a_machine() -> None:
-    found = [
+    violations = [
         f"{name}:{number}: {line.decode(errors='replace').strip()}"
         for name in tracked_files()
         for number, line in enumerate((ROOT / name).read_bytes().splitlines(), start=1)
         if MACHINE.search(line)
     ]
-    assert not found, "\n".join(found)
+    assert not violations, "\n".join(violations)

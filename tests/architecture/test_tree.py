@@ -1,4 +1,4 @@
-"""The tree explains itself: few entries in a folder, a sentence that says what a folder is, one meaning a name."""
+"""The tree explains itself: small folders, a sentence about each package, no name with two meanings."""
 
 import ast
 from pathlib import Path
@@ -28,14 +28,14 @@ def test_folders_are_small(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=in_tree)
-def test_packages_say_in_a_sentence_what_they_are(folder: Path) -> None:
+def test_packages_have_a_sentence_of_documentation(folder: Path) -> None:
     """The sentence is the first line of the docstring; what follows is a list of the files, or how to use them."""
     first, *more = (ast.get_docstring(parsed(folder / "__init__.py")) or "").split("\n", 2)
     assert first.endswith("."), first
     assert not any(more[:1]), "the first line is the whole sentence"
 
 
-def test_public_names_of_the_lowering_mean_one_thing() -> None:
+def test_public_names_of_the_lowering_are_unique() -> None:
     homes: dict[str, list[str]] = {}
     for path, name in NAMES.items():
         if is_below(name, "tlx.lower"):

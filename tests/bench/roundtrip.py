@@ -97,14 +97,14 @@ def run(cache: Path, lines: int, only: str) -> int:
         print("opt was not found", file=sys.stderr)
         return 1
     cache.mkdir(parents=True, exist_ok=True)
-    found = texts(cache, only)
+    files = texts(cache, only)
     print(f"{'':54} {'lossless':>12} {'parsed':>7} {'wall, s':>13} {'ratio to opt':>18} {'memory / size':>20}")
     print(
         f"{'file':38} {'lines':>8} {'MB':>6} {'text':>5} {'instr.':>6} {'klines/s':>7} {'tlx':>5} {'opt':>6} "
         f"{'wall':>5} {'judged':>6} {'cpu':>5} {'tlx':>6} {'judged':>6} {'opt':>6}"
     )
     rows: list[Row] = []
-    for text in found:
+    for text in files:
         rows.append(_measured(text, opts))
         print(rows[-1].line(), flush=True)
     print(_startup(opts[0]))
@@ -137,7 +137,7 @@ def _measured(text: Text, opts: list[str]) -> Row:
     contents = text.path.read_bytes().decode()
     lossless = str(parse(contents, text.name)) == contents
     start = time.perf_counter()
-    module = parse(contents, text.name, wanted=lambda _text: True)
+    module = parse(contents, text.name, is_parsed=lambda _text: True)
     seconds = time.perf_counter() - start
     parsed = str(module) == contents
     del module

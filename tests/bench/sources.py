@@ -73,17 +73,17 @@ def texts(cache: Path, only: str = "") -> list[Text]:
 
 
 def _texts(package: Package, cache: Path, clangs: list[str], only: str) -> list[Text]:
-    wanted = [
+    units = [
         (unit, clang, level, name)
         for unit in package.units
         for clang in clangs
         for level in _LEVELS
         if only in (name := f"{Path(unit).name}.{clang}.{level}.ll")
     ]
-    if not wanted:
+    if not units:
         return []
     folder = _fetched(package, cache)
-    return [_compiled(package, folder, cache, *one) for one in wanted]
+    return [_compiled(package, folder, cache, *one) for one in units]
 
 
 def _fetched(package: Package, cache: Path) -> Path:

@@ -130,11 +130,11 @@ def _contestant(program: Program, once: Callable[[], object], groups: int) -> Co
 def _check(program: Program, kernel: Any) -> None:
     """Compare a run of the kernel with both of numpy's ways."""
     given = program.arguments(100)
-    wanted = program.matmul([x.copy("K") if isinstance(x, np.ndarray) else x for x in given])
+    expected = program.matmul([x.copy("K") if isinstance(x, np.ndarray) else x for x in given])
     other = program.einsum([x.copy("K") if isinstance(x, np.ndarray) else x for x in given])
     kernel(*given, groups=100)
     got = given[-1].T.swapaxes(1, 2)
-    for values in (wanted, other):
+    for values in (expected, other):
         if not np.allclose(got, values, rtol=1e-4, atol=1e-4):
             msg = f"{program.title}: differs from numpy by up to {np.abs(got - values).max()}"
             raise ValueError(msg)

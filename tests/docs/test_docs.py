@@ -1,4 +1,4 @@
-"""What the documents show is so: their commands run, their files are read, their links lead somewhere.
+"""What the documents show is true: their commands run, their programs compile, their links are valid.
 
 A comment before a fenced block says what the block is:
 
@@ -23,19 +23,12 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pytest
 
 from tests.docs.test_examples import announce, python_path
 from tests.tools import find
-from tlx import intrinsics
-from tlx.evaluate import Machine
-from tlx.ir.parser.module import parse
-from tlx.lower.options import STAGE_NAMES, Options
-from tlx.lower.pipeline import lower
-from tlx.lower.to_2d import rules
 from tlx.target.target import targets
 
 ROOT: Final = Path(__file__).parents[2]
@@ -71,7 +64,7 @@ class Block:
         return all(find(need) is not None for need in self.needs)
 
     def output(self, box: Path) -> str:
-        """What the block would say today."""
+        """The text that the block should have."""
         what = self.mark.partition(", needs ")[0]
         if what.startswith("file "):
             (box / what.removeprefix("file ")).write_text(self.text, encoding="utf-8")
@@ -91,7 +84,7 @@ def blocks(document: str) -> Iterator[Block]:
 
 
 def fits(shown: str, printed: str) -> bool:
-    """Whether a block says what was printed, `...` being anything."""
+    """Whether a block matches what was printed; `...` matches anything."""
     pattern = ""
     for line in shown.splitlines():
         parts = [re.escape(part) for part in line.rstrip().split("...")]
@@ -128,7 +121,7 @@ def _printed(command: str, box: Path) -> str:
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if next(blocks(d), None)])
-def test_blocks_are_so(document: str, tmp_path: Path) -> None:
+def test_blocks_match_what_commands_print(document: str, tmp_path: Path) -> None:
     make_box(tmp_path, document)
     for block in blocks(document):
         if block.can_run:
@@ -137,7 +130,7 @@ def test_blocks_are_so(document: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_lead_somewhere(document: str) -> None:
+def test_links_are_valid(document: str) -> None:
     path = ROOT / document
     text = re.sub(r"(?s)```.*?```", "", path.read_text(encoding="utf-8"))
     links = [link.partition("#") for link in _LINK.findall(text) if "://" not in link]
@@ -153,29 +146,60 @@ def test_links_lead_somewhere(document: str) -> None:
 
 def _anchors(path: Path) -> set[str]:
     """The anchors that a Markdown viewer gives to headings."""
-    found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_recipe_for_an_intrinsic_works(monkeypatch: pytest.MonkeyPatch) -> None:
+_RUN_GRAM: Final = """
+import numpy as np
+import tlx
+from tlx.evaluate import Machine
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
+
+x = np.random.default_rng(3).integers(-128, 128, (2, 5, 7), np.int8)
+columns = x[:, :4].astype(np.int32)  # 2 x K x M in memory; the last K is padding
+for stage in (None, *STAGE_NAMES):
+    module = tlx.parse(open("gram.ll").read())
+    if stage:
+        module = lower(module, "generic", options=Options(stop_after=stage))
+    result = np.zeros((2, 7, 7), np.int32)
+    Machine(module).call("f", x, result)
+    np.testing.assert_array_equal(result, columns.transpose(0, 2, 1) @ columns)
+print(tlx.__file__)
+"""
+
+
+def test_the_recipe_for_an_intrinsic_works(tmp_path: Path) -> None:
+    """The intrinsic is added to a copy of the package, file by file as the page says."""
     texts = {block.mark.removeprefix("file "): block.text for block in blocks("docs/add_an_intrinsic.md")}
-    row, rule = dict[str, Any](__name__="row"), dict[str, Any](__name__="gram")
-    exec(texts["row.py"], row)
-    exec(texts["gram.py"], rule)
-    monkeypatch.setitem(intrinsics._BY_NAME, "llvm.tensor.gram", row["GRAM"])
-    monkeypatch.setitem(rules.RULES, "gram", rule["lower_gram"])
-    x = np.random.default_rng(3).integers(-128, 128, (2, 5, 7), np.int8)
-    columns = x[:, :4].astype(np.int32)  # 2 x K x M in memory; the last K is padding
-    expected = columns.transpose(0, 2, 1) @ columns
-    for stage in (None, *STAGE_NAMES):
-        module = parse(texts["gram.ll"])
-        module = lower(module, "generic", options=Options(stop_after=stage)) if stage else module
-        result = np.zeros((2, 7, 7), np.int32)
-        Machine(module).call("f", x, result)
-        np.testing.assert_array_equal(result, expected)
+    package = tmp_path / "tlx"
+    shutil.copytree(ROOT / "tlx", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "intrinsics/gram.py").write_text(texts["row.py"], encoding="utf-8")
+    (package / "lower/to_2d/rules/gram.py").write_text(texts["gram.py"], encoding="utf-8")
+    _add_entry(package / "intrinsics/__init__.py", "from tlx.intrinsics.gram import GRAM", "INTRINSICS", "GRAM,")
+    rule = '"gram": lower_gram,'
+    _add_entry(
+        package / "lower/to_2d/rules/__init__.py", "from tlx.lower.to_2d.rules.gram import lower_gram", "RULES", rule
+    )
+    (tmp_path / "gram.ll").write_text(texts["gram.ll"], encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", _RUN_GRAM]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == str(package / "__init__.py")
 
 
-def test_messages_are_those_of_the_code() -> None:
+def _add_entry(path: Path, imports: str, table: str, entry: str) -> None:
+    """Add an import before the first of TLX, and an entry to a table."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^from tlx\.", f"{imports}\nfrom tlx.", text, count=1)
+    text, count = re.subn(rf"(?m)^({table}: .*[({{])$", rf"\1\n    {entry}", text)
+    assert count == 1
+    path.write_text(text, encoding="utf-8")
+
+
+def test_messages_occur_in_the_code() -> None:
     """Three words of each message in the table, one after the other, stand in the code."""
     code = "".join(path.read_text(encoding="utf-8") for folder in ("tlx", "frontends") for path in _python(folder))
     text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
@@ -186,7 +210,7 @@ def test_messages_are_those_of_the_code() -> None:
     assert not [message for message in messages if not any(three in code for three in threes[message])]
 
 
-def test_targets_of_the_tables_are_those_that_exist() -> None:
+def test_tables_list_all_targets() -> None:
     for document in ("README.md", "docs/targets.md"):
         named = re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / document).read_text(encoding="utf-8"))
         assert sorted({*named} - {"native"}) == sorted(targets())
@@ -201,11 +225,11 @@ def main() -> int:
     for document in DOCUMENTS:
         path = ROOT / document
         text = path.read_text(encoding="utf-8")
-        found = list(blocks(document))
+        all_blocks = list(blocks(document))
         with tempfile.TemporaryDirectory() as folder:
             make_box(Path(folder), document)
-            printed = [block.output(Path(folder)) if block.can_run else block.text for block in found]
-        for block, now in reversed(list(zip(found, printed, strict=True))):
+            printed = [block.output(Path(folder)) if block.can_run else block.text for block in all_blocks]
+        for block, now in reversed(list(zip(all_blocks, printed, strict=True))):
             if not fits(block.text, now):
                 text = text[: block.start] + now + text[block.start + len(block.text) :]
                 sys.stdout.write(f"{document}:{block.line}: written anew\n")

@@ -1,4 +1,4 @@
-"""The examples run, and say what is right."""
+"""The examples run and print what they should."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(*arguments: str, packages: Path | None = None, status: int = 0) -> str:
     return done.stdout
 
 
-def test_demo_finds_everything_right() -> None:
+def test_demo_succeeds() -> None:
     printed = run("examples/demo.py")
     rows = [path.name for path in EXAMPLES.glob("*.ll")]
     assert {"mlp.ll", "softmax.ll", "convolution.ll"} < {*rows}
@@ -67,14 +67,14 @@ def test_demo_finds_everything_right() -> None:
     assert printed.endswith("all right\n")
 
 
-def test_demo_fails_where_a_result_is_wrong() -> None:
+def test_demo_fails_if_a_result_is_wrong() -> None:
     """The same program with a numpy whose absolute values are off by a little."""
     wrong = "import runpy, numpy as np; right = np.abs; np.abs = lambda x: right(x) + 0.1; "
     printed = run("-c", wrong + "runpy.run_path('examples/demo.py', run_name='__main__')", status=1)
     assert "WRONG" in printed
 
 
-def test_a_target_of_another_package_is_found_and_runs(tmp_path: Path) -> None:
+def test_a_target_of_another_package_runs(tmp_path: Path) -> None:
     announce(TARGET, tmp_path)
     names = "from tlx.target.target import targets; print(*targets())"
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "sse"]
@@ -82,7 +82,7 @@ def test_a_target_of_another_package_is_found_and_runs(tmp_path: Path) -> None:
         run("-c", _MULTIPLY, str(TARGET / "shorts.ll"), packages=tmp_path)
 
 
-def test_python_api_shows_what_it_says() -> None:
+def test_python_api_example_prints_what_its_comments_say() -> None:
     printed = run("examples/python_api.py")
     assert "[20. 21.]" in printed
     assert "argument 0 (%x): expected 12 elements of bfloat16, got float32 array of shape (4, 3)" in printed

@@ -149,7 +149,7 @@ def _level(processor: AssemblyTable, *, asks: bool = True) -> str:
     """The name of the version that a program takes on a processor."""
     text = str(lower(parse(_program("i8", "i32", 4, 8, 8)), _ALL, options=Options(request_permission=asks)))
     text += (
-        "\ndefine i32 @level() {\n  call void @tlx.cpu.find()\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32 %l\n}\n"
+        "\ndefine i32 @level() {\n  call void @tlx.cpu.detect()\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32 %l\n}\n"
     )
     level: int = Machine(parse(text), assembly=processor).call("level")
     return find_target(_ALL).versions[level - 1].name
@@ -170,7 +170,7 @@ _BEST = {
 
 
 @pytest.mark.parametrize(("cpu", "best"), _BEST.items())
-def test_every_processor_gets_what_it_has(cpu: str, best: str) -> None:
+def test_every_processor_runs_its_best_version(cpu: str, best: str) -> None:
     assert _level(_answers(CPU_FEATURES[cpu], permitted=True)) == best
 
 
@@ -187,14 +187,14 @@ def test_registers_that_the_system_does_not_save_are_not_used(saved: int, best: 
 
 
 def test_old_processors_are_not_queried_for_unknown_leaves() -> None:
-    asked: list[str] = []
+    executed: list[str] = []
 
     def answer(instruction: str, numbers: Sequence[int]) -> Sequence[int]:
-        asked.append(f"{instruction} {numbers[0]}")
+        executed.append(f"{instruction} {numbers[0]}")
         return (1, 0, 0, 0)
 
     assert _level({name: partial(answer, name) for name in ("cpuid", "xgetbv", "syscall")}) == "generic"
-    assert set(asked) == {"cpuid 0", "cpuid 1"}
+    assert set(executed) == {"cpuid 0", "cpuid 1"}
 
 
 def test_levels_with_different_kernels() -> None:
@@ -204,7 +204,7 @@ def test_levels_with_different_kernels() -> None:
     assert levels("define void @f() {\n  ret void\n}\n") == []
 
 
-def test_loops_around_kernels_come_in_versions() -> None:
+def test_loops_around_kernels_have_versions() -> None:
     text = str(lower(parse(_batch(5, 16)), _ALL))
     assert validate(_batch(5, 16), _ALL, runs=1) == []
     random = np.random.default_rng(6)
@@ -223,7 +223,7 @@ def test_versions_on_several_threads() -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-def test_kernels_that_are_equal_on_all_machines_are_one() -> None:
+def test_equal_versions_are_merged() -> None:
     text = str(lower(parse(_program("float", "float", 7, 32, 16)), "avx512,amx"))
     assert "tlx.cpu.level" not in text
     assert text.count("define internal") == 1

@@ -1,4 +1,4 @@
-"""Calls of equal parts mean what the parts mean: random programs, and parts that overwrite each other's memory."""
+"""Calls of duplicate regions mean the same as the regions, also of regions that overwrite each other's memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE = 512
 
 @pytest.fixture(autouse=True)
 def _all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts pay always."""
+    """Extract all duplicates, however few."""
     monkeypatch.setattr(duplicates, "MIN_REGIONS", 1)
     monkeypatch.setattr(duplicates, "MIN_REPEATS", 0)
 
@@ -78,7 +78,7 @@ def transposed(number: int, c: str, a: str) -> str:
 
 
 def program(places: list[tuple[str, str]], parameters: str) -> str:
-    """Parts in a row, each from one place to another."""
+    """Consecutive regions, each from one place to another."""
     body = "".join(one(number, c, a) for number, (one, (c, a)) in enumerate(product((relu, transposed), places * 2)))
     return f"""define void @f({parameters}) {{
 entry:
@@ -116,7 +116,7 @@ def called(run: Callable[..., object], offsets: tuple[int, int, int]) -> Array:
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=["none", "one", "all"])
 @pytest.mark.parametrize("chain", CHAINS)
-def test_parts_that_overwrite_each_other(chain: str, parameters: str, target: str) -> None:
+def test_regions_that_overwrite_each_other(chain: str, parameters: str, target: str) -> None:
     text = program(CHAINS[chain], parameters)
     module, count = parted(text)
     assert count < 24
@@ -127,7 +127,7 @@ def test_parts_that_overwrite_each_other(chain: str, parameters: str, target: st
     machines = [Machine(parse(text))]
     for stage in STAGE_NAMES:
         lowered = lower(parse(str(module)), target, options=Options(stop_after=stage))
-        machines.append(Machine(parse(str(lowered), wanted=lambda _text: True)))
+        machines.append(Machine(parse(str(lowered), is_parsed=lambda _text: True)))
     calls: list[Callable[..., object]] = [partial(evaluated, machine) for machine in machines]
     if runs(target):
         calls += [tlx.compile(program, target)["f"] for program in (text, str(module))]
@@ -137,10 +137,10 @@ def test_parts_that_overwrite_each_other(chain: str, parameters: str, target: st
             np.testing.assert_array_equal(called(run, offsets), expected)
 
 
-def evaluated(machine: Machine, *given: Array) -> None:
+def evaluated(machine: Machine, *views: Array) -> None:
     """Call the function with views of one array."""
-    base = given[0].base
+    base = views[0].base
     assert base is not None
     region = machine.memory.add(base.data.cast("B"), "memory", 64)
     start = base.__array_interface__["data"][0]
-    machine.call("f", *(region.base + view.__array_interface__["data"][0] - start for view in given))
+    machine.call("f", *(region.base + view.__array_interface__["data"][0] - start for view in views))

@@ -1,4 +1,4 @@
-"""Memory of temporaries: how much functions ask for, who gives it, and that sharing it changes no result."""
+"""Memory of temporaries: its size, who allocates it, and results when it is shared."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_meaning_of_branches(workspace: Workspace) -> None:
     assert bytes_of_temporaries(BRANCHES, "avx2") < 3.2 * 4 * 72 * 72
 
 
-def test_the_caller_learns_how_much_memory_to_give() -> None:
+def test_the_size_of_the_workspace_is_exported() -> None:
     lowered = lower_text(chain(4, 96), target="avx2", options=Options(workspace="argument"))
     (size,) = re.findall(r"(?m)^@f_workspace = constant i64 (\d+), align 8$", lowered)
     assert 2 * 4 * 96 * 96 <= int(size) < 2.6 * 4 * 96 * 96

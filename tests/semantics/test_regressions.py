@@ -1,4 +1,4 @@
-"""Programs that once went wrong, as small as they could be made."""
+"""Regressions: minimal programs that were once compiled wrong."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
     left, right = (x.view(np.uint8) if sign == "u" else x for x, sign in zip((a, b), signs, strict=True))
     c = np.zeros((2, 3), np.int64)
     module = lower(parse(text), target, options=Options(stop_after="to-tiles"))
-    Machine(parse(str(module), wanted=lambda _text: True)).call("f", c, a, b)
+    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", c, a, b)
     np.testing.assert_array_equal(c, left.astype(np.int64) @ right.astype(np.int64))
 
 
@@ -266,7 +266,7 @@ end:
 
 
 @pytest.mark.parametrize("threads", ["none", "openmp"])
-def test_no_zeros_divide_before_the_first_tile(threads: Literal["none", "openmp"]) -> None:
+def test_no_division_by_zero_before_the_first_tile(threads: Literal["none", "openmp"]) -> None:
     """The sums that wait before the first tile of a matrix unit are zeros, by which its epilogue divided."""
     dims = "<2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer"
     text = f"""

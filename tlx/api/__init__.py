@@ -3,6 +3,6 @@
 compiler    `tlx.compile`
 call        calls of machine code with numpy arrays
 signatures  parameters and results of functions, in terms of numpy
-files       input and output files: paths and `-`, LLVM IR, bitcode, the languages of front ends
+files       input and output files: paths and `-`, LLVM IR, bitcode, languages of front ends
 validation  whether each stage's output means the same as the input
 """

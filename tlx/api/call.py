@@ -1,7 +1,7 @@
 """Calls of machine code with numpy arrays, whose arguments are checked first.
 
 Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So every argument is checked
-against the function's IR, and an error names both sides:
+against the function's IR, and an error names what was expected and what was passed:
 
     argument 2 (%c): expected 4096 elements of float32, got float64 array of shape (64, 64)
 
@@ -28,7 +28,7 @@ from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
 _SAVING_ALL: Final = ("coldcc", "preserve_allcc")
 _CALLEE_POPS: Final = ("tailcc", "swifttailcc")
-_SEGMENTS: Final = 256  # address spaces from here on are segments of x86, or have pointers of another size
+_SEGMENTS: Final = 256  # the first address space that is a segment of x86, or has pointers of another size
 _STACK: Final = 1 << 20
 _BY_VALUE: Final[dict[str, Any]] = {
     "i1": ctypes.c_bool,
@@ -41,7 +41,7 @@ _BY_VALUE: Final[dict[str, Any]] = {
 }
 
 
-# Of numpy's flags, as PyArray_FLAGS gives them.
+# Bits of PyArray_FLAGS in numpy's C interface.
 C_CONTIGUOUS: Final = 0x0001
 ALIGNED: Final = 0x0100
 WRITEABLE: Final = 0x0400
@@ -59,17 +59,17 @@ _IS_READABLE: Final = sys.implementation.name == "cpython" and _word_at(id(_prob
 
 
 def array_address(array: Array) -> int:
-    """Address of an array's first element: what `array.ctypes.data` says, in a tenth of the time."""
+    """Address of an array's first element: `array.ctypes.data`, in a tenth of the time."""
     return _word_at(id(array) + _DATA).value if _IS_READABLE else array.ctypes.data
 
 
 def passed_by_value(type_: Type) -> bool:
-    """Whether ctypes passes and returns the type as LLVM does."""
+    """Whether ctypes passes and returns the type like LLVM."""
     return str(type_) in _BY_VALUE or isinstance(type_, PointerType)
 
 
 def passed_in_memory(type_: Type) -> bool:
-    """Whether the type can go through memory as a numpy array."""
+    """Whether the type can be passed in memory, as a numpy array."""
     if isinstance(type_, VectorType):
         return not type_.scalable and memory_dtype(type_.element) is not None
     return memory_dtype(type_) is not None
@@ -78,13 +78,13 @@ def passed_in_memory(type_: Type) -> bool:
 class CompiledFunction:
     """A function of a compiled module.
 
-    The checks of its parameters are prepared once, when it is created.
+    The checks of its parameters are prepared when it is created.
 
     Args:
-        prototype: What it takes and returns.
-        address: Where its code is.
-        through_memory: Whether the code is a wrapper that takes pointers to what ctypes cannot pass.
-        owner: Whatever must live as long as the code.
+        prototype: Its parameters and result.
+        address: Address of its code.
+        through_memory: Whether the code is a wrapper that takes pointers to values that ctypes cannot pass.
+        owner: An object that must live as long as the code.
         workspace: Bytes of workspace that the code takes as its last argument.
     """
 
@@ -97,7 +97,7 @@ class CompiledFunction:
         self._result_in_memory = through_memory and not (prototype.result == VOID or passed_by_value(prototype.result))
         self._returns_truth = prototype.result == I1
         self._count = len(prototype.parameters)
-        self._quick = [_fit_check(parameter) for parameter in prototype.parameters]
+        self._fit_checks = [_fit_check(parameter) for parameter in prototype.parameters]
         types = [_ctype(p.type) for p in prototype.parameters]
         if workspace:
             types.append(ctypes.c_void_p)
@@ -107,8 +107,8 @@ class CompiledFunction:
         self._code = ctypes.CFUNCTYPE(restype, *types)(address)
 
     def __repr__(self) -> str:
-        taken = ", ".join(f"{p.type} {p.name}" for p in self.prototype.parameters)
-        return f"<compiled {self.prototype.result} @{self.prototype.name}({taken})>"
+        parameters = ", ".join(f"{p.type} {p.name}" for p in self.prototype.parameters)
+        return f"<compiled {self.prototype.result} @{self.prototype.name}({parameters})>"
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function.
@@ -120,10 +120,10 @@ class CompiledFunction:
             ArgumentError: An argument does not fit.
         """
         if len(arguments) != self._count:
-            raise self._miscounted(len(arguments))
+            raise self._count_error(len(arguments))
         passed: list[Any] = []
-        stood_in: list[tuple[Array, Array]] = []
-        for value, (dtypes, size, flags, align) in zip(arguments, self._quick, strict=True):
+        result_copies: list[tuple[Array, Array]] = []
+        for value, (dtypes, size, flags, align) in zip(arguments, self._fit_checks, strict=True):
             if (
                 type(value) is np.ndarray
                 and value.flags.num & flags == flags
@@ -138,26 +138,26 @@ class CompiledFunction:
             checked = _checked(len(passed), parameter, value)
             array = _array(checked)
             if array is not None and array is not value and parameter.is_result:
-                stood_in.append((value, array))
-            passed.append(checked if array is None else array.ctypes)  # which keeps the array alive
-        memory = _taken_workspace(self._workspace) if self._workspace else None
-        if memory is not None:
-            passed.append(array_address(memory))
-        returned = self._called_for_memory(passed) if self._result_in_memory else self._code(*passed)
-        if memory is not None:
-            _kept.workspace = memory
-        for array, copy in stood_in:
+                result_copies.append((value, array))
+            passed.append(checked if array is None else array.ctypes)  # keeps the array alive
+        workspace = _acquire_workspace(self._workspace) if self._workspace else None
+        if workspace is not None:
+            passed.append(array_address(workspace))
+        returned = self._call_with_result_array(passed) if self._result_in_memory else self._code(*passed)
+        if workspace is not None:
+            _thread.workspace = workspace
+        for array, copy in result_copies:
             _bytes(array)[:] = copy[: array.nbytes]
         return bool(returned & 1) if self._returns_truth else returned
 
-    def _called_for_memory(self, passed: list[Any]) -> Any:
+    def _call_with_result_array(self, passed: list[Any]) -> Any:
         """Call the code with an array for its result."""
         type_ = self.prototype.result
         result = _empty(type_)
         self._code(*passed, array_address(result))
         return result if isinstance(type_, VectorType) else result[0]
 
-    def _miscounted(self, count: int) -> ArgumentError:
+    def _count_error(self, count: int) -> ArgumentError:
         names = ", ".join(p.name for p in self.prototype.parameters)
         return ArgumentError(f"@{self.prototype.name} takes {self._count} arguments ({names}), got {count}")
 
@@ -171,34 +171,34 @@ class CompiledFunction:
         return self._code(*passed)
 
 
-_kept: Final = threading.local()
+_thread: Final = threading.local()
 
 
-def _taken_workspace(size: int) -> Array:
-    """At least `size` bytes of memory that belong to one call: a nested call finds no `_kept.workspace`."""
-    memory: Array | None = _kept.__dict__.pop("workspace", None)
+def _acquire_workspace(size: int) -> Array:
+    """At least `size` bytes: the thread's workspace, which a call takes and puts back, or new memory."""
+    memory: Array | None = _thread.__dict__.pop("workspace", None)
     return memory if memory is not None and memory.nbytes >= size else np.empty(size, np.uint8)
 
 
 _FitCheck = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
-"""Element types (None: any), bytes, flags and alignment of arrays that certainly fit a parameter."""
+"""Element types (None: any), minimum bytes, flags and alignment of arrays that certainly fit a parameter."""
 
 _NEVER: Final[_FitCheck] = (None, 0, -1, 1)
 
 
 def _fit_check(parameter: Parameter) -> _FitCheck:
-    """The properties of arrays that the fast path accepts; None for parameters passed by value."""
+    """The properties of arrays that the fast path accepts; none fit parameters that are passed by value."""
     if not isinstance(parameter.type, PointerType):
         return _NEVER
     dtypes = None if parameter.element is None else _dtypes(parameter.element)
     if parameter.byval_bytes:
         return _NEVER
     flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if parameter.written else 0)
-    return dtypes, _least_bytes(parameter), flags, parameter.align
+    return dtypes, _minimum_bytes(parameter), flags, parameter.align
 
 
-def _least_bytes(parameter: Parameter) -> int:
-    """Bytes that an array must have."""
+def _minimum_bytes(parameter: Parameter) -> int:
+    """Minimum size of an array in bytes."""
     dtype = None if parameter.element is None else memory_dtype(parameter.element)
     accessed = (parameter.count or 0) * dtype.itemsize if dtype is not None else 0
     return max(accessed, parameter.size)
@@ -221,7 +221,7 @@ def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
     array = _array(value)
     if array is None:
         raise _error(index, parameter, f"{_expected(parameter)} in a numpy array", _described(value))
-    if parameter.element is not None and not _same(array.dtype, parameter.element):
+    if parameter.element is not None and not _same_element(array.dtype, parameter.element):
         raise _error(index, parameter, _expected(parameter), _described(array))
     if parameter.count is not None and parameter.element is not None and array.size < parameter.count:
         raise _error(index, parameter, _expected(parameter), _described(array))
@@ -248,9 +248,9 @@ def _copy(array: Array, size: int, parameter: Parameter) -> Array:
     Machine code assumes that such memory is aligned, while numpy guarantees 16 bytes at most. The callee's own copy of
     a `byval` argument includes its padding, and in preserve_nonecc LLVM makes no copy.
     """
-    room = np.zeros(max(size, parameter.byval_bytes) + parameter.align, np.uint8)
-    start = -array_address(room) % parameter.align
-    copy = room[start : start + max(size, parameter.byval_bytes)]
+    memory = np.zeros(max(size, parameter.byval_bytes) + parameter.align, np.uint8)
+    start = -array_address(memory) % parameter.align
+    copy = memory[start : start + max(size, parameter.byval_bytes)]
     copy[:size] = _bytes(array)[:size]
     return copy
 
@@ -269,7 +269,7 @@ def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> 
             array = np.array(value, dtype=dtype)
         except (TypeError, ValueError, OverflowError):
             raise _error(index, parameter, expected, _described(value)) from None
-    if not _same(array.dtype, type_.element) or array.size != type_.count:
+    if not _same_element(array.dtype, type_.element) or array.size != type_.count:
         raise _error(index, parameter, expected, _described(array))
     return np.ascontiguousarray(array)
 
@@ -290,15 +290,15 @@ def _float(index: int, parameter: Parameter, value: Any) -> float:
     raise _error(index, parameter, f"a number for {parameter.type}", _described(value))
 
 
-def _same(dtype: np.dtype[Any], element: Type) -> bool:
-    """Whether an array's elements are the parameter's, whatever the sign."""
+def _same_element(dtype: np.dtype[Any], element: Type) -> bool:
+    """Whether an array's elements have the parameter's type, signed or unsigned."""
     dtypes = _dtypes(element)
     return dtypes is None or dtype in dtypes or (element == BFLOAT and dtype.name == "bfloat16")
 
 
 @cache
 def _dtypes(element: Type) -> frozenset[np.dtype[Any]] | None:
-    """The element types of arrays that serve for an LLVM scalar; None where numpy has no such type."""
+    """The element types of arrays that match an LLVM scalar type; None if numpy has none."""
     dtype = memory_dtype(element)
     if dtype is None:
         return None
@@ -350,8 +350,8 @@ def unsupported_error(prototype: Prototype) -> UsageError | None:
     return None if reason is None else UsageError(f"@{prototype.name} {reason}", prototype.span)
 
 
-def _compiled_wrong(prototype: Prototype) -> str | None:
-    """The part of a signature that LLVM passes in violation of its calling convention.
+def _miscompiled(prototype: Prototype) -> str | None:
+    """The part of a signature for which LLVM violates the calling convention.
 
     Callers of tailcc corrupt the stack pointer where stack arguments are aligned to more than 8 bytes. Functions that
     save all registers for their callers restore even the result register.
@@ -372,10 +372,10 @@ def _reason(prototype: Prototype) -> str | None:
     if prototype.convention and prototype.convention not in C_CALLABLE_CONVENTIONS:
         return (
             f"has the calling convention {prototype.convention}, which Python cannot call; "
-            "call it from a function without"
+            "call it from a function of another convention"
         )
     if not prototype.preserves_registers:
-        return "saves no registers ('no_callee_saved_registers'), where Python relies on them; take the attribute away"
+        return "preserves no registers ('no_callee_saved_registers'), but Python relies on them; remove the attribute"
     for parameter in prototype.parameters:
         for attribute in parse_attributes(parameter.abi_attributes):
             if attribute.name in _NOT_FROM_PYTHON:
@@ -386,7 +386,7 @@ def _reason(prototype: Prototype) -> str | None:
             return (
                 f"takes {parameter.type} {parameter.name}, whose address space numpy has no arrays in; use addrspace(0)"
             )
-    if wrong := _compiled_wrong(prototype):
+    if wrong := _miscompiled(prototype):
         convention = prototype.convention
         return f"{wrong} in {convention}, which LLVM (19 to 22) compiles wrong; use a pointer or another convention"
     for type_ in (*(p.type for p in prototype.parameters), prototype.result):
@@ -394,5 +394,5 @@ def _reason(prototype: Prototype) -> str | None:
             return f"passes {type_} by value, which numpy has no counterpart of; use a pointer"
     stack = sum(p.byval_bytes + p.align for p in prototype.parameters if p.byval_bytes)
     if stack > _STACK:
-        return f"takes {stack} bytes by value on the stack, where {_STACK} have room for sure; use a pointer"
+        return f"takes {stack} bytes by value on the stack, but only {_STACK} certainly fit; use a pointer"
     return None

@@ -40,14 +40,14 @@ class Namespace(ABC, Generic[T]):
 
     @abstractmethod
     def __getitem__(self, name: str) -> T:
-        """The thing of that name.
+        """The object of that name.
 
         Raises:
             UsageError: There is none.
         """
 
     def __getattr__(self, name: str) -> T:
-        """The thing of that name.
+        """The object of that name.
 
         Raises:
             AttributeError: There is none.
@@ -93,7 +93,7 @@ class CompiledModule(Namespace[CompiledFunction]):
         """Call the entry.
 
         Raises:
-            UsageError: There are several functions and none was named as the entry.
+            UsageError: There are several functions, and the compilation named no entry.
             ArgumentError: An argument does not fit.
         """
         return self.entry(*arguments)
@@ -103,7 +103,7 @@ class CompiledModule(Namespace[CompiledFunction]):
         """The function that calling the module calls.
 
         Raises:
-            UsageError: There are several functions and none was named as the entry.
+            UsageError: There are several functions, and the compilation named no entry.
         """
         if self._entry is not None:
             return self[self._entry]
@@ -143,34 +143,34 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     Args:
         source: A module (it is not changed), a text, or the path of a file.
         target: The machine to aim at, which must be this one; a target or its name.
-        entry: Name of the function that calling the result calls; needed only where there are several.
+        entry: Name of the function that is called by calling the result; needed only if there are several.
         opt_level: LLVM's optimisation level, 0 to 3.
-        options: How to lower.
+        options: Options of the lowering.
         libraries: Shared libraries to load first, for functions that the module calls.
-        language: What a text or a file is written in, as `-x` says it on command lines: `ll` or `ir` for LLVM IR, `tl`
-            for the tensor language; by default LLVM IR for a text, and what its name says for a file.
+        language: Language of a text or a file, as for `-x`: `ll` or `ir` for LLVM IR, `tl` for the tensor language; by
+            default LLVM IR for a text, and by the extension for a file.
         std: Version of that language; its newest by default.
-        **settings: Options by their names, in place of those of `options`: `threads="openmp"`, `cpu="skylake"`; all
-            fields of `tlx.lower.options.Options`.
+        **settings: Fields of `tlx.lower.options.Options` that override those of `options`: `threads="openmp"`,
+            `cpu="skylake"`.
 
     Raises:
-        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or there is no such
-            option, or it does not take that value.
+        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or an option or its
+            value is invalid.
     """
     options = (options or Options()).updated(**settings)
     text, name = _source_text(source, options.threads, InputFormat(language, std))
     text = str(raise_front_ends(parse(text, name)))
-    source_module = parse(text, name, wanted=lambda _text: True)
-    found = prototypes(source_module)
-    if entry is not None and entry not in found:
-        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
+    source_module = parse(text, name, is_parsed=lambda _text: True)
+    defined = prototypes(source_module)
+    if entry is not None and entry not in defined:
+        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(defined)}")
     lowered = lower(parse(text, name), target if options.cpu else _for_host(target), options=options)
-    refused = {p.name: error for p in found.values() if (error := unsupported_error(p))}
-    called = [p for p in found.values() if p.name not in refused]
-    wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], found)
-    attributes = _features(source_module) | _features(lowered)  # the lowered module knows functions with tensors only
-    memory = {name: workspace_size(lowered, found[name].name) or 0 for name in found}
-    lowered_as = {n: _with_workspace(found[n]) if memory[n] else found[n] for n in wrappers}
+    refused = {p.name: error for p in defined.values() if (error := unsupported_error(p))}
+    called = [p for p in defined.values() if p.name not in refused]
+    wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], defined)
+    attributes = _features(source_module) | _features(lowered)  # `lowered` has parsed functions with tensors only
+    workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
+    lowered_as = {n: _with_workspace(defined[n]) if workspaces[n] else defined[n] for n in wrappers}
     code = str(lowered) + "".join(
         _wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items()
     )
@@ -184,17 +184,17 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
     start = _START if _START in exported else None
     if GOMP_PARALLEL in code:
-        threads_by = openmp.openmp_library()
-        openmp.prepare_for_forks(threads_by)
-        libraries = (*libraries, threads_by)
+        runtime = openmp.openmp_library()
+        openmp.prepare_for_forks(runtime)
+        libraries = (*libraries, runtime)
     library = LoadedObject(image, list(code_of.values()), libraries, start)
     functions = {
         name: CompiledFunction(
-            found[name],
+            defined[name],
             library.address(symbol),
             through_memory=name in wrappers,
             owner=library,
-            workspace=memory.get(name, 0),
+            workspace=workspaces.get(name, 0),
         )
         for name, symbol in code_of.items()
     }
@@ -202,7 +202,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
 
 
 def _for_host(target: Target | str) -> Target:
-    """The target with instructions as fast as this machine's."""
+    """The target with the instruction costs of this machine."""
     from tlx.target.host import cpu_flags, with_host_dot_costs
     from tlx.target.lookup import find_target
 
@@ -212,12 +212,12 @@ def _for_host(target: Target | str) -> Target:
 def _source_text(
     source: Module | str | os.PathLike[str], threads: openmp.Threads, reading: InputFormat
 ) -> tuple[str, str]:
-    """The text of a source, translated for threads where it is of another language, and what diagnostics call it."""
+    """The text of a source as LLVM IR, and its name in diagnostics; `threads` is for translating other languages."""
     from tlx.api import files
 
     if isinstance(source, Module):
         if reading != FORMAT_BY_NAME:
-            raise UsageError("a module is LLVM IR: language and std are about texts and files")
+            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
         return str(source), source.source.name
     if isinstance(source, str) and ("\n" in source or "{" in source or not source):
         text = files.assembly_of(source, "<string>", threads, reading)
@@ -226,12 +226,12 @@ def _source_text(
     return files.read_ir(path, threads, reading), files.ir_name(path, reading)
 
 
-def _wrapper_names(wrapped: Sequence[str], taken: Collection[str]) -> dict[str, str]:
-    """The wrapper of each function: a name of printable ASCII that no function has."""
+def _wrapper_names(wrapped: Sequence[str], functions: Collection[str]) -> dict[str, str]:
+    """The name of each function's wrapper: printable ASCII, and different from all functions."""
     names: dict[str, str] = {}
     for name in wrapped:
         wrapper = _PREFIX + "".join(c if _is_plain(c) else "_" for c in name)
-        while wrapper in taken or wrapper in names.values():
+        while wrapper in functions or wrapper in names.values():
             wrapper += "."
         names[name] = wrapper
     return names
@@ -247,7 +247,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _needs_wrapper(prototype: Prototype) -> bool:
-    """Whether ctypes cannot call the function by its convention, or its symbol has another name."""
+    """Whether ctypes cannot call the function by its convention or look up its name."""
     types = [p.type for p in prototype.parameters]
     if prototype.result != VOID:
         types.append(prototype.result)
@@ -257,7 +257,7 @@ def _needs_wrapper(prototype: Prototype) -> bool:
 def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
     """A C function that takes pointers to the values that ctypes cannot pass, and calls the function.
 
-    Its features are those of the function: they decide which registers vectors are passed in.
+    Its features are those of the function, as they determine which registers vectors are passed in.
     """
     parameters: list[str] = []
     body: list[str] = []
@@ -266,7 +266,7 @@ def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
         type_ = parameter.type
         direct = passed_by_value(type_)
         parameters.append(f"{type_ if direct else 'ptr'} %{index}")
-        if exceeds_abi(type_):  # the lowered function takes a pointer, too
+        if exceeds_abi(type_):  # the lowered function takes a pointer as well
             passed.append(("ptr", f"%{index}"))
             continue
         passed.append((str(type_), f"{parameter.abi_attributes} %{'' if direct else 'a'}{index}".lstrip()))
@@ -290,7 +290,7 @@ def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
 
 
 def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
-    """The call of a function in the words of its definition, given type and value of each argument.
+    """The call of a function, given type and value of each argument, with the attributes of its definition.
 
     It is marked `notail`: LLVM 22 crashes on tail calls with byval arguments in x86_vectorcallcc.
     """
@@ -302,7 +302,7 @@ def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]])
 
 
 def _loaded(type_: Type, index: int) -> list[str]:
-    """i1 vectors lie in memory as one byte each."""
+    """Load an argument; vectors of i1 have a byte for each element."""
     if isinstance(type_, VectorType) and type_.element == I1:
         bytes_ = f"<{type_.count} x i8>"
         return [f"%b{index} = load {bytes_}, ptr %{index}, align 1", f"%a{index} = trunc {bytes_} %b{index} to {type_}"]
@@ -320,8 +320,8 @@ def _features(module: Module) -> dict[str, str]:
     """Processor and features of each function, as attributes."""
     features: dict[str, str] = {}
     for function in module.functions:
-        have = module.function_attributes(function.signature)
-        words = [f' "{key}"="{have[key]}"' for key in _INHERITED if key in have]
+        attributes = module.function_attributes(function.signature)
+        words = [f' "{key}"="{attributes[key]}"' for key in _INHERITED if key in attributes]
         features[symbol_name(function.name)] = "".join(words)
     return features
 

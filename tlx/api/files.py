@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tlx.llvm.openmp import Threads
 
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
-_ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
+_ASSEMBLY: Final = ("", ".ll", ".bc")  # extensions of LLVM IR alone
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_LLVM: Final = ("ll", "ir")  # what `-x` calls LLVM assembly and bitcode; the second as clang does
-_SHARED: Final = (".ir",)  # of LLVM IR and of a front end's language: what the text begins with decides
+_LLVM: Final = ("ll", "ir")  # LLVM assembly and bitcode for `-x`; clang has the second
+_SHARED: Final = (".ir",)  # extensions of LLVM IR and of front ends' languages: the first word of the text decides
 _FIRST: Final = re.compile(r"(?:\s|;[^\n]*+)*+(\w+|.)?", re.ASCII)
 _TOP_LEVEL: Final = frozenset(
     "declare define source_filename target module attributes uselistorder uselistorder_bb @ % ! $ ^".split()
@@ -37,7 +37,7 @@ _CHUNK: Final = 1 << 20
 
 
 def display_name(path: str) -> str:
-    """What diagnostics call an input: the path, or `<stdin>`."""
+    """The name of an input in diagnostics: the path, or `<stdin>`."""
     return "<stdin>" if path == "-" else path
 
 
@@ -70,8 +70,8 @@ class InputFormat:
     """How an input is read.
 
     Attributes:
-        language: What it is written in: `ll` or `ir` for LLVM IR, or the language of a front end; empty for what the
-            file's name says.
+        language: Its language: `ll` or `ir` for LLVM IR, or the language of a front end; empty to go by the file's
+            extension.
         std: Version of a front end's language; empty for its default.
     """
 
@@ -83,17 +83,16 @@ FORMAT_BY_NAME: Final = InputFormat()
 
 
 def read_ir(path: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
-    """The LLVM assembly in a file; bitcode is disassembled, what a front end reads is translated.
+    """The LLVM assembly in a file; bitcode is disassembled, languages of front ends are translated.
 
     Args:
         path: The file.
-        threads: What runs the parallel parts of a front end's language.
+        threads: Library that runs the parallel parts of a front end's language.
         reading: The file's language.
 
     Raises:
-        UsageError: The file cannot be read, is neither UTF-8 text nor bitcode that LLVM reads, or there is no such
-            language.
-        TlxError: A front end finds it wrong.
+        UsageError: The file cannot be read, is neither UTF-8 text nor valid bitcode, or the language is unknown.
+        TlxError: A front end rejects it.
     """
     data = read_bytes(path)
     name = display_name(path)
@@ -109,11 +108,11 @@ def read_ir(path: str, threads: Threads = "none", reading: InputFormat = FORMAT_
 
 
 def assembly_of(text: str, name: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
-    """The LLVM assembly of a text, which is the text itself unless a front end's language is named.
+    """The LLVM assembly of a text: the text itself unless `reading` names a front end's language.
 
     Raises:
-        UsageError: There is no such language, or the text is plainly not of it.
-        TlxError: A front end finds it wrong.
+        UsageError: The language is unknown, or the text is clearly in another one.
+        TlxError: A front end rejects it.
     """
     if (front_end := _front_end("-", b"", reading)) is not None:
         return _translated(front_end, text, name, threads, reading)
@@ -122,7 +121,7 @@ def assembly_of(text: str, name: str, threads: Threads = "none", reading: InputF
 
 
 def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:
-    """What diagnostics call the LLVM assembly that `read_ir` gives."""
+    """The name in diagnostics of the LLVM assembly that `read_ir` returns."""
     name = display_name(path)
     return name if _front_end(path, None, reading) is None else f"{name} (translated)"
 
@@ -139,23 +138,23 @@ def check_translatable(text: str, name: str, language: str) -> None:
 
 
 def _first_word(text: str) -> str:
-    """The first word or character after spaces and comments, which are alike in all languages."""
-    found = _FIRST.match(text)
-    return (found and found[1]) or ""
+    """The first word or character after spaces and comments, which have one syntax in all languages."""
+    match = _FIRST.match(text)
+    return (match and match[1]) or ""
 
 
 def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleType | None:
-    """What turns a file into LLVM assembly; None where it is LLVM IR.
+    """The front end that turns a file into LLVM assembly; None if it is LLVM IR.
 
     Args:
-        path: The file, `-` for what has no name that tells.
-        data: Its contents; None to read them where they decide.
+        path: The file; `-` for an input without an extension.
+        data: Its contents; None to read them if the extension is not enough.
         reading: The user's choice of language.
 
     Raises:
-        UsageError: There is no such language, or it has no versions.
+        UsageError: The language or its version is unknown.
     """
-    suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
+    suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is reported later)
     if suffix in _ASSEMBLY and reading == FORMAT_BY_NAME:
         return None
     from tlx.lower.front_ends import front_ends
@@ -219,7 +218,7 @@ def decode(data: bytes, name: str, *, hint: str = " (nor is the file bitcode)") 
 
     Args:
         data: The bytes.
-        name: What diagnostics call them.
+        name: Their name in diagnostics.
         hint: Text appended to the message.
 
     Raises:
@@ -249,7 +248,7 @@ def write_output(path: str, data: str | bytes, *, force: bool = False) -> None:
         _write_standard_output(data, force=force)
         return
     with _named_errors(path), atomic_file(Path(path)) as file:
-        _write_chunks(file, data)
+        _write_in_chunks(file, data)
 
 
 def check_writable(path: str) -> None:
@@ -261,7 +260,7 @@ def check_writable(path: str) -> None:
     with _named_errors(path):
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # one that is there is replaced
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # an existing file is replaced
             with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
                 pass
 
@@ -282,34 +281,34 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
     """A file that appears at `path` when the block ends without an error, and never otherwise."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+    if path.exists() and not path.is_file():  # a pipe or a device
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()  # through a symbolic link, as any other program writes
-    beside, handle = _new_file(path)
+    path = path.resolve()  # writes through a symbolic link
+    temporary, handle = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
         with contextlib.suppress(FileNotFoundError):
-            beside.chmod(stat.S_IMODE(path.stat().st_mode))
-        beside.replace(path)
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 
 def _new_file(path: Path) -> tuple[Path, int]:
-    """A new file in the folder of another one, with default permissions."""
+    """A new file in the folder of another one, with default permissions; returns its path and descriptor."""
     while True:
-        beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+        temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
         with contextlib.suppress(FileExistsError):
-            return beside, os.open(beside, _NEW, 0o666)
+            return temporary, os.open(temporary, _NEW, 0o666)
 
 
 def os_error_text(error: OSError) -> str:
-    """What the system says about a failed call, without number and path."""
+    """The system's message about a failed call, without number and path."""
     return error.strerror or str(error)
 
 
@@ -319,7 +318,7 @@ def _write_standard_output(data: str | bytes, *, force: bool) -> None:
         if isinstance(data, bytes) and output.isatty() and not force:
             raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
         output.flush()
-        _write_chunks(output.buffer, data)
+        _write_in_chunks(output.buffer, data)
         output.flush()
     except OSError as error:
         abandon_standard_output()
@@ -331,9 +330,9 @@ def _write_standard_output(data: str | bytes, *, force: bool) -> None:
 def abandon_standard_output() -> None:
     """Discard what is left in the buffers of standard output: Python would fail again when flushing it."""
     with contextlib.suppress(OSError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _standard(stream: TextIO | None) -> TextIO:
@@ -343,8 +342,8 @@ def _standard(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _write_chunks(file: BinaryIO, data: str | bytes) -> None:
+def _write_in_chunks(file: BinaryIO, data: str | bytes) -> None:
     """Write without a second copy of a large text."""
     for start in range(0, len(data), _CHUNK):
-        piece = data[start : start + _CHUNK]
-        file.write(piece.encode() if isinstance(piece, str) else piece)
+        chunk = data[start : start + _CHUNK]
+        file.write(chunk.encode() if isinstance(chunk, str) else chunk)

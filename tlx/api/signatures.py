@@ -1,9 +1,9 @@
 """Parameters and results of a module's functions in terms of numpy.
 
-A typed pointer has an element type. That of an opaque one follows from its tensors: a parameter that is the pointer of
-a load, a store or a pointer-form typeinfo points to as many elements as that tensor spans. Ordinary loads and stores of
-scalars and vectors count as well, masked and atomic ones among them. Where floats and integers of their size are
-accessed, there or in local memory that is copied from or to, the elements are floats: their bits are what is copied.
+A typed pointer has an element type. The element type of an opaque pointer is that of the tensors, scalars and vectors
+that are loaded or stored through it, and the number of elements is what these accesses span. If memory, or local memory
+that is copied to or from it, is accessed as floats and as integers of the same size, its elements are floats, whose
+bits are copied.
 
     define void @gemm(ptr %a, ptr %b, ptr %c)             a: 8 elements of float, read
       %x = call token @llvm.tensor.load(ptr %a, <2, 4> …)  c: 10 elements of float (rows 8 apart), written
@@ -36,7 +36,7 @@ _HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
 _MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
 _MASKED_STORES: Final = ("llvm.masked.store.", "llvm.masked.scatter.", "llvm.masked.compressstore.")
 _COPIES: Final = ("llvm.memcpy.", "llvm.memmove.")
-_LEAST_ALIGNED: Final = 8  # what is passed on the stack of a 64-bit machine
+_STACK_ALIGNMENT: Final = 8  # of arguments on the stack of a 64-bit machine
 _FORWARDS: Final = frozenset({"getelementptr", "bitcast", "addrspacecast"})
 
 
@@ -47,18 +47,17 @@ class Parameter:
     Attributes:
         name: Its name in the IR, with `%`.
         type: Its type.
-        element: For pointers: element type of what it points to; None where the IR does not say.
+        element: For pointers: element type of the memory; None if the IR does not determine it.
         stored_type: For pointers: what the memory probably holds: `element`, or the floating-point type whose bits are
-            also accessed as integers, or copied; None where nothing tells.
-        count: For pointers: elements that are accessed from there on, at least; None where the IR does not say.
-        is_bounded: For pointers: whether no access has a size or an offset that is known only at run time, so that
-            `count` is the most as well.
-        written: For pointers: whether the function stores there.
+            also accessed as integers, or copied; None if unknown.
+        count: For pointers: minimum number of elements accessed from there on; None if unknown.
+        is_bounded: For pointers: whether all sizes and offsets of accesses are constant, so that `count` is exact.
+        written: For pointers: whether the function stores to the memory.
         align: For pointers: alignment in bytes that the IR promises.
-        size: For pointers: bytes that the call itself needs there, whatever the function accesses.
-        abi_attributes: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
-        byval_bytes: For pointers: bytes that the call copies for the function (`byval`), including trailing padding.
-        is_result: For pointers: whether the function's result goes there (`sret`).
+        size: For pointers: number of bytes that the memory must have for the call itself.
+        abi_attributes: The attributes that determine how it is passed: `byval(<4 x float>) align 16`.
+        byval_bytes: For pointers: number of bytes that are copied for the function (`byval`), with trailing padding.
+        is_result: For pointers: whether the function returns its result there (`sret`).
     """
 
     name: str
@@ -77,13 +76,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Prototype:
-    """A function that can be called: its name, what it returns and what it takes.
+    """A function that can be called: its name, result and parameters.
 
     Attributes:
-        convention: Its calling convention as the IR spells it; empty for C's.
-        abi_attributes: The attributes that say how its result is passed.
+        convention: Its calling convention in the IR; empty for C's.
+        abi_attributes: The attributes that determine how its result is passed.
         variadic: Whether it takes further arguments.
-        preserves_registers: Whether it saves the registers that callers rely on.
+        preserves_registers: Whether it preserves the callee-saved registers.
         span: Where it is defined.
     """
 
@@ -98,7 +97,7 @@ class Prototype:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is called as a C function of its types is, and no attribute says otherwise."""
+        """Whether it is called like a C function of its types."""
         return not (
             self.convention or self.abi_attributes or self.variadic or any(p.abi_attributes for p in self.parameters)
         )
@@ -106,7 +105,7 @@ class Prototype:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """One access through a pointer that derives from a parameter or `alloca`: `count` elements where that is known."""
+    """An access through a pointer derived from a parameter or an `alloca`, the root; unknown fields are None."""
 
     root: str
     element: Type | None
@@ -116,12 +115,12 @@ class _Access:
 
 def prototypes(module: Module) -> dict[str, Prototype]:
     """The functions that other modules can call, by name."""
-    found = [prototype_of(module, f) for f in module.functions if not _HIDDEN & set(_words(f))]
-    return {prototype.name: prototype for prototype in found}
+    visible = [prototype_of(module, f) for f in module.functions if not _HIDDEN & set(_words(f))]
+    return {prototype.name: prototype for prototype in visible}
 
 
 def symbol_name(name: str) -> str:
-    r"""A name as the object file has it: without quotes, `\5C` read as the character it stands for."""
+    r"""A name as in the object file: without quotes, and with escapes such as `\5C` resolved."""
     if not name.startswith('"'):
         return name
     raw = re.sub(rb"\\([0-9a-fA-F]{2})", lambda m: bytes([int(m.group(1), 16)]), name[1:-1].encode())
@@ -133,7 +132,7 @@ def _words(function: Function) -> list[str]:
 
 
 def prototype_of(module: Module, function: Function) -> Prototype:
-    """What one function takes and returns."""
+    """The prototype of a function."""
     signature = function.signature
     accesses = _Accesses(function, analyse(module, function))
     return Prototype(
@@ -152,51 +151,53 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
     name = f"%{argument.name}"
     if not isinstance(argument.type, PointerType):
         return Parameter(name, argument.type, abi_attributes=abi_attributes(argument.attributes))
-    mine = [access for access in accesses.found if access.root == argument.name]
-    pointee, pointed = _flat(argument.type.pointee)
-    accessed = {access.element for access in mine if access.element is not None}
-    held = _common(accessed, accesses.copied(argument.name))
-    element = next(iter(accessed)) if len(accessed) == 1 else None if accessed else held
-    counts = [access.count for access in mine if access.count is not None and _same_size(access.element, held)]
+    own = [access for access in accesses.all if access.root == argument.name]
+    pointee, pointee_count = _flat(argument.type.pointee)
+    accessed = {access.element for access in own if access.element is not None}
+    stored = _common_element(accessed, accesses.copied(argument.name))
+    element = next(iter(accessed)) if len(accessed) == 1 else None if accessed else stored
+    counts = [access.count for access in own if access.count is not None and _same_size(access.element, stored)]
     if isinstance(argument.type.pointee, (VectorType, ArrayType)):
-        counts.append(pointed)
+        counts.append(pointee_count)
     element = element or (pointee if str(pointee) != "i8" else None)
     words = {attribute.name: attribute for attribute in parse_attributes(argument.attributes)}
-    inside = pointee_type(argument.type, argument.attributes, *MEMORY_ATTRIBUTES)
+    passed = pointee_type(argument.type, argument.attributes, *MEMORY_ATTRIBUTES)
     size = words["dereferenceable"].number if "dereferenceable" in words else 0
-    align, copied = 1, 0
-    if inside is not None:
+    align, byval_bytes = 1, 0
+    if passed is not None:
         layout = _layout(module)
-        size, align = layout.store_size(inside), layout.align(inside)
-        copied = layout.size(inside) if "byval" in words else 0
-        align = 1 if "byref" in words else max(align, _LEAST_ALIGNED) if "byval" in words else align
-        within, fits = _flat(inside)
-        element = element or (within if within != I1 else None)
-        if within == element:
-            counts.append(fits)
+        size, align = layout.store_size(passed), layout.align(passed)
+        byval_bytes = layout.size(passed) if "byval" in words else 0
+        align = 1 if "byref" in words else max(align, _STACK_ALIGNMENT) if "byval" in words else align
+        passed_element, passed_count = _flat(passed)
+        element = element or (passed_element if passed_element != I1 else None)
+        if passed_element == element:
+            counts.append(passed_count)
     element = element if element is not None and is_scalar_number(element) else None
     return Parameter(
         name,
         argument.type,
         element,
         max(counts, default=None),
-        not copied and ("sret" in words or any(access.writes for access in mine)),
+        not byval_bytes and ("sret" in words or any(access.writes for access in own)),
         words["align"].number if "align" in words else align,
-        all(access.count is not None for access in mine),
+        all(access.count is not None for access in own),
         size,
         abi_attributes(argument.attributes),
-        copied,
+        byval_bytes,
         "sret" in words,
-        held or element,
+        stored or element,
     )
 
 
-def _common(elements: set[Type], copied: set[Type]) -> Type | None:
-    """What all accesses are to: one type, or a float of its size that is accessed there or in a copy."""
+def _common_element(elements: set[Type], copied: set[Type]) -> Type | None:
+    """The element type of all accesses: one type, or a float of its size that is accessed there or in a copy."""
     elements = elements or copied
     if len({bits_of(element) for element in elements}) != 1:
         return None
-    floats = {e for e in elements | copied if isinstance(e, FloatType) and all(_same_size(e, own) for own in elements)}
+    floats = {
+        e for e in elements | copied if isinstance(e, FloatType) and all(_same_size(e, other) for other in elements)
+    }
     if floats:
         return next(iter(floats)) if len(floats) == 1 else None
     return next(iter(elements))
@@ -225,11 +226,11 @@ class _Accesses:
     """The accesses of a function, by the parameter or `alloca` that the pointer is derived from.
 
     Attributes:
-        found: All of them.
+        all: All of them.
     """
 
     def __init__(self, function: Function, tensors: FunctionTensors) -> None:
-        self.found: list[_Access] = []
+        self.all: list[_Access] = []
         self._roots: dict[str, tuple[str, bool]] = {a.name: (a.name, True) for a in function.arguments}
         self._loaded: dict[str, str] = {}
         self._copies: list[tuple[str, str]] = []
@@ -238,9 +239,9 @@ class _Accesses:
         self._tensors(tensors)
 
     def copied(self, root: str) -> set[Type]:
-        """Elements that are accessed where something is copied to or from."""
-        near = {b if a == root else a for a, b in self._copies if root in (a, b)}
-        return {access.element for access in self.found if access.root in near and access.element is not None}
+        """Element types of the accesses to memory that is copied to or from that of `root`."""
+        others = {b if a == root else a for a, b in self._copies if root in (a, b)}
+        return {access.element for access in self.all if access.root in others and access.element is not None}
 
     def _instruction(self, i: Instruction) -> None:
         callee = (i.callee or "").strip('"')
@@ -277,7 +278,7 @@ class _Accesses:
                 self._spanned(op.pointer, op.tensors[0].type, op.pitches, writes=True)
 
     def _root(self, pointer: Value) -> tuple[str, bool] | None:
-        """What a pointer is derived from, and whether it is that pointer itself."""
+        """The root that a pointer is derived from, and whether it points to the root's first byte."""
         return self._roots.get(pointer.name) if isinstance(pointer, Local) else None
 
     def _forward(self, result: str, base: Value, *, is_same: bool) -> None:
@@ -300,7 +301,7 @@ class _Accesses:
     def _copy(self, target: Value, source: Value) -> None:
         to, from_ = self._root(target), self._root(source)
         if to is not None:
-            self.found.append(_Access(to[0], None, None, writes=True))
+            self.all.append(_Access(to[0], None, None, writes=True))
         if to is not None and from_ is not None:
             self._copies.append((from_[0], to[0]))
 
@@ -311,13 +312,13 @@ class _Accesses:
         element, count = _flat(type_)
         known = element is not None and is_scalar_number(element)
         is_counted = is_counted and root[1] and known
-        self.found.append(_Access(root[0], element if known else None, count if is_counted else None, writes))
+        self.all.append(_Access(root[0], element if known else None, count if is_counted else None, writes))
 
     def _unbounded(self, pointer: Value, element: Type, *, writes: bool) -> None:
-        """The access of a tensor whose extents are known only when the program runs."""
+        """Record the access of a tensor with run-time extents."""
         root = self._root(pointer)
         if root is not None:
-            self.found.append(_Access(root[0], element, None, writes))
+            self.all.append(_Access(root[0], element, None, writes))
 
     def _spanned(self, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, *, writes: bool) -> None:
         root = self._root(pointer)
@@ -325,4 +326,4 @@ class _Accesses:
             return
         steps = zip(type_.data_shape, type_.strides(pitches), strict=True)
         last = sum((extent - 1) * stride for extent, stride in steps)
-        self.found.append(_Access(root[0], type_.element, last + 1 if root[1] else None, writes))
+        self.all.append(_Access(root[0], type_.element, last + 1 if root[1] else None, writes))

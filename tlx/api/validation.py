@@ -69,14 +69,14 @@ class StageRecorder:
 
     Attributes:
         then: Another function to call after each step.
-        texts: The outputs of stages.
+        texts: The stages and their outputs.
     """
 
     then: Callable[[Step, Module], None] | None = None
     texts: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
 
     def __call__(self, step: Step, module: Module) -> None:
-        """Note a step's output."""
+        """Record a step's output."""
         if step.name in STAGE_NAMES:
             self.texts.append((step, str(module)))
         if self.then:
@@ -86,13 +86,13 @@ class StageRecorder:
 def validate(
     source: Module | str, target: Target | str = "native", *, options: Options | None = None, runs: int = DEFAULT_RUNS
 ) -> list[Note]:
-    """Lower a module and compare what it means before and after each stage.
+    """Lower a module and compare its meaning before and after each stage.
 
     Args:
         source: A module (it is not changed) or LLVM assembly.
         target: The machine to aim at.
-        options: How to lower.
-        runs: Times that each function is evaluated, each time on other data.
+        options: Options of the lowering.
+        runs: Number of times that each function is evaluated, on different data.
 
     Returns:
         What could not be checked, and why.
@@ -123,15 +123,15 @@ def compare_stages(text: str, name: str, stages: StageRecorder, runs: int = DEFA
 
 
 def _versions(step: Step, text: str, name: str) -> Iterator[tuple[Step, Module]]:
-    """A stage's output, on each kind of machine that it has kernels for."""
+    """A stage's output for each kind of machine that it has versions for."""
     for level in levels(text) or [0]:
-        told = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
-        yield told, _whole(at_level(text, level), f"{name} after {step.name}")
+        version = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
+        yield version, _whole(at_level(text, level), f"{name} after {step.name}")
 
 
 def _whole(text: str, name: str) -> Module:
     """A module with every function parsed."""
-    return parse(text, name, wanted=lambda _text: True)
+    return parse(text, name, is_parsed=lambda _text: True)
 
 
 class _UncheckedError(Exception):
@@ -161,9 +161,9 @@ def _compare_function(
                 yield Note(f"@{function.name} was not checked after {step.name}: it takes too long", function.span)
                 continue
             if sample.difference(expected, got, exact=exact):
-                different = sample.difference(expected, got, sample.unlike(module), exact=exact)
-                if different:
-                    raise _wrong(function, step, different)
+                difference = sample.difference(expected, got, sample.with_zero_undefined(module), exact=exact)
+                if difference:
+                    raise _wrong(function, step, difference)
 
 
 def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | None = None) -> ValidationError:
@@ -182,8 +182,8 @@ class _Pointed:
     """The memory that a pointer refers to.
 
     Attributes:
-        element: Type of its elements; i8 where the IR does not say.
-        low: Offset in bytes of the first byte that is used.
+        element: Type of its elements; i8 if unknown.
+        low: Offset of the first byte that is accessed.
         data: Its contents before a call.
     """
 
@@ -205,7 +205,7 @@ class _Sample:
     numbers: dict[int, Any]
 
     def evaluated(self, module: Module, team: ThreadTeam | None = None, undefined: int = UNDEFINED) -> _Results:
-        """Memory after a call, and what it returns, where undefined bytes are 255 or 0."""
+        """Memory after a call, and its result; undefined bytes are 255 or 0."""
         memory = AddressSpace(undefined)
         machine = Machine(module, max_steps=_MAX_STEPS, memory=memory, team=team)
         arguments: list[Any] = []
@@ -221,115 +221,116 @@ class _Sample:
             arguments.append(region.base - place.low)
         workspace = workspace_size(module, self.prototype.name)
         if workspace:
-            given = np.full(workspace, UNDEFINED, np.uint8)
-            arguments.append(memory.add(given.data, "the workspace", 64).base)
+            buffer = np.full(workspace, UNDEFINED, np.uint8)
+            arguments.append(memory.add(buffer.data, "the workspace", 64).base)
         return after, machine.call(self.prototype.name, *arguments)
 
-    def unlike(self, module: Module) -> _Results | None:
-        """The results of the input where undefined bytes are 0 in place of 255; None where that makes it fail."""
+    def with_zero_undefined(self, module: Module) -> _Results | None:
+        """The results of the input if undefined bytes are 0 instead of 255; None if that makes it fail."""
         try:
             return self.evaluated(module, undefined=0)
         except EvaluationError:
             return None
 
     def difference(
-        self, expected: _Results, got: _Results, unlike: _Results | None = None, *, exact: bool
+        self, expected: _Results, got: _Results, alternative: _Results | None = None, *, exact: bool
     ) -> str | None:
-        """How the results of two runs differ; None if they do not.
+        """The first difference between the results of two runs; None if there is none.
 
         Args:
-            expected: What the input gives.
-            got: What a stage's output gives.
-            unlike: What the input gives with other undefined bytes: elements that differ from it may be anything.
+            expected: The results of the input.
+            got: The results of a stage's output.
+            alternative: The results of the input with other undefined bytes; elements that differ are undefined.
             exact: Whether floating-point numbers must be the same to the last bit.
         """
-        unlike = unlike or expected
-        both = zip(self.pointed.items(), expected[0], got[0], unlike[0], strict=True)
-        for (index, place), wanted, mine, other in both:
+        alternative = alternative or expected
+        memories = zip(self.pointed.items(), expected[0], got[0], alternative[0], strict=True)
+        for (index, place), *buffers in memories:
             dtype = dtype_of(place.element)
-            mine, wanted = _settled(mine.view(dtype), wanted.view(dtype), other.view(dtype)), wanted.view(dtype)
+            wanted, mine, other = (buffer.view(dtype) for buffer in buffers)
+            mine = _with_undefined_as_expected(mine, wanted, other)
             at = _first_difference(mine, wanted, place.element, exact=exact)
             if at is not None:
                 name = self.prototype.parameters[index].name
                 element = at + place.low // dtype.itemsize
                 values = f"is {mine[at]!s}, expected {wanted[at]!s}"
                 return f"element {element} of {name} ({place.element}) {values}"
-        return _result_difference(self.prototype.result, expected[1], got[1], unlike[1], exact=exact)
+        return _result_difference(self.prototype.result, expected[1], got[1], alternative[1], exact=exact)
 
 
-def _result_difference(type_: Type, expected: Any, got: Any, unlike: Any, *, exact: bool) -> str | None:
+def _result_difference(type_: Type, expected: Any, got: Any, alternative: Any, *, exact: bool) -> str | None:
     element = type_.element if isinstance(type_, VectorType) else type_
     if not isinstance(element, (IntType, FloatType)):
         return None
-    mine, wanted, other = (np.atleast_1d(np.asarray(x, dtype_of(element))) for x in (got, expected, unlike))
-    at = _first_difference(_settled(mine, wanted, other), wanted, element, exact=exact)
+    mine, wanted, other = (np.atleast_1d(np.asarray(x, dtype_of(element))) for x in (got, expected, alternative))
+    at = _first_difference(_with_undefined_as_expected(mine, wanted, other), wanted, element, exact=exact)
     return None if at is None else f"element {at} of the result is {got!s}, expected {expected!s}"
 
 
-def _settled(got: Array, expected: Array, unlike: Array) -> Array:
-    """What a stage's output gives, but as expected where the input leaves open what it is."""
-    same = np.asarray((expected == unlike) | ((expected != expected) & (unlike != unlike)))  # noqa: PLR0124 (NaN)
-    return np.where(same, got, expected)
+def _with_undefined_as_expected(got: Array, expected: Array, alternative: Array) -> Array:
+    """A stage's results, with elements that are undefined in the input replaced by the expected ones."""
+    both_nan = (expected != expected) & (alternative != alternative)  # noqa: PLR0124
+    return np.where(np.asarray((expected == alternative) | both_nan), got, expected)
 
 
 def _first_difference(got: Array, expected: Array, element: Type, *, exact: bool) -> int | None:
     same = np.asarray(got == expected)
     if isinstance(element, FloatType):
-        mine, wanted = got.astype(np.float64), expected.astype(np.float64)
-        same |= np.isnan(mine) & np.isnan(wanted)
-        largest = float(np.max(np.abs(wanted), where=np.isfinite(wanted), initial=0.0))
+        got, expected = got.astype(np.float64), expected.astype(np.float64)
+        same |= np.isnan(got) & np.isnan(expected)
+        largest = float(np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0))
         if not exact or largest > _EXACT[element]:
             with np.errstate(all="ignore"):
-                same |= np.abs(mine - wanted) <= _ULPS * _EPSILON[element] * largest
+                same |= np.abs(got - expected) <= _ULPS * _EPSILON[element] * largest
     wrong = np.flatnonzero(~same)
     return int(wrong[0]) if wrong.size else None
 
 
 def _sample(module: Module, prototype: Prototype, run: int) -> _Sample:
-    """Data for a call: arbitrary numbers first, then smaller ones.
+    """Data for a call: arbitrary integers, or small positive ones if the function fails on those.
 
     Raises:
-        _UncheckedError: There is none that the function can be evaluated with.
+        _UncheckedError: The function fails on both.
     """
     reason: Exception | None = None
-    for tame in (False, True):
+    for small in (False, True):
         try:
-            return _measured(module, prototype, f"{prototype.name} {run} {tame}", tame=tame)
+            return _sized_sample(module, prototype, f"{prototype.name} {run} {small}", small=small)
         except EvaluationError as error:
             reason = error
     assert isinstance(reason, EvaluationError)
     raise _UncheckedError(reason.message)
 
 
-def _measured(module: Module, prototype: Prototype, seed: str, *, tame: bool) -> _Sample:
-    """Data of the size that a call touches; it is called again where other data make it touch more."""
-    choose = random.Random(seed)
-    generator = np.random.default_rng(choose.getrandbits(32))
+def _sized_sample(module: Module, prototype: Prototype, seed: str, *, small: bool) -> _Sample:
+    """Data of the size that a call accesses; the call is repeated while the data make it access more."""
+    scalars = random.Random(seed)
+    arrays = np.random.default_rng(scalars.getrandbits(32))
     sample = _Sample(prototype, {}, {})
     for index, parameter in enumerate(prototype.parameters):
         if isinstance(parameter.type, PointerType):
             sample.pointed[index] = _Pointed(parameter.stored_type or IntType(8))
         else:
-            sample.numbers[index] = _number(parameter.type, choose)
+            sample.numbers[index] = _number(parameter.type, scalars)
     for _ in range(_GROWTHS):
-        if not _grow(module, sample, generator, tame=tame):
+        if not _grow(module, sample, arrays, small=small):
             break
     return sample
 
 
-def _number(type_: Type, choose: random.Random) -> Any:
+def _number(type_: Type, generator: random.Random) -> Any:
     if isinstance(type_, IntType):
-        return choose.randrange(2) if type_.bits == 1 else choose.randint(1, 9)
+        return generator.randrange(2) if type_.bits == 1 else generator.randint(1, 9)
     if isinstance(type_, FloatType):
-        return float(choose.randint(-3, 4))
+        return float(generator.randint(-3, 4))
     if isinstance(type_, VectorType) and not type_.scalable and isinstance(type_.element, (IntType, FloatType)):
-        return np.array([choose.randint(0, 3) for _ in range(type_.count)], dtype_of(type_.element))
+        return np.array([generator.randint(0, 3) for _ in range(type_.count)], dtype_of(type_.element))
     raise _UncheckedError(f"it has a parameter of type {type_}")
 
 
-def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, tame: bool) -> bool:
-    """Call the input with plenty of memory for each pointer; returns whether it accessed more than is known."""
-    memory = _Watching()
+def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, small: bool) -> bool:
+    """Call the input with ample memory, and extend the data to what it accessed; returns whether they grew."""
+    memory = _RecordingMemory()
     machine = Machine(module, max_steps=_MAX_STEPS, memory=memory)
     arguments: list[Any] = []
     regions: dict[int, MemoryRegion] = {}
@@ -338,66 +339,66 @@ def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, ta
         if place is None:
             arguments.append(sample.numbers[index])
             continue
-        regions[index] = memory.watched(place, parameter.name)
+        regions[index] = memory.add_recorded(place, parameter.name)
         arguments.append(regions[index].base + _BEFORE)
     machine.call(sample.prototype.name, *arguments)
-    grown = [_fit(sample.pointed[i], memory.reach(r), generator, tame=tame) for i, r in regions.items()]
+    grown = [_fit(sample.pointed[i], memory.accessed(r), generator, small=small) for i, r in regions.items()]
     return any(grown)
 
 
-def _fit(place: _Pointed, reach: tuple[int, int], generator: np.random.Generator, *, tame: bool) -> bool:
-    """Make the data as large as what was touched; whether it was larger than before."""
+def _fit(place: _Pointed, accessed: tuple[int, int], generator: np.random.Generator, *, small: bool) -> bool:
+    """Extend the data to the range that was accessed; returns whether it grew."""
     size = dtype_of(place.element).itemsize
-    low, high = min(reach[0], place.low), max(reach[1], place.low + place.data.nbytes)
+    low, high = min(accessed[0], place.low), max(accessed[1], place.low + place.data.nbytes)
     low, high = low // size * size, -(-high // size) * size
     if (low, high) == (place.low, place.low + place.data.nbytes):
         return False
     place.low = low
-    place.data = _random(place.element, (high - low) // size, generator, tame=tame).view(np.uint8)
+    place.data = _random(place.element, (high - low) // size, generator, small=small).view(np.uint8)
     return True
 
 
-def _random(element: Type, count: int, generator: np.random.Generator, *, tame: bool) -> Array:
+def _random(element: Type, count: int, generator: np.random.Generator, *, small: bool) -> Array:
     dtype = dtype_of(element)
     if isinstance(element, FloatType):
-        most = 1 if element in (HALF, BFLOAT) else 4
-        return generator.integers(-most, most + 1, count).astype(dtype)
+        limit = 1 if element in (HALF, BFLOAT) else 4
+        return generator.integers(-limit, limit + 1, count).astype(dtype)
     if dtype.kind == "b":
         return generator.integers(0, 2, count).astype(dtype)
-    if tame:
+    if small:
         return generator.integers(1, 7, count).astype(dtype)
     info = np.iinfo(dtype)
     return generator.integers(info.min, info.max, count, dtype, endpoint=True)
 
 
-class _Watching(AddressSpace):
-    """Memory that records which bytes of some regions were accessed."""
+class _RecordingMemory(AddressSpace):
+    """Memory that records the accessed range of some regions."""
 
     def __init__(self) -> None:
         super().__init__()
         self._nothing: MemoryRegion = self.last
-        self._reaches: dict[int, list[int]] = {}
+        self._ranges: dict[int, list[int]] = {}
 
-    def watched(self, place: _Pointed, label: str) -> MemoryRegion:
-        """A large region with data at its place in it, which is counted from `_BEFORE`."""
-        room = np.zeros(_ROOM, np.uint8)
+    def add_recorded(self, place: _Pointed, label: str) -> MemoryRegion:
+        """A large region that a pointer refers to at offset `_BEFORE`, with the pointer's data in it."""
+        buffer = np.zeros(_ROOM, np.uint8)
         at = _BEFORE + place.low
-        room[at : at + place.data.nbytes] = place.data.view(np.uint8)
-        region = self.add(room.data, label, 64, owner=room)
-        self._reaches[region.base] = []
+        buffer[at : at + place.data.nbytes] = place.data.view(np.uint8)
+        region = self.add(buffer.data, label, 64, owner=buffer)
+        self._ranges[region.base] = []
         return region
 
     def region(self, address: int, size: int, access: str) -> MemoryRegion:
         """The region of an access, which is recorded."""
         region = super().region(address, size, access)
-        reach = self._reaches.get(region.base)
-        if reach is not None:
+        accessed = self._ranges.get(region.base)
+        if accessed is not None:
             low = address - region.base
-            reach[:] = [min([low, *reach[:1]]), max([low + size, *reach[1:]])]
-            self.last = self._nothing  # accesses that find it there would not come here
+            accessed[:] = [min([low, *accessed[:1]]), max([low + size, *accessed[1:]])]
+            self.last = self._nothing  # accesses to `last` are not looked up here
         return region
 
-    def reach(self, region: MemoryRegion) -> tuple[int, int]:
-        """The range of bytes that were accessed, relative to the pointer (end exclusive)."""
-        low, high = self._reaches[region.base] or (_BEFORE, _BEFORE)
+    def accessed(self, region: MemoryRegion) -> tuple[int, int]:
+        """The range of bytes that was accessed, relative to the pointer (end exclusive)."""
+        low, high = self._ranges[region.base] or (_BEFORE, _BEFORE)
         return low - _BEFORE, high - _BEFORE

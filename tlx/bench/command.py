@@ -163,11 +163,11 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
     from tlx.tuning.timing import PinnedCore
 
     works = _works(choice)
-    folder = _made(setting.folder)
+    folder = _created(setting.folder)
     timing.use_clock(setting.threads)
     target = measure.runnable(setting.target)
     runnable = version_for(target, cpu_flags())
-    cpus = _pinned(setting.cpu, setting.threads)
+    cpus = machine.pin(setting.cpu, setting.threads)
     places = LibraryPaths.below(setting.peers_path)
     peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
     facts: dict[str, Any] = {
@@ -234,14 +234,7 @@ def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> Non
         echo(f"left out: {name} ({why})")
 
 
-def _pinned(cpu: int | None, threads: int) -> list[int]:
-    try:
-        return machine.pin(cpu, threads)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _made(folder: str | None) -> Path | None:
+def _created(folder: str | None) -> Path | None:
     if folder is None:
         return None
     path = Path(folder)

@@ -84,7 +84,7 @@ class Bench:
         threads: Number of threads that every contestant uses; by OpenMP if more than one.
         folder: Folder to write the workloads' IR to, if any.
         knobs: Knobs for the kernels of products.
-        core: Probe that tells whether another program used the core; None accepts all samples.
+        core: Probe that detects whether another program used the core; None accepts all samples.
     """
 
     target: Target
@@ -195,8 +195,8 @@ class Bench:
 
 def _predicted(remarks: Remarks) -> Prediction | None:
     """The lowest predicted share."""
-    found = [remark.prediction for remark in remarks if remark.prediction is not None]
-    return min(found, key=lambda prediction: prediction.share, default=None)
+    predictions = [remark.prediction for remark in remarks if remark.prediction is not None]
+    return min(predictions, key=lambda prediction: prediction.share, default=None)
 
 
 def runnable(name: str) -> Target:
@@ -206,9 +206,9 @@ def runnable(name: str) -> Target:
         UsageError: There is none, or this machine cannot run its code.
     """
     target = find_target(name)
-    lacking = missing_features(target, cpu_flags())
-    if lacking:
-        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
+    missing = missing_features(target, cpu_flags())
+    if missing:
+        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(missing)}")
     return target
 
 

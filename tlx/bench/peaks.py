@@ -110,8 +110,8 @@ def contestant(ceiling: Peak, target: Target) -> Contestant:
 
 def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
     """A dot product of these element types, of either signedness: packing can convert between the two."""
-    wanted = tuple(element.llvm for element in types)
-    return next((d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == wanted), None)
+    names = tuple(element.llvm for element in types)
+    return next((d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == names), None)
 
 
 def _fma(target: Target) -> StepEmitter:
@@ -194,13 +194,13 @@ def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant
     places = [start + index * (size + 192) for index in range(count)]
     moved = stream.bytes * count
     non_temporal = [False, True] if stream.writes else [False]
-    made = [
+    contestants = [
         Contestant(compile_loop(_stream_text(stream, places, size, target, past=past), memory), moved)
         for past in non_temporal
     ]
-    best = fastest(made)
-    what = f"{stream.reads} read, {stream.writes} written" + (", non-temporal" if non_temporal[best] else "")
-    return made[best], what
+    best = fastest(contestants)
+    description = f"{stream.reads} read, {stream.writes} written" + (", non-temporal" if non_temporal[best] else "")
+    return contestants[best], description
 
 
 def bandwidths(target: Target) -> dict[str, float]:

@@ -172,13 +172,13 @@ def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
         if "read" not in cell["peak_loop"]:
             roofs[kind] = max(roofs.get(kind, 0.0), top)
     axis.set_title("roofline", fontsize=10)
-    for index, (kind, found) in enumerate(points.items()):
+    for index, (kind, pairs) in enumerate(points.items()):
         colour = f"C{index}"
-        axis.plot(*zip(*found, strict=True), "o", markersize=3, color=colour, label=kind)
+        axis.plot(*zip(*pairs, strict=True), "o", markersize=3, color=colour, label=kind)
         if kind in roofs:
             axis.axhline(roofs[kind], color=colour, linestyle="--", linewidth=1)
     if bandwidth and points:
-        ends = [min(x for found in points.values() for x, _ in found), max(roofs.values(), default=1) / bandwidth]
+        ends = [min(x for pairs in points.values() for x, _ in pairs), max(roofs.values(), default=1) / bandwidth]
         axis.plot(ends, [bandwidth * x for x in ends], color="#333333", linewidth=1, label="memory")
     if points:
         axis.set_xscale("log", base=2)

@@ -173,14 +173,14 @@ def _rates(rates: Rates, peak: Rates | None) -> dict[str, float]:
     return {"best": rates.best, "median": rates.median, "spread": rates.spread, **share}
 
 
-def select_cells(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> list[Record]:
+def select_cells(cells: Sequence[Record], selection: Sequence[Sequence[str]]) -> list[Record]:
     """The cells of the given rows, types, sizes and variants; an empty list means all.
 
     Raises:
         UsageError: There is no such cell.
     """
     selected = list(cells)
-    for key, names in zip(KEY, wanted, strict=True):
+    for key, names in zip(KEY, selection, strict=True):
         have = {cell[key] or "plain" for cell in selected}
         if missing := [name for name in names if name not in have]:
             raise UsageError(f"the report has no cells of {key} '{missing[0]}'; it has {', '.join(sorted(have))}")
@@ -204,7 +204,7 @@ def read(path: str) -> Record:
         UsageError: A file cannot be read or is not a report.
     """
     if Path(path).is_dir():
-        return merge_reports([str(found) for found in sorted(Path(path).glob("*.json"))])
+        return merge_reports([str(file) for file in sorted(Path(path).glob("*.json"))])
     report: Any = None
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -282,8 +282,8 @@ def group_cells(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
 
 def peers_of(cells: Sequence[Record], names: Sequence[str] = ()) -> list[str]:
     """The peers that any cell has, in the order of `names`, the others in order of appearance."""
-    found = dict.fromkeys(peer for cell in cells for peer in cell["rates"] if peer not in {PEAK, OURS})
-    return sorted(found, key=lambda peer: names.index(peer) if peer in names else len(names))
+    peers = dict.fromkeys(peer for cell in cells for peer in cell["rates"] if peer not in {PEAK, OURS})
+    return sorted(peers, key=lambda peer: names.index(peer) if peer in names else len(names))
 
 
 def cell_key(cell: Record) -> tuple[str, ...]:
@@ -415,9 +415,9 @@ def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
 
 def shortfall(cell: Record, lanes: int) -> str:
     """By how much a cell misses its bar; empty if it does not, or was not measured."""
-    found, best = verdict(cell, lanes), cell["best_peer"]
-    if found is None or found.met:
+    result, best = verdict(cell, lanes), cell["best_peer"]
+    if result is None or result.met:
         return ""
     ratio = f"; {cell['to_best']:.2f} of {best}" if best else ""
     speed = median_rate(cell, OURS)
-    return f"{share_of_peak(cell):.1%} of peak, bar {found.bar:.1%}{ratio} ({speed:.4g} {cell['unit']})"
+    return f"{share_of_peak(cell):.1%} of peak, bar {result.bar:.1%}{ratio} ({speed:.4g} {cell['unit']})"

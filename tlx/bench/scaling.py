@@ -142,10 +142,10 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
         compiled = compile_module(work.text(), target, entry=work.function, options=options)
         return NativeCall(function_address(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
 
-    (plain, kept), (shared, kept_too) = call(Options()), call(Options(threads="openmp"))
+    (plain, plain_owner), (shared, shared_owner) = call(Options()), call(Options(threads="openmp"))
     most, runs = max(counts), version_for(target, cpu_flags())
-    alone, team = call_loop([plain], kept), call_loop([shared], kept_too)
-    member = one_of_team(plain, most, runs, kept)
+    alone, team = call_loop([plain], plain_owner), call_loop([shared], shared_owner)
+    member = one_of_team(plain, most, runs, plain_owner)
     others = multiply_adds(_ceiling(work, runs), runs, most), copies(copy_buffers(most), runs)
     ours = [(alone, 1), *((team, count) for count in counts)]
     elsewhere = [(partial(member, number), number + 1) for number in range(1, most)]

@@ -44,14 +44,14 @@ _SHAPE: Final = re.compile(r"([a-z]+\d+):(\d+(?:x\d+)*)")
 
 
 def user_workload(
-    path: str, name: str | None, given: Mapping[str, str], reading: files.InputFormat = files.FORMAT_BY_NAME
+    path: str, name: str | None, arguments: Mapping[str, str], reading: files.InputFormat = files.FORMAT_BY_NAME
 ) -> Workload:
     """The workload of a function in a file.
 
     Args:
         path: The file.
         name: The function; None where the file defines only one.
-        given: Arguments by parameter name: a number, or for a pointer an array such as `f32:64x64`.
+        arguments: Arguments by parameter name: a number, or for a pointer an array such as `f32:64x64`.
         reading: Format of the file.
 
     Raises:
@@ -59,11 +59,11 @@ def user_workload(
     """
     source = files.ir_name(path, reading)
     text = str(raise_front_ends(parse(files.read_ir(path, reading=reading), source)))
-    module = parse(text, source, wanted=lambda _text: True)
+    module = parse(text, source, is_parsed=lambda _text: True)
     prototype = _select_function(prototypes(module), name)
     function = next(f for f in module.functions if f.name.strip('"') == prototype.name)
     ops = analyse(module, function).ops
-    unknown = set(given) - {p.name.removeprefix("%") for p in prototype.parameters}
+    unknown = set(arguments) - {p.name.removeprefix("%") for p in prototype.parameters}
     if unknown:
         raise UsageError(f"@{prototype.name} has no parameter '{min(unknown)}'; it has {_list_names(prototype)}")
     buffers: list[WorkloadBuffer] = []
@@ -71,10 +71,10 @@ def user_workload(
     for parameter in prototype.parameters:
         short = parameter.name.removeprefix("%")
         if isinstance(parameter.type, PointerType):
-            buffers.append(_buffer(prototype, parameter, given.get(short)))
+            buffers.append(_buffer(prototype, parameter, arguments.get(short)))
             order.append(short)
         else:
-            order.append((str(parameter.type), _number(prototype, parameter, given.get(short))))
+            order.append((str(parameter.type), _number(prototype, parameter, arguments.get(short))))
     traffic = sum(buffer.bytes for buffer in buffers)
     operations = sum(map(_operations, ops))
     return Workload(
@@ -93,15 +93,15 @@ def user_workload(
     )
 
 
-def _select_function(found: Mapping[str, Prototype], name: str | None) -> Prototype:
-    if not found:
+def _select_function(functions: Mapping[str, Prototype], name: str | None) -> Prototype:
+    if not functions:
         raise UsageError("the file defines no function")
-    listed = ", ".join(f"@{one}" for one in found)
-    if name is None and len(found) != 1:
+    listed = ", ".join(f"@{one}" for one in functions)
+    if name is None and len(functions) != 1:
         raise UsageError(f"name the function to measure by --function=, of {listed}")
-    if name is not None and name not in found:
+    if name is not None and name not in functions:
         raise UsageError(f"the file defines no function @{name}; it defines {listed}")
-    return found[name] if name is not None else next(iter(found.values()))
+    return functions[name] if name is not None else next(iter(functions.values()))
 
 
 def _list_names(prototype: Prototype) -> str:
@@ -128,9 +128,9 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
 
 def _check_array(prototype: Prototype, parameter: Parameter, element: Element, count: int, text: str) -> None:
     """Refuse an array that is smaller than the function's accesses or has another element type."""
-    wanted, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
-    if count < 1 or (wanted is not None and (element.llvm != wanted.llvm or count < least)):
-        needs = f"{least} elements of {wanted.name}" if wanted else "elements"
+    expected, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
+    if count < 1 or (expected is not None and (element.llvm != expected.llvm or count < least)):
+        needs = f"{least} elements of {expected.name}" if expected else "elements"
         raise UsageError(f"'{text}' does not fit {parameter.name}: @{prototype.name} needs {needs} there")
 
 

@@ -135,8 +135,8 @@ def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
         value = b.cast("fptrunc", value, result.vector)
     token = b.typeinfo(value, result)
     if "c" in gemm.columns:
-        turned = dense_tensor_type(gemm.out, gemm.c_shape, (1, 0))
-        token = b.typeinfo(b.transpose(token, (1, 0), turned), turned)
+        column_major = dense_tensor_type(gemm.out, gemm.c_shape, (1, 0))
+        token = b.typeinfo(b.transpose(token, (1, 0), column_major), column_major)
     return b.store_buffer("c", token)
 
 
@@ -145,13 +145,15 @@ def _gemm_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
     if "a" in gemm.columns:
         a = a.T
     b = b.T if "b" in gemm.columns else unpack_vnni(gemm, b)
-    exact, turned = not gemm.accumulator.is_float, "c" in gemm.columns
+    exact, transposed = not gemm.accumulator.is_float, "c" in gemm.columns
     if gemm.m * gemm.n * gemm.k > PROBED_OPERATIONS:
-        return freivalds_check(*((b.T, a.T, gemm.rhs, gemm.lhs) if turned else (a, b, gemm.lhs, gemm.rhs)), exact=exact)
+        return freivalds_check(
+            *((b.T, a.T, gemm.rhs, gemm.lhs) if transposed else (a, b, gemm.lhs, gemm.rhs)), exact=exact
+        )
     x, y = gemm.lhs.widen(a).astype(np.float64), gemm.rhs.widen(b).astype(np.float64)
     values = x @ y  # exact for bytes up to K = 2^37
     magnitude = None if exact else np.abs(x) @ np.abs(y)
-    if turned:
+    if transposed:
         values, magnitude = values.T, None if magnitude is None else magnitude.T
     return ElementwiseCheck(values, magnitude, gemm.k)
 
@@ -580,8 +582,8 @@ def select_workloads(
     return [work for work in table if not variants or (work.variant or "plain") in variants]
 
 
-def _check_known(what: str, wanted: Sequence[str], have: Iterable[str]) -> None:
-    names = list(dict.fromkeys(have))
-    for one in wanted:
-        if one not in names:
-            raise UsageError(f"unknown {what} '{one}'; known are {', '.join(names)}")
+def _check_known(what: str, names: Sequence[str], have: Iterable[str]) -> None:
+    known = list(dict.fromkeys(have))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown {what} '{name}'; known are {', '.join(known)}")

@@ -1,6 +1,6 @@
-"""The command line: `tlx-lower`, which works as LLVM's tools do, and `tlx`, which has everything.
+"""The command line: `tlx-lower`, which works like LLVM's tools, and `tlx`, the group of all commands.
 
-Everything is imported when it is needed, so that `--help` is quick.
+Modules are imported when they are needed, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
 def end_without_collection() -> None:
     """Turn off garbage collection until the process ends, including the collection at interpreter shutdown.
 
-    The process does one thing and ends; the system frees its memory.
+    The process is short, and the system frees its memory.
     """
     gc.disable()
     atexit.register(gc.freeze)  # frozen objects are not traversed

@@ -94,30 +94,30 @@ def bench(
     """
     from tlx.bench import command
 
-    choice = command.WorkloadSelection(
+    selection = command.WorkloadSelection(
         rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading
     )
     if listed:
-        command.show(choice, click.echo)
+        command.show(selection, click.echo)
         return
     if scaling:
         files = {"--json": report, "--plot": plot, "--compare": compare, "--from": sources, "--markdown": markdown}
-        _refuse_beside_scaling(files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned})
-        command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
+        _check_scaling_options(files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned})
+        command.scale(selection, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     knob_settings = knob_source(tile, knobs, tuned)
     setting = command.Setting(
         target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, knob_settings, folder
     )
-    if not command.run(choice, setting, click.echo):
+    if not command.run(selection, setting, click.echo):
         click.get_current_context().exit(1)
 
 
-def _refuse_beside_scaling(given: Mapping[str, object]) -> None:
-    for option, value in given.items():
+def _check_scaling_options(others: Mapping[str, object]) -> None:
+    for option, value in others.items():
         if value:
-            raise UsageError(f"--scaling prints how much faster threads are, and does not take {option}")
+            raise UsageError(f"--scaling prints the speedup on threads only, and does not take {option}")
 
 
 def _count(word: str) -> int:

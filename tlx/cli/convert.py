@@ -38,8 +38,8 @@ def translate(
 ) -> None:
     """Translate the kernels of FILE, written in the tensor language, to TLX IR.
 
-    tlx-lower and all other commands do this by themselves for files whose names end in .tl or .ir, and with -x tl.
-    Without --std, --emit=v2 takes FILE for version 1.
+    tlx-lower and all other commands do this automatically for files whose names end in .tl or .ir, and with -x tl.
+    Without --std, --emit=v2 reads FILE as version 1.
     """
     from tlx.api import files
 
@@ -54,7 +54,7 @@ def translate(
 
 
 def _outputs() -> Any:
-    """The tensor language's writers, imported by name: nothing in `tlx` imports a front end."""
+    """The tensor language's writers, imported by name, as nothing in `tlx` imports a front end."""
     from importlib import import_module
 
     from tlx.lower.front_ends import FRONT_ENDS
@@ -108,7 +108,7 @@ def _with_tensors(module: Module) -> Module:
 
 
 def _front_end() -> Any:
-    """The front end of matrices, by its name, as the pipeline finds all of them."""
+    """The front end of matrices, imported by name."""
     from importlib import import_module
 
     from tlx.lower.front_ends import FRONT_ENDS
@@ -141,7 +141,7 @@ def canonicalise(file: str, output: str, reading: InputFormat) -> None:
 def raise_(file: str, output: str, reading: InputFormat) -> None:
     """Turn calls of the functions of tlx.h in FILE, as clang compiles them, into tensor operations.
 
-    tlx-lower does this by itself; this command shows the outcome.
+    tlx-lower does this automatically; this command shows the result.
     """
     from tlx.api import files
     from tlx.ir.parser.module import parse

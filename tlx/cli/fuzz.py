@@ -1,4 +1,4 @@
-"""`tlx fuzz`: finds bugs in TLX by random programs and by corrupted ones."""
+"""`tlx fuzz`: finds bugs in TLX with random programs and with corrupted ones."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def fuzz(
     if replay is not None:
         from tlx.api import files
 
-        right = campaign.replay(replay, files.read_ir(replay), click.echo)
+        passed = campaign.replay(replay, files.read_ir(replay), click.echo)
     elif malformed:
         from tlx.fuzz.mutation import fuzz_malformed
 
-        right = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
+        passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
     else:
         plan = campaign.CampaignPlan(
             seed,
@@ -106,8 +106,8 @@ def fuzz(
             threads == "openmp",
             _program(opt),
         )
-        right = campaign.fuzz(plan, click.echo)
-    if not right:
+        passed = campaign.fuzz(plan, click.echo)
+    if not passed:
         ctx.exit(1)
 
 
@@ -116,14 +116,14 @@ def _targets(text: str) -> tuple[str, ...]:
     from tlx.target.lookup import find_target
 
     names = [name.replace("/", ",") for name in text.split(",") if name and name != "none"]
-    found = [
+    resolved = [
         native_target().name if name == "native" else name if "+" in name else find_target(name).name for name in names
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(resolved))
 
 
 def _program(name: str) -> str:
-    """Where a program is; empty where none is named."""
+    """The path of a program; empty if none is named."""
     import shutil
 
     path = shutil.which(name) if name else ""

@@ -39,7 +39,7 @@ class LazyGroup(click.Group):
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, None where there is none."""
+        """The command of that name; None if there is none."""
         del ctx
         if cmd_name not in _COMMANDS:
             return None
@@ -70,9 +70,9 @@ def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: A
         return
     from importlib.util import find_spec
 
-    found = find_spec("tlx.frontends.c_header")
-    for place in (found.submodule_search_locations or []) if found else []:
-        click.echo(place)
+    spec = find_spec("tlx.frontends.c_header")
+    for path in (spec.submodule_search_locations or []) if spec else []:
+        click.echo(path)
     ctx.exit()
 
 

@@ -33,12 +33,12 @@ def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> 
 
 def _errors(path: str, reading: InputFormat) -> list[TlxError]:
     try:
-        return list(_broken_rules(path, reading))
+        return list(_rule_errors(path, reading))
     except TlxError as error:
         return [error]
 
 
-def _broken_rules(path: str, reading: InputFormat) -> Sequence[TlxError]:
+def _rule_errors(path: str, reading: InputFormat) -> Sequence[TlxError]:
     from tlx.api import files
     from tlx.llvm import judge
     from tlx.lower import pipeline
@@ -52,17 +52,17 @@ def _broken_rules(path: str, reading: InputFormat) -> Sequence[TlxError]:
     from tlx.ir.tensors.inference import collect_errors
 
     module = pipeline.raise_front_ends(parse(text, name))
-    broken = collect_errors(module)
-    if not broken:
+    errors = collect_errors(module)
+    if not errors:
         pipeline.verify(module)
-    return broken
+    return errors
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def targets() -> None:
     """List the targets: name, whether this machine runs its code, title, features.
 
-    The one marked with a star is 'native'.
+    A star marks the one that 'native' means.
     """
     from tlx.target import host
     from tlx.target.target import targets as known

@@ -65,7 +65,9 @@ def lower(
         raise UsageError(f"--stop-after={options.stop_after} leaves tensor operations, which --emit={kind} cannot hold")
     try:
         emits = kind != "ll" or level is not None
-        text = _lowered(file, reading, target, options, runs, needs_llvm=emits or _judges(file, options.verify_each))
+        text = _lowered(
+            file, reading, target, options, runs, needs_llvm=emits or _is_verified(file, options.verify_each)
+        )
     finally:
         _write_remarks(remarks, options.remarks)
     files.write_output(output, _emitted(text, kind, level, options), force=force)
@@ -101,8 +103,8 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
     return lowered
 
 
-def _judges(file: str, verify_each: bool | None) -> bool:
-    """Whether LLVM will probably verify a file, judged by its size."""
+def _is_verified(file: str, verify_each: bool | None) -> bool:
+    """Whether LLVM will probably verify a file, by its size."""
     from tlx.api import files
     from tlx.lower.pipeline import UNJUDGED_SIZE
 
@@ -121,13 +123,13 @@ def _emitted(text: str, kind: OutputKind, level: int | None, options: Options) -
     return emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
 
 
-def _write_remarks(place: str | None, remarks: Remarks) -> None:
+def _write_remarks(path: str | None, remarks: Remarks) -> None:
     from tlx.api import files
 
-    if place is None:
+    if path is None:
         return
     text = "".join(f"{remark.render()}\n" for remark in remarks)
-    if place == STDERR:
+    if path == STDERR:
         click.echo(text, err=True, nl=False)
     else:
-        files.write_output(place, text)
+        files.write_output(path, text)

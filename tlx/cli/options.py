@@ -1,4 +1,4 @@
-"""Options that commands share: the input's language (-x, --std), knobs (--tile, --knobs, --tuned), how to lower."""
+"""Options that commands share: the input's language (-x, --std), knobs (--tile, --knobs, --tuned), the lowering's."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _STD_HELP: Final = "Version of the tensor language: v1 or v2 (default: v2)."
 
 
 def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, whose function takes `reading` (`tlx.api.files.InputFormat`) in their place."""
+    """Add -x and --std to a command, whose function takes `reading`, an `InputFormat`, in their place."""
 
     @wraps(function)
-    def command(*, language: str, std: str, **given: Any) -> Any:
-        return function(reading=InputFormat(language, std), **given)
+    def command(*, language: str, std: str, **others: Any) -> Any:
+        return function(reading=InputFormat(language, std), **others)
 
     std = click.option("--std", default="", metavar="VERSION", help=_STD_HELP)
     return click.option("-x", "language", default="", metavar="LANGUAGE", help=_LANGUAGE_HELP)(std(command))
@@ -52,7 +52,7 @@ _KNOB_OPTIONS: Final = (
 
 
 def knob_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, whose function takes `tile`, `knobs` and `tuned`."""
+    """Add --tile, --knobs and --tuned to a command, whose function takes them by these names."""
     for option in reversed(_KNOB_OPTIONS):
         function = option(function)
     return function
@@ -64,14 +64,14 @@ def knob_source(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> 
 
     if "" in knobs:
         raise UsageError("--knobs= is empty; write NAME=VALUE,... or the name of a file")
-    given = [text for text in knobs if "=" in text.partition(",")[0]]
+    settings = [text for text in knobs if "=" in text.partition(",")[0]]
     sources: list[KnobSource] = []
-    if given or tile is not None:
-        settings = [f"tile={tile}"] * (tile is not None) + given
-        by = " and ".join(["--tile"] * (tile is not None) + ["--knobs"] * bool(given))
-        sources.append(FixedKnobs(parse_knobs(",".join(settings), KnobOrigin(f"from {by}"))))
+    if settings or tile is not None:
+        words = [f"tile={tile}"] * (tile is not None) + settings
+        by = " and ".join(["--tile"] * (tile is not None) + ["--knobs"] * bool(settings))
+        sources.append(FixedKnobs(parse_knobs(",".join(words), KnobOrigin(f"from {by}"))))
     for path in knobs:
-        if path not in given:
+        if path not in settings:
             from tlx.tuning.knobs_file import read_knobs_file
 
             sources.append(read_knobs_file(path))
@@ -86,10 +86,10 @@ def lowering_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options of the lowering to a command, whose function takes them as `options`, an `Options`."""
 
     @wraps(function)
-    def with_options(**given: Any) -> Any:
-        values = {name: given.pop(name) for name in [*SETTINGS, "print_after"]}
-        values["knobs"] = knob_source(given.pop("tile"), given.pop("knobs"), given.pop("tuned"))
-        return function(options=Options(**values), **given)
+    def with_options(**arguments: Any) -> Any:
+        values = {name: arguments.pop(name) for name in [*SETTINGS, "print_after"]}
+        values["knobs"] = knob_source(arguments.pop("tile"), arguments.pop("knobs"), arguments.pop("tuned"))
+        return function(options=Options(**values), **arguments)
 
     command: Callable[..., Any] = with_options
     for name in reversed([f.name for f in fields(Options)]):
@@ -107,24 +107,24 @@ def setting_option(name: str, help_: str | None = None) -> Callable[[Callable[..
 
     Args:
         name: The field.
-        help_: The line in `--help`, where the command uses the value for something else than lowering.
+        help_: The line in `--help`, if the command uses the value for something other than lowering.
     """
     setting, default = SETTINGS[name]
-    more: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     if setting.type is bool:
-        more["is_flag"] = True
+        attributes["is_flag"] = True
     elif setting.type is tuple:
-        more |= {"multiple": True, "callback": _words}
+        attributes |= {"multiple": True, "callback": _words}
     elif setting.type is int and setting.choices:
-        more["callback"] = _number
+        attributes["callback"] = _number
     if setting.choices:
-        more["type"] = click.Choice([str(choice) for choice in setting.choices])
+        attributes["type"] = click.Choice([str(choice) for choice in setting.choices])
     elif setting.minimum is not None:
-        more["type"] = click.IntRange(setting.minimum)
+        attributes["type"] = click.IntRange(setting.minimum)
     if setting.metavar is not None:
-        more["metavar"] = setting.metavar
+        attributes["metavar"] = setting.metavar
     shown = None if setting.choices and default not in setting.choices else default
-    return click.option(setting.flag, name, default=shown, help=help_ or setting.help, **more)
+    return click.option(setting.flag, name, default=shown, help=help_ or setting.help, **attributes)
 
 
 def _words(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,14 +136,14 @@ def _number(_ctx: click.Context, _parameter: click.Parameter, value: str | None)
 
 
 def _printer(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> _Printer | None:
-    wanted = {name for value in names for name in value.split(",")}
-    if not wanted:
+    stages = {name for value in names for name in value.split(",")}
+    if not stages:
         return None
     known = ("all", *STAGE_NAMES)
-    for name in sorted(wanted - set(known)):
+    for name in sorted(stages - set(known)):
         near = did_you_mean(name, known)
         raise UsageError(f"unknown stage '{name}' in --print-after; known are {', '.join(known)}{near}")
-    return _Printer(set(STAGE_NAMES) if "all" in wanted else wanted)
+    return _Printer(set(STAGE_NAMES) if "all" in stages else stages)
 
 
 class _Printer:

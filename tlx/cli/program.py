@@ -1,8 +1,8 @@
-"""Running a program: its arguments in the spelling of LLVM's tools, its errors in their format, exit status 0 or 1.
+"""Running a program with the conventions of LLVM's tools: arguments, error messages, exit status 0 or 1.
 
--target=amx            ->  --target=amx            one dash will do, as for opt and llc
+-target=amx            ->  --target=amx            one dash is enough, as for opt and llc
 -o=x.ll                ->  -o x.ll
---remarks              ->  --remarks=<stderr>      an optional value comes only with '='
+--remarks              ->  --remarks=<stderr>      an optional value needs '='
 
 No error shows a traceback.
 """
@@ -42,26 +42,26 @@ def run_program(command: click.Command, name: str) -> NoReturn:
 def _status(command: click.Command, name: str, arguments: list[str]) -> int:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("once", TlxWarning, append=True)  # what the user asked for comes first
+            warnings.simplefilter("once", TlxWarning, append=True)  # the user's filters come first
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
             result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
     except click.ClickException as error:
-        _complain(f"{name}: error: {usage_message(error, name)}")
+        _print_error(f"{name}: error: {usage_message(error, name)}")
     except (KeyboardInterrupt, click.Abort):
-        _complain(f"{name}: interrupted")
+        _print_error(f"{name}: interrupted")
         return 130
     except BrokenPipeError:
         raise
     except TlxError as error:
-        _complain(render_error(error, name))
-    except TlxWarning as warning:  # PYTHONWARNINGS=error makes errors of them
-        _complain(warning.render())
+        _print_error(render_error(error, name))
+    except TlxWarning as warning:  # PYTHONWARNINGS=error turns warnings into errors
+        _print_error(warning.render())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except RecursionError:
-        _complain(f"{name}: error: the input is nested too deeply")
+        _print_error(f"{name}: error: the input is nested too deeply")
     except MemoryError:
-        _complain(f"{name}: error: out of memory")
+        _print_error(f"{name}: error: out of memory")
     except Exception as error:  # noqa: BLE001 (the last resort: a user must never see a traceback)
         _internal(error, name)
     else:
@@ -70,13 +70,13 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
 
 
 def _show_warning(
-    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
+    show_other: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
 ) -> None:
-    """Print a warning of TLX as LLVM's tools print them; show others as Python does."""
+    """Print a warning of TLX like LLVM's tools; show others like Python."""
     if isinstance(message, TlxWarning):
-        _complain(message.render())
+        _print_error(message.render())
     else:
-        otherwise(message, category, *place, **more)
+        show_other(message, category, *place, **more)
 
 
 def render_error(error: TlxError, name: str) -> str:
@@ -87,26 +87,26 @@ def render_error(error: TlxError, name: str) -> str:
 
 
 def usage_message(error: click.ClickException, name: str) -> str:
-    """What is wrong with the arguments, in LLVM's words."""
+    """The message about invalid arguments, worded like LLVM's."""
     if isinstance(error, click.NoSuchOption):
         message = f"unknown command line argument '{error.option_name}'; try '{name} --help'"
         if error.possibilities:
             message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
         return message
     message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
-    if found := _NO_CHOICE.search(message):
-        message += did_you_mean(found[1], _QUOTED.findall(found[2]))
+    if match := _NO_CHOICE.search(message):
+        message += did_you_mean(match[1], _QUOTED.findall(match[2]))
     return message[:1].lower() + message[1:]
 
 
 def _internal(error: Exception, name: str) -> None:
     if os.environ.get("TLX_DEBUG") == "1":
         traceback.print_exc()
-    said = " ".join(str(error).split())
-    _complain(f"{name}: internal error: {type(error).__name__}: {said}; please report (TLX_DEBUG=1 shows where)")
+    text = " ".join(str(error).split())
+    _print_error(f"{name}: internal error: {type(error).__name__}: {text}; please report (TLX_DEBUG=1 shows where)")
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     print(message, file=sys.stderr)  # noqa: T201
 
 
@@ -117,7 +117,7 @@ _NUMBER: Final = re.compile(r"-(?:\.?\d|inf$|nan$)")
 
 
 def respell(command: click.Command, arguments: list[str]) -> list[str]:
-    """The arguments of a command in click's spelling; those of a group go through as they are."""
+    """The arguments of a command in click's spelling; those of a group are unchanged."""
     if isinstance(command, click.Group):
         return arguments
     return list(_respelled(command, arguments))
@@ -142,7 +142,7 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
             yield argument
             continue
         option, equals, value = argument.partition("=")
-        option = _known(option, takes_value)
+        option = _canonical(option, takes_value)
         if equals:
             yield from ([f"{option}={value}"] if option.startswith("--") else [option, value])
         elif option in _OPTIONAL_VALUE:
@@ -153,8 +153,8 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
                 yield from _next(pending)
 
 
-def _known(option: str, takes_value: dict[str, bool]) -> str:
-    """The option with two dashes where one was meant; an error for one that does not exist."""
+def _canonical(option: str, takes_value: dict[str, bool]) -> str:
+    """The option with two dashes, if it has a long name; an error if it does not exist."""
     if option in takes_value:
         return option
     if f"-{option}" in takes_value:

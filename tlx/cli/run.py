@@ -24,7 +24,7 @@ _BFLOAT: Final = ("bfloat16", "bfloat")
 
 @dataclass(frozen=True, slots=True)
 class CallArgument:
-    """An argument of the call, and where it is saved afterwards."""
+    """An argument of the call, and the path to save it to afterwards."""
 
     value: Any
     save: str | None = None
@@ -80,7 +80,7 @@ def run(
 
 
 def _argument(text: str) -> CallArgument:
-    """An argument as it is spelled on the command line."""
+    """Parse an argument of the command line."""
     body, _, save = text.partition("=")
     if body.startswith("out:"):
         return CallArgument(_zeros(body), save or None)
@@ -97,7 +97,7 @@ def _zeros(text: str) -> Array:
         extents = [int(extent) for extent in shape.split("x")]
         return np.zeros(extents, dtype=_dtype(rest[0] if rest else "float32"))
     except (ValueError, TypeError, AttributeError):
-        raise UsageError(f"'{text}' names no array; write out:SHAPE:TYPE, such as out:4x4:float32") from None
+        raise UsageError(f"'{text}' is not an array; write out:SHAPE:TYPE, such as out:4x4:float32") from None
 
 
 def _dtype(name: str) -> Any:
@@ -120,7 +120,7 @@ def _load(path: str) -> Array:
     except OSError as error:
         raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except (ValueError, EOFError) as error:
-        raise UsageError(f"'{path}' is no .npy file: {error}") from None
+        raise UsageError(f"'{path}' is not a .npy file: {error}") from None
 
 
 def _number(text: str) -> int | float:
@@ -129,7 +129,7 @@ def _number(text: str) -> int | float:
             return read()
         except ValueError:
             continue
-    raise UsageError(f"argument '{text}' is no number, no .npy file and no out:SHAPE:TYPE")
+    raise UsageError(f"argument '{text}' is not a number, a .npy file or out:SHAPE:TYPE")
 
 
 def _out(text: str, count: int) -> tuple[int, str]:
@@ -156,7 +156,7 @@ def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
 
     machine = Machine(raise_front_ends(module))
     if name is None:
-        defined = [f.name for f in parse(str(module), wanted=lambda _text: True).functions]
+        defined = [f.name for f in parse(str(module), is_parsed=lambda _text: True).functions]
         if len(defined) != 1:
             raise UsageError(f"name the function to call by --function, of {', '.join(defined) or 'none'}")
         name = defined[0]

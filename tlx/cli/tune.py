@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)|(\d+)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
-_GUESS: Final = 80
+_TRIALS_ESTIMATE: Final = 80  # of a product
 _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
 
 
@@ -101,59 +101,57 @@ def tune(
         raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
     limit = _budget(budget)
     shapes = _Shapes([name for name in types.split(",") if name], layout, fused)
-    questions = _questions(inputs, reading, shapes, target, threads)
-    if not questions:
+    queries = _queries(inputs, reading, shapes, target, threads)
+    if not queries:
         click.echo("no products to tune")
         return
     with _pool(scheduler, cpu, threads) as pool:
-        _search(results, pool, limit, questions, again=again)
+        _search(results, pool, limit, queries, again=again)
 
 
-def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | None, clear: bool) -> None:
+def _manage(database: Database, inputs: Sequence[str], *, show: bool, export: str | None, clear: bool) -> None:
     if inputs:
-        raise UsageError("--show, --export and --clear are about all that is known; they take no files or shapes")
+        raise UsageError("--show, --export and --clear apply to the whole database; they take no files or shapes")
     if show:
         from tlx.tuning.session import format_database
 
-        click.echo(format_database(kept.entries(), kept.path), nl=False)
+        click.echo(format_database(database.entries(), database.path), nl=False)
     if export is not None:
         from tlx.api import files
         from tlx.tuning.machine import processor
         from tlx.tuning.session import format_knobs_file
 
-        files.write_output(export, format_knobs_file(kept.entries(), processor()))
+        files.write_output(export, format_knobs_file(database.entries(), processor()))
     if clear:
-        count = kept.clear()
-        click.echo(f"forgot {count} product{'' if count == 1 else 's'}", err=True)
+        count = database.clear()
+        click.echo(f"deleted {count} product{'' if count == 1 else 's'}", err=True)
 
 
 @dataclass(frozen=True)
 class _Shapes:
-    """The products that shapes on the command line name."""
+    """Types, layout and epilogue of the shapes on the command line."""
 
     types: Sequence[str]
     layout: str
     fused: bool
 
 
-def _questions(
-    inputs: Sequence[str], reading: InputFormat, shapes: _Shapes, name: str, threads: int
-) -> list[KnobQuery]:
+def _queries(inputs: Sequence[str], reading: InputFormat, shapes: _Shapes, name: str, threads: int) -> list[KnobQuery]:
     from tlx.tuning.product import products_of_file, products_of_shapes
 
     target = _target(name)
     if inputs[0] == "matmul":
-        wrong = next((shape for shape in inputs[1:] if not _SHAPE.fullmatch(shape)), None)
-        if wrong is not None or len(inputs) == 1:
-            raise UsageError(f"'matmul {wrong or ''}': write shapes as MxNxK, such as 'matmul 1024x1024x1024'")
+        invalid = next((shape for shape in inputs[1:] if not _SHAPE.fullmatch(shape)), None)
+        if invalid is not None or len(inputs) == 1:
+            raise UsageError(f"'matmul {invalid or ''}': write shapes as MxNxK, such as 'matmul 1024x1024x1024'")
         return products_of_shapes(inputs[1:], shapes.types, shapes.layout, target, threads, fused=shapes.fused)
     if shapes != _Shapes(["f32"], "nn", False):
-        raise UsageError("--types, --layout and --fused are those of shapes; products of files have their own")
+        raise UsageError("--types, --layout and --fused apply to shapes only; products of files have their own")
     shape = next((path for path in inputs if path == "matmul" or _SHAPE.fullmatch(path)), None)
     if shape is not None:
-        raise UsageError(f"'{shape}' is no file; write shapes after 'matmul', without files: 'matmul 64x64x64'")
-    found = [question for path in inputs for question in products_of_file(path, target, threads, reading)]
-    return list(dict.fromkeys(found))
+        raise UsageError(f"'{shape}' is not a file; write shapes after 'matmul', without files: 'matmul 64x64x64'")
+    queries = [query for path in inputs for query in products_of_file(path, target, threads, reading)]
+    return list(dict.fromkeys(queries))
 
 
 def _target(name: str) -> Target:
@@ -161,7 +159,7 @@ def _target(name: str) -> Target:
 
     target = find_target(name)
     if target.versions:
-        raise UsageError(f"--target={name}: a machine runs one of several versions; tune for one target at a time")
+        raise UsageError(f"--target={name}: a machine runs only one of its versions; tune for one target at a time")
     return target
 
 
@@ -170,9 +168,9 @@ def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Poo
     from tlx.tuning.pools import DaskPool, LocalPool
 
     if scheduler is not None and cpu is not None:
-        raise UsageError("--cpu is about this machine, not about those of --scheduler")
+        raise UsageError("--cpu applies to this machine, not to those of --scheduler")
     if scheduler is not None and threads > 1:
-        raise UsageError("--threads is about this machine: a worker of --scheduler has one thread")
+        raise UsageError("--threads applies to this machine: a worker of --scheduler has one thread")
     pool = DaskPool(scheduler) if scheduler is not None else LocalPool(cpu, threads)
     try:
         yield pool
@@ -180,24 +178,25 @@ def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Poo
         pool.close()
 
 
-def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[KnobQuery], *, again: bool) -> None:
+def _search(database: Database, pool: Pool, budget: Budget, queries: Sequence[KnobQuery], *, again: bool) -> None:
     from tlx.tuning.session import TuningSession, format_report
 
-    wanted, refused = _tunable(questions)
-    for message in refused:
+    tunable, refusals = _tunable(queries)
+    for message in refusals:
         click.echo(f"tlx: {message}", err=True)
-    total = len(wanted) * len(pool.kinds)
-    with _progress(total, budget.trials or _GUESS) as progress:
-        done = list(map(progress.ended, TuningSession(kept, pool, budget, again, progress.step).run(wanted)))
-    for report in done:
+    total = len(tunable) * len(pool.kinds)
+    with _progress(total, budget.trials or _TRIALS_ESTIMATE) as progress:
+        session = TuningSession(database, pool, budget, again, progress.step)
+        reports = list(map(progress.ended, session.run(tunable)))
+    for report in reports:
         click.echo(format_report(report, several=len(pool.kinds) > 1))
-    if failed := next((report.error for report in done if report.error), None):
+    if failed := next((report.error for report in reports if report.error), None):
         raise UsageError(failed)
 
 
 @dataclass
 class _Progress:
-    """A progress bar of trials; the number that a product takes is an estimate."""
+    """A progress bar of trials; the number of trials of each product is an estimate."""
 
     bar: Any
     total: int
@@ -207,13 +206,13 @@ class _Progress:
     lock: Lock = field(default_factory=Lock)
 
     def step(self) -> None:
-        """A trial is done."""
+        """Count a trial."""
         with self.lock:
             self.trials += 1
             self._move(min(self.bar.pos + 1, self.bar.length - 1))
 
     def ended(self, report: SearchReport) -> SearchReport:
-        """A product is done."""
+        """Count a product."""
         with self.lock:
             self.products += 1
             self._move(self.products * self.each)
@@ -231,25 +230,25 @@ def _shown(item: str | None) -> str | None:
 def _progress(total: int, each: int) -> Generator[_Progress]:
     import sys
 
-    make: Any = click.progressbar
-    with make(length=total * each, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
+    progressbar: Any = click.progressbar
+    with progressbar(length=total * each, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
         yield _Progress(bar, total, each)
 
 
-def _tunable(questions: Sequence[KnobQuery]) -> tuple[list[KnobQuery], list[str]]:
+def _tunable(queries: Sequence[KnobQuery]) -> tuple[list[KnobQuery], list[str]]:
     """The products that can be tuned, and why the others cannot."""
     from tlx.tuning.product import parse_product
 
-    wanted: list[KnobQuery] = []
-    refused: list[str] = []
-    for question in questions:
+    tunable: list[KnobQuery] = []
+    refusals: list[str] = []
+    for query in queries:
         try:
-            parse_product(question.text)
+            parse_product(query.text)
         except UsageError as error:
-            refused.append(error.message)
+            refusals.append(error.message)
         else:
-            wanted.append(question)
-    return wanted, refused
+            tunable.append(query)
+    return tunable, refusals
 
 
 def _budget(text: str | None) -> Budget:

@@ -2,7 +2,7 @@
 
 It executes input IR with tensor intrinsics, the output of each stage, and lowered code with target intrinsics. It is
 the oracle of the semantic tests: undefined behaviour that is cheap to notice (accesses outside memory, division by
-zero, misaligned accesses) is an `EvaluationError` with the instruction's place.
+zero, misaligned accesses) is an `EvaluationError` with the instruction's location.
 
     from tlx.evaluate import Machine, evaluate
 
@@ -12,14 +12,15 @@ zero, misaligned accesses) is an `EvaluationError` with the instruction's place.
 A function is compiled once to a list of Python closures for each block.
 
 machine        compiles functions, and runs them
-context        what closures have access to: memory, slots of values, types of a call, the thread team
-values         integers, floats and vectors as numpy has them
+context        what closures work with: memory, slots of values, types of a call, the thread team
+values         integers, floats and vectors in numpy and in memory
 memory         regions with made-up addresses, and the layout of types in them
 globals        constants and global variables
-arithmetic, vectors, memory_access, calls, tensors     the instructions
-scalars, vectors, memory_intrinsics                    LLVM's intrinsics
-library        functions of C, POSIX threads and OpenMP
-semantics      the meaning of machine instructions, which targets bring
+arithmetic, vectors, memory_access, calls, tensors     instructions
+scalars, vectors, memory_access                        LLVM's intrinsics
+library                                                functions of C, POSIX threads and OpenMP
+
+Targets bring the meaning of their instructions: see `context.TargetSemantics`.
 """
 
 from tlx.evaluate.machine import Machine, evaluate

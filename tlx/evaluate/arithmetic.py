@@ -132,11 +132,6 @@ def _clamp(number: float, low: int, high: int) -> int:
     return min(max(int(number), low), high)
 
 
-def is_floating(type_: Type) -> bool:
-    """Whether a type is floating point or a vector of it."""
-    return isinstance(scalar_of(type_), FloatType)
-
-
 _Binary = Callable[[RuntimeValue, RuntimeValue], RuntimeValue]
 
 # Integers ------------------------------------------------------------------------------------------------------------
@@ -388,7 +383,7 @@ def compare(scope: FunctionScope, instruction: Instruction) -> Step:
 
 
 def select(scope: FunctionScope, instruction: Instruction) -> Step:
-    """`select`: a scalar condition picks a whole value, a vector picks element by element."""
+    """`select`: a scalar condition selects a whole value, a vector selects element by element."""
     condition, yes, no = scope.slots(instruction)
     out = scope.result(instruction)
     if isinstance(instruction.operands[0].type, VectorType):

@@ -45,19 +45,19 @@ from tlx.ir.values import Global, Text
 
 @dataclass(frozen=True, slots=True)
 class ByvalCopy:
-    """An argument that the callee gets a copy of.
+    """An argument that is passed as a copy (`byval`).
 
     Attributes:
-        position: Which argument it is.
-        size: Its size in bytes.
-        room: The same with padding.
+        position: Index of the argument.
+        size: Size in bytes.
+        padded_size: Size in bytes, including trailing padding.
         align: Alignment of the copy.
         label: What errors call the copy.
     """
 
     position: int
     size: int
-    room: int
+    padded_size: int
     align: int
     label: str
 
@@ -75,13 +75,13 @@ def byval_copies(layout: Layout, callee: str, parameters: Iterable[tuple[Type, s
 
 
 def pass_byval_copies(
-    memory: AddressSpace, stack: list[MemoryRegion], made: Sequence[ByvalCopy], arguments: Sequence[RuntimeValue]
+    memory: AddressSpace, stack: list[MemoryRegion], copies: Sequence[ByvalCopy], arguments: Sequence[RuntimeValue]
 ) -> list[RuntimeValue]:
-    """The arguments with copies in the places of some; the copies are on a stack."""
+    """The arguments, with `byval` ones replaced by the addresses of copies on the stack."""
     passed = list(arguments)
-    for copy in made:
+    for copy in copies:
         data = memory.read(passed[copy.position], copy.size, f"copy of {copy.label},")
-        region = memory.allocate(copy.room, copy.label, copy.align)
+        region = memory.allocate(copy.padded_size, copy.label, copy.align)
         region.data[: copy.size] = data
         stack.append(region)
         passed[copy.position] = region.base
@@ -115,7 +115,7 @@ class ArrayMapping:
         self.regions: list[MemoryRegion] = []
 
     def add(self, array: Array, label: str, align: int = 16) -> None:
-        """Note an array that will be mapped."""
+        """Add an array to be mapped."""
         low, high = np.lib.array_utils.byte_bounds(array) if array.size else (_address(array), _address(array))
         block = _SharedRange(low, high, max(align, 16), [array], [label])
         for other in [b for b in self._blocks if b.low < high and low < b.high]:
@@ -280,16 +280,16 @@ def _direct(scope: FunctionScope, instruction: Instruction, name: str) -> Step:
     slots = [scope.slot(a) for a in instruction.args]
     invoke = scope.context.call
     memory = scope.context.memory
-    given = zip([a.type for a in instruction.args], instruction.arg_attributes, strict=True)
-    made = () if name in scope.context.defined else byval_copies(scope.context.layout, name, given)
+    parameters = zip([a.type for a in instruction.args], instruction.arg_attributes, strict=True)
+    copies = () if name in scope.context.defined else byval_copies(scope.context.layout, name, parameters)
 
     def step(frame: Frame) -> None:
         frame[out] = invoke(name, [frame[s] for s in slots])
 
     def copying(frame: Frame) -> None:
-        frame[out] = invoke(name, pass_byval_copies(memory, frame[STACK_SLOT], made, [frame[s] for s in slots]))
+        frame[out] = invoke(name, pass_byval_copies(memory, frame[STACK_SLOT], copies, [frame[s] for s in slots]))
 
-    return copying if made else step
+    return copying if copies else step
 
 
 def _indirect(scope: FunctionScope, instruction: Instruction) -> Step:
@@ -335,7 +335,7 @@ def _empty_assembly(scope: FunctionScope, instruction: Instruction, callee: str)
     """Assembly without instructions.
 
     Raises:
-        EvaluationError: A result is what happens to be in a register.
+        EvaluationError: The result is an arbitrary register instead of the operand.
     """
     if instruction.type == VOID:
         return lambda _frame: None
@@ -353,12 +353,12 @@ def inline_assembly(scope: FunctionScope, instruction: Instruction, callee: Text
     """A call of assembly.
 
     Raises:
-        EvaluationError: No target says what its instructions do.
+        EvaluationError: No target defines what its instructions do.
     """
     if _EMPTY.search(str(callee)):
         return _empty_assembly(scope, instruction, str(callee))
-    found = _INSTRUCTION.search(str(callee))
-    name = found[1] if found else ""
+    match = _INSTRUCTION.search(str(callee))
+    name = match[1] if match else ""
     run = scope.context.assembly.get(name) or target_semantics().assembly.get(name)
     if run is None:
         raise EvaluationError("the evaluator does not run inline assembly")
@@ -383,7 +383,7 @@ _INTRINSICS: FunctionTable = {
 
 @cache
 def find_implementation(name: str) -> ImplementationFactory | None:
-    """The entry of a function's name; of an intrinsic, whatever suffix its overload has.
+    """The table entry of a function; the suffixes of overloaded intrinsics are ignored.
 
     `llvm.vector.reduce.fadd.v4f32` is looked up as itself, then without `.v4f32`, and so on.
     """

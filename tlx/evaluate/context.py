@@ -1,7 +1,7 @@
 """The context of compiled steps: the machine's state, slots of values, calls, threads, instructions of targets.
 
-A running function is a list, its frame: slot 0 holds the result, slot 1 the stack regions, then come arguments,
-results of instructions and constants. A step is a closure over slot numbers that works on a frame.
+The frame of a running function is a list of slots: the result, the stack regions, then arguments, results of
+instructions and constants. A step is a closure over slot numbers that works on a frame.
 
 The threads of a team run one after the other, in a configurable order. Correct threads do not depend on each other, so
 results that change with the order reveal a race.
@@ -50,16 +50,16 @@ class ThreadTeam:
     size: int = 1
     number: int = 0
 
-    def fork(self, body: Callable[[], object], wanted: int) -> None:
+    def fork(self, body: Callable[[], object], requested: int) -> None:
         """Run the body once for every thread; a team inside a team has one thread.
 
         Raises:
-            EvaluationError: The number of threads is not possible.
+            EvaluationError: No team can have the requested number of threads.
         """
-        if not 0 <= wanted < 1 << 16:
-            raise EvaluationError(f"a team of {wanted} threads is asked for")
+        if not 0 <= requested < 1 << 16:
+            raise EvaluationError(f"the program requests a team of {requested} threads")
         outer = self.size, self.number
-        self.size = (wanted or self.max_threads) if self.size == 1 else 1
+        self.size = (requested or self.max_threads) if self.size == 1 else 1
         numbers = range(self.size)
         try:
             for number in reversed(numbers) if self.reverse_order else numbers:
@@ -77,16 +77,16 @@ STACK_SLOT: Final = 1
 
 @dataclass(eq=False)
 class MachineContext:
-    """The parts of a machine that steps work with.
+    """The state of a machine that steps work with.
 
     Attributes:
         module: The module, every function parsed.
         defined: Names of the functions with a body.
         call: Runs a function of the module, or a foreign one, by name.
-        foreign: Python functions that stand for functions the module only declares.
+        foreign: Python implementations of functions that the module only declares.
         team: The threads that parallel regions run on.
-        assembly: Inline assembly by instruction, where it is not to mean what the target says.
-        thread_values: For each key of `pthread_key_create`, what each thread keeps under it, by the thread's number.
+        assembly: Inline assembly by instruction, overriding the target's.
+        thread_values: For each key of `pthread_key_create`, the values of the threads by their numbers.
     """
 
     module: Module
@@ -162,7 +162,7 @@ class CallSite:
     """A call of an intrinsic.
 
     Attributes:
-        context: The machine's parts.
+        context: The machine's state.
         name: The callee, without `@`.
         result: Type of the result.
         arguments: Types of the arguments.
@@ -186,12 +186,12 @@ PythonFunction: TypeAlias = (
 
 
 def typed(function: PythonFunction) -> Implementation:
-    """The function itself, with a type that lambdas get their parameters' types from."""
+    """The function itself; the parameter's type gives the parameters of a lambda theirs."""
     return function
 
 
 def type_independent(function: Implementation) -> ImplementationFactory:
-    """An entry whose function does not depend on the call's types."""
+    """A table entry for a function that does not depend on the call's types."""
     return lambda _site: function
 
 
@@ -201,7 +201,7 @@ def first_argument(value: Any, *_others: Any) -> Any:
 
 
 def no_operation(*_args: Any) -> None:
-    """For intrinsics that do nothing here."""
+    """The implementation of intrinsics that do nothing here."""
 
 
 _SEMANTICS_GROUP: Final = "tlx.semantics"
@@ -216,8 +216,8 @@ class TargetSemantics:
 
     Attributes:
         intrinsics: Implementations by name, without `llvm.` and the suffix of an overload.
-        registers: Register types that only the architecture's own instructions look into, by LLVM's name of the type:
-            the shape of the array of bytes that stands for a value.
+        registers: Register types that are opaque to all other instructions, by LLVM's name: the shape of the array of
+            bytes that represents a value.
         assembly: Inline assembly by instruction.
     """
 
@@ -228,15 +228,15 @@ class TargetSemantics:
 
 @cache
 def target_semantics() -> TargetSemantics:
-    """The instructions of all architectures; LLVM's names of them begin with the architecture."""
+    """The instructions of all architectures; their names begin with the architecture, so none clash."""
     from importlib.metadata import entry_points
 
-    known = [importlib.import_module(name).SEMANTICS for name in semantics_modules()]
-    known += [entry.load() for entry in entry_points(group=_SEMANTICS_GROUP)]
+    loaded: list[TargetSemantics] = [importlib.import_module(name).SEMANTICS for name in semantics_modules()]
+    loaded += [entry.load() for entry in entry_points(group=_SEMANTICS_GROUP)]
     return TargetSemantics(
-        {name: function for one in known for name, function in one.intrinsics.items()},
-        {name: shape for one in known for name, shape in one.registers.items()},
-        {name: function for one in known for name, function in one.assembly.items()},
+        {name: function for semantics in loaded for name, function in semantics.intrinsics.items()},
+        {name: shape for semantics in loaded for name, shape in semantics.registers.items()},
+        {name: function for semantics in loaded for name, function in semantics.assembly.items()},
     )
 
 

@@ -49,7 +49,7 @@ def named_type_bodies(source: Source) -> dict[str, Type]:
 
 
 def _cursor(source: Source, start: int) -> ValueParser:
-    """A cursor on a top-level item whose first line goes on at `start`."""
+    """A cursor on the rest of a top-level item, from `start` in its first line."""
     line_end = source.text.find("\n", start)
     following = _NEXT_ITEM.search(source.text, line_end) if line_end >= 0 else None
     return ValueParser(source, tokenize(source, start, following.start() if following else None))
@@ -100,7 +100,7 @@ class SymbolTable:
         """Address of a global or a function.
 
         Raises:
-            EvaluationError: There is no such name, or the global is defined elsewhere.
+            EvaluationError: There is no such name, or the global is external.
         """
         if name not in self._addresses:
             variable = self.variable(name)
@@ -129,7 +129,7 @@ class SymbolTable:
         return self._names[address]
 
     def aliased(self, name: str) -> str | None:
-        """The function that an alias stands for; None for a name that is no alias."""
+        """The function that an alias names; None if the name is not an alias."""
         return self.function_at(self.address(name)) if name in self._places else None
 
     def _place_function(self, name: str) -> None:
@@ -173,8 +173,8 @@ class ConstantEvaluator:
     """Evaluates constants.
 
     Args:
-        layout: Where fields and elements lie, for constant `getelementptr`.
-        address: Address of a global or function by name.
+        layout: Offsets of fields and elements, for constant `getelementptr`.
+        address: Returns the address of a global or function by name.
     """
 
     def __init__(self, layout: Layout, address: Callable[[str], int]) -> None:
@@ -240,9 +240,9 @@ def string_bytes(spelling: str) -> bytes:
     places = np.flatnonzero(data == ord("\\"))
     keep = np.ones(len(data), np.bool_)
     keep[places + 1] = keep[places + 2] = False
-    found = data.copy()
-    found[places] = _DIGITS[data[places + 1]] * 16 + _DIGITS[data[places + 2]]
-    return found[keep].tobytes()
+    decoded = data.copy()
+    decoded[places] = _DIGITS[data[places + 1]] * 16 + _DIGITS[data[places + 2]]
+    return decoded[keep].tobytes()
 
 
 def _float_value(operand: ConstFloat) -> RuntimeValue:
@@ -310,19 +310,20 @@ class ConstantMemory:
     def _address(self, definitions: Mapping[str, Instruction], pointer: Value) -> int | None:
         if not isinstance(pointer, Local):
             return self._constants.value(pointer)
-        made = definitions.get(pointer.name)
-        if made is None or made.opcode not in ("bitcast", "getelementptr"):
+        definition = definitions.get(pointer.name)
+        if definition is None or definition.opcode not in ("bitcast", "getelementptr"):
             return None
-        base, indices = self._address(definitions, made.operands[0]), made.operands[1:]
-        known = [index.value for index in indices if isinstance(index, ConstInt)]
-        if base is None or len(known) < len(indices):
+        base, indices = self._address(definitions, definition.operands[0]), definition.operands[1:]
+        constants = [index.value for index in indices if isinstance(index, ConstInt)]
+        if base is None or len(constants) < len(indices):
             return None
-        return base if made.source_type is None else base + constant_gep_offset(self._layout, made.source_type, known)
+        source = definition.source_type
+        return base if source is None else base + constant_gep_offset(self._layout, source, constants)
 
     def _place(self, name: str) -> int:
         variable = self._symbols.variable(name)
         if variable is None or not _is_definitive(variable):
-            raise EvaluationError(f"@{name} may hold something else when the program runs")
+            raise EvaluationError(f"@{name} may be replaced at link time")
         return self._symbols.address(name)
 
 
@@ -332,7 +333,7 @@ def _is_definitive(variable: GlobalVariable) -> bool:
 
 
 def _is_data(value: Value) -> bool:
-    """Whether a constant consists of numbers, without addresses, which only the linker knows."""
+    """Whether a constant consists of numbers only: addresses are known to the linker alone."""
     match value:
         case Aggregate():
             return value.integers is not None or all(_is_data(element) for element in value.elements)

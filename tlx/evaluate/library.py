@@ -41,7 +41,7 @@ def _allocate_zeros(memory: AddressSpace, count: int, size: int) -> int:
 
 def _allocate_aligned(memory: AddressSpace, align: int, size: int) -> int:
     if align & (align - 1) or align == 0:
-        raise EvaluationError(f"aligned_alloc with alignment {align}, which is no power of two")
+        raise EvaluationError(f"aligned_alloc with alignment {align}, which is not a power of two")
     return _allocate(memory, size, align)
 
 
@@ -118,9 +118,9 @@ C_LIBRARY: Final[FunctionTable] = {
 def _fork_team(site: CallSite) -> Implementation:
     context = site.context
 
-    def run(function: int, data: int, wanted: int, _flags: int) -> None:
+    def run(function: int, data: int, threads: int, _flags: int) -> None:
         name = context.symbols.function_at(function)
-        context.team.fork(lambda: context.call(name, [data]), wanted)
+        context.team.fork(lambda: context.call(name, [data]), threads)
 
     return run
 

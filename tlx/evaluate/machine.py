@@ -53,7 +53,7 @@ from tlx.ir.values import Value as Operand
 
 @dataclass(eq=False, slots=True)
 class BlockCode:
-    """A compiled block: its steps with the instruction of each, and the function that finds the next block."""
+    """A compiled block: its steps with the instruction of each, and the function that returns the next edge."""
 
     name: str
     steps: list[Step] = field(default_factory=list[Step])
@@ -87,7 +87,7 @@ class Edges:
 
     def __getitem__(self, target: str) -> Edge:
         if target not in self._blocks:
-            raise EvaluationError(f"branch to %{target}, which is no block of @{self.scope.function.name}")
+            raise EvaluationError(f"branch to %{target}, which is not a block of @{self.scope.function.name}")
         phis = self._blocks[target].phis
         sources = [self.scope.slot(self._incoming(phi)) for phi in phis]
         return Edge(self._codes[target], sources, [self.scope.result(phi) for phi in phis])
@@ -96,14 +96,14 @@ class Edges:
         for value, block in phi.incoming:
             if block == self._from:
                 return value
-        raise EvaluationError(f"phi has no value for the way from %{self._from}", phi.span)
+        raise EvaluationError(f"phi has no value for the edge from %{self._from}", phi.span)
 
 
 def terminator(edges: Edges, instruction: Instruction) -> Exit:
     """The exit of a block that ends with `instruction`.
 
     Raises:
-        EvaluationError: The evaluator does not run this terminator.
+        EvaluationError: The evaluator does not support this terminator.
     """
     match instruction.opcode:
         case "br" if len(instruction.operands) == 1:
@@ -166,7 +166,7 @@ class FunctionCode:
     Attributes:
         template: The frame of a fresh call, constants in place.
         arguments: Slots of the parameters.
-        copies: The arguments that the function gets copies of.
+        copies: The arguments that are passed as copies (`byval`).
     """
 
     function: Function
@@ -180,15 +180,15 @@ def compile_function(context: MachineContext, function: Function) -> FunctionCod
     """Compile a function.
 
     Raises:
-        EvaluationError: It has something the evaluator does not run; the error has the instruction's place.
+        EvaluationError: The evaluator does not support an instruction; the error has its location.
     """
     scope = FunctionScope(context, function)
     blocks = {b.name: b for b in function.blocks}
     codes = {name: BlockCode(name) for name in blocks}
     for block in function.blocks:
         _compile_block(scope, block, codes, blocks)
-    made = byval_copies(context.layout, function.name, [(a.type, a.attributes) for a in function.arguments])
-    return FunctionCode(function, codes[function.entry.name], scope.template, scope.arguments, made)
+    copies = byval_copies(context.layout, function.name, [(a.type, a.attributes) for a in function.arguments])
+    return FunctionCode(function, codes[function.entry.name], scope.template, scope.arguments, copies)
 
 
 def _compile_block(scope: FunctionScope, block: Block, codes: dict[str, BlockCode], blocks: dict[str, Block]) -> None:
@@ -218,7 +218,7 @@ def _step_maker(instruction: Instruction) -> StepMaker:
 
 
 def _no_step(_scope: FunctionScope, _instruction: Instruction) -> None:
-    """`fence`, with one thread; `landingpad`, as no exception is ever thrown."""
+    """For `fence`, as threads do not overlap, and `landingpad`, as no exception is ever thrown."""
 
 
 _STEP_MAKERS: Final[dict[str, StepMaker]] = {
@@ -252,7 +252,7 @@ _OLD_I128: Final = re.compile(r'(?m)^target datalayout = "(?![^"]*i128:128)e-[^"
 
 
 class _DeepRecursion:
-    """Python's limit of recursion, which is one for all threads, raised while any of them evaluates."""
+    """Raises Python's recursion limit, which all threads share, while any of them evaluates."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -273,7 +273,7 @@ class _DeepRecursion:
                 sys.setrecursionlimit(self._limit)
 
     def after_fork(self) -> None:
-        """After a fork: the child has one thread, and another one may have held the lock."""
+        """Make a new lock in a forked child: a thread that the child lacks may have held the old one."""
         self._lock = threading.Lock()
 
 
@@ -289,14 +289,14 @@ class Machine:
     the call they are passed to.
 
     Args:
-        module: A module at any stage; functions it keeps as text are parsed.
-        max_steps: Instructions one `call` may execute before it is taken for an endless loop.
+        module: A module at any stage; functions that are still text are parsed.
+        max_steps: Number of instructions after which a `call` is considered an endless loop.
         foreign: Python functions, by name, for functions the module only declares. They take and return values as
             `tlx.evaluate.values` describes them.
-        memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument. Its
-            byte for uninitialised memory is that of `undef` and `poison`, too.
-        team: How many threads parallel regions have, and in which order they are run; one by default.
-        assembly: Inline assembly by instruction, instead of the target's: a processor with other features.
+        memory: Memory for globals, stack and arguments; new by default. Addresses in it may be passed to functions.
+            `undef` and `poison` have the bytes of its uninitialised memory.
+        team: The number of threads of parallel regions, and their order; one thread by default.
+        assembly: Inline assembly by instruction, overriding the target's: for a processor with other features.
     """
 
     def __init__(
@@ -346,8 +346,8 @@ class Machine:
             a struct, None for void.
 
         Raises:
-            EvaluationError: The program does what LLVM leaves undefined, runs too long, or needs something the
-                evaluator does not have. The error has the instruction's place.
+            EvaluationError: The program has undefined behaviour, runs too long, or needs something the evaluator does
+                not support. The error has the instruction's location.
         """
         function = self._functions.get(name)
         if function is None:
@@ -380,7 +380,7 @@ class Machine:
             frame[slot] = value
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise EvaluationError(f"more than {_MAX_DEPTH} calls inside each other")
+            raise EvaluationError(f"more than {_MAX_DEPTH} nested calls")
         try:
             self._run(code, frame)
         finally:
@@ -432,7 +432,7 @@ def evaluate(module: Module, name: str, *args: Any, max_steps: int = MAX_STEPS) 
 
 
 def _located(error: EvaluationError, function: Function, block: BlockCode, step: Step | None) -> EvaluationError:
-    """The error with the place of the instruction, or a note of the call that led to it."""
+    """The error with the location of the instruction, or a note of the call that led to it."""
     instruction = block.terminator if step is None else block.instructions[block.steps.index(step)]
     span: Span | None = instruction.span if instruction else None
     if error.span is None:
@@ -446,12 +446,12 @@ _MAX_NOTES: Final = 8
 
 
 def _fully_parsed(module: Module) -> Module:
-    """The module with every function parsed, and with places that fit its text."""
+    """The module with every function parsed, and with locations in its current text."""
     text = str(module)
     name = module.source.name
     if text != module.source.text:
         name = f"{name} (lowered)"
-    return parse(text, name, wanted=lambda _text: True)
+    return parse(text, name, is_parsed=lambda _text: True)
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:

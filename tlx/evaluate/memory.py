@@ -27,13 +27,13 @@ def power_of_two(number: int) -> int:
 
 
 class Layout:
-    """Where types lie in memory.
+    """Sizes, alignments and field offsets of types.
 
     Args:
         named: Bodies of the module's `%name = type ...`.
         wide_alignment: Alignment of integers above 64 bits: 16 since LLVM 18, 8 before.
         undefined: Each byte of undefined values: 255 or 0.
-        registers: Returns the shapes of the machines' register types, by name; called when a program first uses one.
+        registers: Returns the shapes of the targets' register types, by name; called when a program first uses one.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Layout:
         raise EvaluationError(f"a value of type {type_} has no fixed width in memory")
 
     def register_shape(self, type_: Type) -> tuple[int, ...] | None:
-        """Shape of the array of bytes that a machine's register type stands for; None for all other types."""
+        """Shape of the array of bytes that represents a target's register type; None for all other types."""
         return self._registers().get(type_.word) if isinstance(type_, SimpleType) else None
 
     def store_size(self, type_: Type) -> int:
-        """Bytes a load or store of the type touches."""
+        """Number of bytes that a load or store of the type accesses."""
         type_ = self.resolve(type_)
         if isinstance(type_, (StructType, ArrayType)):
             return self.size(type_)
@@ -89,7 +89,7 @@ class Layout:
         return (self.bits(type_) + 7) // 8
 
     def size(self, type_: Type) -> int:
-        """Distance between neighbours of the type in an array."""
+        """Number of bytes from one element of the type to the next in an array."""
         if type_ not in self._sizes:
             self._sizes[type_] = self._size(self.resolve(type_))
         return self._sizes[type_]
@@ -136,10 +136,10 @@ class MemoryRegion:
         base: Its address.
         end: Address after its last byte; `base - 1` once the region is dead, so that no access fits.
         data: Its bytes.
-        label: What errors call it.
+        label: Its name in errors.
         size: Its size in bytes.
-        writable: Whether it may be stored to.
-        death: Why it may not be used any more, empty while it lives.
+        writable: Whether it may be written.
+        death: Why it is no longer valid; empty while it is.
         owner: Keeps the memory of `data` alive.
     """
 
@@ -158,7 +158,7 @@ class MemoryRegion:
         self.death = why
 
     def revive(self, undefined: int) -> None:
-        """Begin a new life with undefined bytes (`llvm.lifetime.start`)."""
+        """Make it valid again, with undefined bytes (`llvm.lifetime.start`)."""
         self.end = self.base + self.size
         self.death = ""
         self.data[:] = bytes([undefined]) * self.size
@@ -168,7 +168,7 @@ class AddressSpace:
     """All regions of a machine.
 
     Attributes:
-        last: The region of the last access that had to search; callers try it first.
+        last: The region that was looked up last; callers try it first.
         undefined: The value of uninitialised bytes.
     """
 
@@ -203,14 +203,14 @@ class AddressSpace:
         """A new region of undefined bytes.
 
         Raises:
-            EvaluationError: The size is beyond what this machine can have.
+            EvaluationError: The size is too large.
         """
         if size > 1 << 40:
             raise EvaluationError(f"{label} of {size} bytes is too large")
         return self.add(memoryview(bytearray([self.undefined]) * size), label, align)
 
     def release(self, region: MemoryRegion, why: str) -> None:
-        """End a region's life."""
+        """Make a region invalid and free its memory."""
         region.kill(why)
         region.owner = None
         region.data = memoryview(b"")
@@ -219,7 +219,7 @@ class AddressSpace:
             self._forget()
 
     def _forget(self) -> None:
-        """Drop dead regions; accesses to them are still errors, with a poorer message."""
+        """Drop dead regions; accesses to them are still errors, but their messages say less."""
         self._regions = [r for r in self._regions if not r.death or r.data.nbytes]
         self._bases = [r.base for r in self._regions]
         self._dead = 0
@@ -297,13 +297,15 @@ AddressCheck = Callable[[int], None]
 
 
 def alignment_check(align: int | None, access: str) -> AddressCheck | None:
-    """A function that raises where an address lacks the alignment an access promises."""
+    """A function that raises an error if an address lacks the alignment that an access promises; None if any fits."""
     if align is None or align <= 1:
         return None
     mask = align - 1
 
     def check(address: int) -> None:
         if address & mask:
-            raise EvaluationError(f"{access} at {address:#x} says align {align}, but the address is no multiple of it")
+            raise EvaluationError(
+                f"{access} at {address:#x} says align {align}, but the address is not a multiple of it"
+            )
 
     return check

@@ -44,8 +44,8 @@ def alloca(scope: FunctionScope, instruction: Instruction) -> Step:
     count = scope.slot(instruction.operands[0]) if instruction.operands else None
 
     def step(frame: list[RuntimeValue]) -> None:
-        many = 1 if count is None else frame[count]
-        region = memory.allocate(size * many, label, align)
+        elements = 1 if count is None else frame[count]
+        region = memory.allocate(size * elements, label, align)
         frame[STACK_SLOT].append(region)
         frame[out] = region.base
 
@@ -55,7 +55,7 @@ def alloca(scope: FunctionScope, instruction: Instruction) -> Step:
 # Addresses -----------------------------------------------------------------------------------------------------------
 
 
-def _known(index: Operand) -> int | None:
+def _constant_index(index: Operand) -> int | None:
     """The value of a constant index, or of a splat of one; None for any other index."""
     if isinstance(index, ConstInt):
         return index.value
@@ -64,17 +64,17 @@ def _known(index: Operand) -> int | None:
 
 
 def _terms(scope: FunctionScope, instruction: Instruction) -> tuple[int, list[tuple[Operand, int]]]:
-    """A `getelementptr` as constant offset plus (index, bytes) products."""
+    """A `getelementptr` as a constant offset and a sum of products, (index, bytes)."""
     type_ = instruction.source_type
     if type_ is None:
         raise EvaluationError("getelementptr without a type")
     layout = scope.context.layout
     first, *others = instruction.operands[1:]
-    known = _known(first)
+    known = _constant_index(first)
     constant = (known or 0) * layout.size(type_)
     terms = [(first, layout.size(type_))] if known is None else []
     for index in others:
-        known = _known(index)
+        known = _constant_index(index)
         type_, offset = gep_step(layout, type_, known)
         if offset is None:
             terms.append((index, layout.size(type_)))
@@ -95,9 +95,9 @@ def gep(scope: FunctionScope, instruction: Instruction) -> Step:
             frame[out] = (frame[base] + constant) & _MASK
 
         return fixed
-    parts = [(scope.slot(o), size, 1 << (width_of(o.type) - 1)) for o, size in terms]
-    if len(parts) == 1:
-        index, size, sign = parts[0]
+    products = [(scope.slot(o), size, 1 << (width_of(o.type) - 1)) for o, size in terms]
+    if len(products) == 1:
+        index, size, sign = products[0]
 
         def single(frame: list[RuntimeValue]) -> None:
             frame[out] = (frame[base] + constant + ((frame[index] ^ sign) - sign) * size) & _MASK
@@ -106,7 +106,7 @@ def gep(scope: FunctionScope, instruction: Instruction) -> Step:
 
     def step(frame: list[RuntimeValue]) -> None:
         address = frame[base] + constant
-        for index, size, sign in parts:
+        for index, size, sign in products:
             address += ((frame[index] ^ sign) - sign) * size
         frame[out] = address & _MASK
 
@@ -119,12 +119,12 @@ def _vector_gep(
     base = scope.slot(instruction.operands[0])
     out = scope.result(instruction)
     count = instruction.type.count if isinstance(instruction.type, VectorType) else 1
-    parts = [(scope.slot(o), size, o.type) for o, size in terms]
+    products = [(scope.slot(o), size, o.type) for o, size in terms]
 
     def step(frame: list[RuntimeValue]) -> None:
         addresses = np.full(count, constant & _MASK, np.uint64)
         addresses += np.asarray(frame[base], np.uint64)
-        for index, size, type_ in parts:
+        for index, size, type_ in products:
             addresses += _signed_index(frame[index], type_) * np.uint64(size)
         frame[out] = addresses
 
@@ -194,7 +194,7 @@ def _checked(step: Step, check: Callable[[int], None] | None, pointer: int) -> S
     return checked
 
 
-# Atomics, in a world with one thread ---------------------------------------------------------------------------------
+# Atomics, which are plain accesses, as threads do not overlap --------------------------------------------------------
 
 
 def _update(operation: str, type_: Type) -> Callable[[RuntimeValue, RuntimeValue], RuntimeValue]:
@@ -213,7 +213,7 @@ def _update(operation: str, type_: Type) -> Callable[[RuntimeValue, RuntimeValue
 
 
 def atomic_update(scope: FunctionScope, instruction: Instruction) -> Step:
-    """`atomicrmw`: gives what was there."""
+    """`atomicrmw`: returns the old value."""
     type_ = instruction.type
     codec, memory = scope.context.codecs[type_], scope.context.memory
     pointer, operand = scope.slots(instruction)
@@ -230,7 +230,7 @@ def atomic_update(scope: FunctionScope, instruction: Instruction) -> Step:
 
 
 def compare_exchange(scope: FunctionScope, instruction: Instruction) -> Step:
-    """`cmpxchg`: gives what was there and whether it was as expected."""
+    """`cmpxchg`: returns the old value, and whether it was the expected one."""
     codec, memory = scope.context.codecs[instruction.operands[1].type], scope.context.memory
     pointer, expected, new = scope.slots(instruction)
     out = scope.result(instruction)
@@ -307,7 +307,7 @@ def _end(memory: AddressSpace, address: int) -> None:
 
 def _assume(condition: RuntimeValue, *_: RuntimeValue) -> None:
     if not condition:
-        raise EvaluationError("llvm.assume of what is false")
+        raise EvaluationError("llvm.assume of a false condition")
 
 
 def _trap(*_: RuntimeValue) -> None:
@@ -328,7 +328,7 @@ def _mask_pointer(address: int, mask: int) -> int:
 
 
 def _load_relative(site: CallSite) -> Implementation:
-    """`llvm.load.relative`: `base` plus the 32-bit distance that lies at `base + offset`."""
+    """`llvm.load.relative`: `base` plus the 32-bit distance stored at `base + offset`."""
     memory = site.context.memory
 
     def run(base: int, offset: int) -> int:

@@ -39,7 +39,7 @@ Elementwise = Callable[..., Array]
 
 
 def elementwise(function: Elementwise) -> ImplementationFactory:
-    """An entry whose function works on arrays; scalars are made arrays of one element."""
+    """A table entry for a function on arrays; scalars become arrays of one element."""
 
     def make(site: CallSite) -> Implementation:
         if any(isinstance(a, VectorType) for a in site.arguments):
@@ -53,7 +53,7 @@ def elementwise(function: Elementwise) -> ImplementationFactory:
 
 
 def _single(function: Elementwise) -> Elementwise:
-    """Exact functions: bfloat goes through float, which loses nothing."""
+    """Compute exact functions of bfloat in float."""
 
     def run(*args: Array) -> Array:
         if args[0].dtype != BFLOAT16:
@@ -64,7 +64,7 @@ def _single(function: Elementwise) -> Elementwise:
 
 
 def _wide(function: Elementwise) -> Elementwise:
-    """Elementary functions, in double for narrower types and in long double for double."""
+    """Compute elementary functions in double, those of double in long double."""
 
     def run(*args: Array) -> Array:
         wide = np.longdouble if args[0].dtype == np.float64 else np.float64
@@ -109,8 +109,8 @@ def _may_round_twice(total: Array) -> bool:
     return bool(np.count_nonzero(between | ((bits << _ONE) - _ONE < _SMALLEST_NORMAL)))
 
 
-# The bits of a double that a float lacks, their value half way between two floats, and the smallest normal float as a
-# double without its sign; zero minus one wraps to above it.
+# The low bits of a double that a float lacks, their value half way between two floats, and the smallest normal float as
+# a double without its sign, minus one: zero minus one wraps around to a larger number.
 _ONE: Final = np.uint64(1)
 _FLOAT_TAIL: Final = np.uint64((1 << 29) - 1)
 _FLOAT_HALF: Final = np.uint64(1 << 28)
@@ -122,7 +122,7 @@ def fmuladd(a: Array, b: Array, c: Array) -> Array:
     return fma(a, b, c)
 
 
-# Rounding and choosing -----------------------------------------------------------------------------------------------
+# Rounding, minimum and maximum ---------------------------------------------------------------------------------------
 
 
 def _round_away(x: Array) -> Array:
@@ -203,8 +203,10 @@ def _has_class(value: Array, mask: Array) -> Array:
     kinds = [size == np.inf, (size >= tiny) & (size < np.inf), (size > 0) & (size < tiny), size == 0]
     tests = [nan & ~quiet, nan & quiet]
     tests += [k & negative for k in kinds] + [k & ~negative for k in reversed(kinds)]
-    wanted = int(np.atleast_1d(mask)[0])
-    return np.any([t for k, t in enumerate(tests) if wanted >> k & 1], axis=0) if wanted else np.zeros(nan.shape, bool)
+    classes = int(np.atleast_1d(mask)[0])
+    return (
+        np.any([t for k, t in enumerate(tests) if classes >> k & 1], axis=0) if classes else np.zeros(nan.shape, bool)
+    )
 
 
 def _is_class_entry(site: CallSite) -> Implementation:
@@ -255,7 +257,7 @@ VectorFunction = Callable[..., Array]
 
 
 def lanewise(function: IntegerFunction, fast: VectorFunction | None = None) -> ImplementationFactory:
-    """An entry from a function (bits, *numbers) -> number; `fast` does the same on arrays of native width."""
+    """A table entry for a function (bits, *numbers) -> number; `fast` does the same on arrays of native width."""
 
     def make(site: CallSite) -> Implementation:
         bits = width_of(site.arguments[0])

@@ -1,11 +1,11 @@
-"""Steps of the tensor intrinsics: `analyse` types them, their rows in the table say what they compute.
+"""Steps of the tensor intrinsics: `analyse` gives their types, their rows in the table define what they compute.
 
 A token's value is a `TensorValue`: its type, and its logical array (dimension `d` of the array is logical dimension
 `d`, data only), in numpy's signed integers, bool for i1.
 
-Where extents are known only at run time, they are found and checked here. A handle `<vscale x 1 x T>` is the flattened
-array, as long as the tensor has elements. Other values of that type are splats; they are arrays of one element and are
-stretched where they are combined with a handle.
+Run-time extents are read and checked when a step runs. A handle `<vscale x 1 x T>` is the flattened array of all
+elements of a tensor. Other values of that type are splats: arrays of one element, which are repeated where they are
+combined with a handle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tlx.evaluate.context import Frame, FunctionScope, Step
 from tlx.evaluate.memory import AddressSpace, MemoryRegion
 from tlx.evaluate.values import RuntimeValue, element_dtype, signed
 from tlx.intrinsics.numpy_types import Array, dtype_of
-from tlx.intrinsics.numpy_types import dtype_of as logical_dtype
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, Tensor, TensorOp
@@ -33,7 +32,7 @@ from tlx.ir.values import Local
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorValue:
-    """What a token stands for while the program runs."""
+    """The run-time value of a token."""
 
     type: TensorType
     array: Array
@@ -46,7 +45,7 @@ class FlattenedTensors:
         self._type = type_
         self._data = tuple(slice(extent) for extent in type_.data_shape)
         self._order = [type_.position(d) for d in range(type_.rank)]
-        self._logical_dtype = logical_dtype(type_.element)
+        self._logical_dtype = dtype_of(type_.element)
         self._vector_dtype = element_dtype(type_.element)
 
     def tensor(self, flat: Array) -> TensorValue:
@@ -75,7 +74,7 @@ class StridedTensors:
         steps = type_.strides(pitches or None)
         self._type = type_
         self._is_bits = type_.element == I1
-        self._dtype = np.dtype(np.uint8) if self._is_bits else logical_dtype(type_.element)
+        self._dtype = np.dtype(np.uint8) if self._is_bits else dtype_of(type_.element)
         self._shape = type_.data_shape
         self._steps = [step * self._dtype.itemsize for step in steps]
         self._order = [type_.position(d) for d in range(type_.rank)]
@@ -91,19 +90,19 @@ class StridedTensors:
         return TensorValue(self._type, data.transpose(self._order))
 
     def write(self, memory: AddressSpace, tensor: TensorValue, address: int) -> None:
-        """Put a tensor to an address."""
+        """Write a tensor to an address."""
         region = memory.writable(address, self._size, f"tensor store {self._access}")
         self._window(region, address)[...] = tensor.array.transpose(self._type.layout)
 
     def _window(self, region: MemoryRegion, address: int) -> Array:
-        """The data positions in memory order; dimension k strides over its pitch."""
+        """A strided view of the data positions, in memory order."""
         return np.ndarray(self._shape, self._dtype, region.data, address - region.base, self._steps)
 
 
 def scalar_array(type_: Type, value: RuntimeValue) -> Array:
-    """A scalar value as an array without dimensions, of the dtype logical arrays have."""
+    """A scalar value as an array without dimensions, of the dtype of logical arrays."""
     number = signed(value, type_.bits) if isinstance(type_, IntType) and type_.bits > 1 else value
-    return np.array(number, element_dtype(type_) if isinstance(type_, FloatType) else logical_dtype(type_))
+    return np.array(number, element_dtype(type_) if isinstance(type_, FloatType) else dtype_of(type_))
 
 
 def tensor_step(scope: FunctionScope, instruction: Instruction) -> Step:
@@ -139,7 +138,7 @@ def _from_vector(scope: FunctionScope, token: Tensor) -> Step:
 
 
 def _from_pointer(scope: FunctionScope, token: Tensor) -> Step:
-    """The flattened vector is read here, as a load would."""
+    """Read the flattened vector, like a load."""
     source, out = scope.slot(token.source), scope.result(token.definition)
     flattened = FlattenedTensors(token.type)
     memory, codec = scope.context.memory, scope.context.codecs[token.type.vector]
@@ -220,7 +219,7 @@ def dynamic_step(scope: FunctionScope, instruction: Instruction) -> Step | None:
     return None if token is None else _dynamic_token(scope, token)
 
 
-# Tokens --------------------------------------------------------------------------------------------------------------
+# Run-time extents ----------------------------------------------------------------------------------------------------
 
 
 def _numbers(vector: Array) -> tuple[int, ...]:
@@ -253,13 +252,13 @@ def _dynamic_token(scope: FunctionScope, token: DynamicTensor) -> Step:
 def _dynamic_type(token: DynamicTensor, shape: Array, padding: Array) -> TensorType:
     try:
         return TensorType(token.element, _numbers(shape), token.layout, _numbers(padding))
-    except ValueError as broken:
-        raise EvaluationError(str(broken)) from None
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
 
 
 def _check_count(type_: TensorType, count: int) -> None:
     if type_.count != count:
-        raise EvaluationError(f"a tensor of {count} elements is taken for one of {type_}, which has {type_.count}")
+        raise EvaluationError(f"a value of {count} elements has a typeinfo of {type_}, which has {type_.count}")
 
 
 def _pitches(vector: Array) -> tuple[int, ...]:
@@ -267,9 +266,6 @@ def _pitches(vector: Array) -> tuple[int, ...]:
     if any(pitch < 0 for pitch in pitches):
         raise EvaluationError(f"strides {pitches} has a negative entry")
     return pitches
-
-
-# Operations ----------------------------------------------------------------------------------------------------------
 
 
 def _dynamic_operation(scope: FunctionScope, operation: DynamicOp) -> Step:
@@ -287,8 +283,8 @@ def _dynamic_operation(scope: FunctionScope, operation: DynamicOp) -> Step:
         values = [scalar_array(type_, frame[slot]) for slot, type_ in scalars]
         try:
             result = row.infer([operand.type for operand in operands], numbers, like.element)[0]
-        except ValueError as broken:
-            raise EvaluationError(f"{row.name}: {broken}") from None
+        except ValueError as error:
+            raise EvaluationError(f"{row.name}: {error}") from None
         frame[out] = _flattened(result).vector(row.meaning([o.array for o in operands], numbers, values, dtype))
 
     return step
@@ -318,7 +314,7 @@ StepFactory = Callable[[FunctionScope, Instruction], Step | None]
 
 
 def elementwise_on_handles(maker: StepFactory) -> StepFactory:
-    """Extend a step factory to instructions on handles: splats are stretched to the handles' length."""
+    """Extend a step factory to instructions on handles: splats are repeated to the handles' length."""
 
     def make(scope: FunctionScope, instruction: Instruction) -> Step | None:
         step = maker(scope, instruction)
@@ -328,12 +324,12 @@ def elementwise_on_handles(maker: StepFactory) -> StepFactory:
         handles = scope.tensors.dynamic.handles
         if instruction.result not in handles or scope.tensors.dynamic.op_of(instruction) is not None:
             return step
-        return _stretched(scope, instruction, step)
+        return _with_repeated_splats(scope, instruction, step)
 
     return make
 
 
-def _stretched(scope: FunctionScope, instruction: Instruction, step: Step) -> Step:
+def _with_repeated_splats(scope: FunctionScope, instruction: Instruction, step: Step) -> Step:
     handles = scope.tensors.dynamic.handles
     operands = instruction.args if instruction.is_call else instruction.operands
     vectors = [o for o in operands if isinstance(o.type, VectorType)]
@@ -344,7 +340,7 @@ def _stretched(scope: FunctionScope, instruction: Instruction, step: Step) -> St
         counts = {len(frame[slot]) for slot in long}
         if len(counts) != 1:
             sizes = " and ".join(map(str, sorted(counts)))
-            raise EvaluationError(f"tensors of {sizes} elements in one {instruction.opcode}")
+            raise EvaluationError(f"the operands of {instruction.opcode} have {sizes} elements")
         splats = [frame[slot] for slot in short]
         for slot, splat in zip(short, splats, strict=True):
             frame[slot] = np.repeat(splat, math.prod(counts))

@@ -1,20 +1,20 @@
-"""Representation of values: as numpy, rounded once, and as bytes in memory.
+"""Values: how numpy represents them, how they are rounded, and their bytes in memory.
 
     iN                      Python int from 0 to 2**N - 1; pointers likewise, with N = 64
     half ... double         numpy scalar of that type (bfloat: ml_dtypes.bfloat16)
     <n x T>                 one-dimensional numpy array: bool for i1, unsigned for other integers up to 64 bits
                             (the next numpy width), objects (Python ints) above, uint64 for pointers
     [n x T], { ... }        tuple
-    a machine's registers   array of bytes, whose shape the target tells
-    token                   what the tensor intrinsics make of it
+    a target's registers    array of bytes, of a shape that the target defines
+    token                   `tlx.evaluate.tensors.TensorValue`
 
-Undefined values (`undef`, `poison`, uninitialised memory) have all bits set: as a float that is NaN, which no test
-takes for a result. In memory values are little endian and vectors are packed, as on x86-64.
+Undefined values (`undef`, `poison`, uninitialised memory) have all bits set: floats are NaN, which stands out in
+results. In memory, values are little endian and vectors are packed, as on x86-64.
 
-Conversions round once, while numpy in places rounds wide numbers to half or bfloat in two steps. Here a number is first
+Conversions round once, while numpy rounds some wide numbers to half or bfloat in two steps. Here a number is first
 rounded *to odd* (if it is not exact, to the neighbour whose last bit is one) in a format at least two bits wider;
-rounding that to the target is then the same as rounding once (Boldo and Melquiond, "Emulation of FMA and correctly
-rounded sums", 2008).
+rounding that to the target format is then the same as rounding once (Boldo and Melquiond, "Emulation of FMA and
+correctly rounded sums", 2008).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DType: TypeAlias = np.dtype[Any]
 
 
 BFLOAT16: DType = bfloat_dtype("V2")
-"""bfloat; without ml_dtypes a type of two bytes that no arithmetic takes."""
+"""bfloat; without ml_dtypes an opaque type of two bytes."""
 _FLOAT_DTYPES: dict[str, DType] = {
     "half": np.dtype(np.float16),
     "bfloat": BFLOAT16,
@@ -67,7 +67,7 @@ def element_dtype(type_: Type) -> DType:
 
 
 def is_native(type_: Type) -> bool:
-    """Whether elements of a scalar type lie in memory exactly as numpy holds them."""
+    """Whether elements of a scalar type have the same bytes in memory as in numpy."""
     return not isinstance(type_, IntType) or type_.bits in (8, 16, 32, 64)
 
 
@@ -136,7 +136,7 @@ def filled(type_: Type, layout: Layout, byte: int) -> RuntimeValue:
     """The value whose bytes are all `byte` (0 or 255).
 
     Raises:
-        EvaluationError: The type has no values here.
+        EvaluationError: The evaluator has no values of the type.
     """
     type_ = layout.resolve(type_)
     if isinstance(type_, (IntType, PointerType)):
@@ -159,7 +159,7 @@ def to_odd(rounded: Array, error: Array) -> Array:
 
     Args:
         rounded: The numbers, float32 or float64.
-        error: What they lack, exact number minus rounded: only its sign matters.
+        error: The exact numbers minus the rounded ones; only its sign matters.
     """
     bits = rounded.view(f"u{rounded.dtype.itemsize}")
     move = np.isfinite(error) & (error != 0) & ((bits & 1) == 0)
@@ -192,7 +192,7 @@ def from_integers(numbers: Array, dtype: DType) -> Array:
 
 
 def _odd_double(number: int) -> float:
-    """An integer rounded to odd: its last bits are gathered into one."""
+    """An integer rounded to odd: the last bit kept is set if any dropped bit is."""
     drop = max(abs(number).bit_length() - 53, 0)
     if drop == 0:
         return float(number)
@@ -209,10 +209,10 @@ _UNPACK: Final = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type lie in memory.
+    """Conversion of values of one type to and from bytes.
 
     Attributes:
-        size: Bytes a load or store touches.
+        size: Number of bytes.
         decode: (buffer, offset) -> value.
         encode: value -> bytes.
     """
@@ -227,12 +227,12 @@ class Codecs:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._known: dict[Type, Codec] = {}
+        self._codecs: dict[Type, Codec] = {}
 
     def __getitem__(self, type_: Type) -> Codec:
-        codec = self._known.get(type_)
+        codec = self._codecs.get(type_)
         if codec is None:
-            codec = self._known[type_] = self._make(self.layout.resolve(type_))
+            codec = self._codecs[type_] = self._make(self.layout.resolve(type_))
         return codec
 
     def _make(self, type_: Type) -> Codec:
@@ -249,19 +249,19 @@ class Codecs:
             return self._sequence([self[e] for e in type_.elements], self.layout.fields(type_)[0], type_)
         if (shape := self.layout.register_shape(type_)) is not None:
             return _register_codec(shape)
-        raise EvaluationError(f"values of type {type_} do not lie in memory")
+        raise EvaluationError(f"values of type {type_} cannot be stored in memory")
 
-    def _sequence(self, parts: list[Codec], offsets: range | tuple[int, ...], type_: Type) -> Codec:
+    def _sequence(self, codecs: list[Codec], offsets: range | tuple[int, ...], type_: Type) -> Codec:
         size = self.layout.size(type_)
-        fields = list(zip(parts, offsets, strict=False))
+        fields = list(zip(codecs, offsets, strict=False))
 
         def decode(buffer: memoryview, at: int) -> RuntimeValue:
-            return tuple(part.decode(buffer, at + offset) for part, offset in fields)
+            return tuple(codec.decode(buffer, at + offset) for codec, offset in fields)
 
         def encode(value: RuntimeValue) -> bytes:
             data = bytearray(size)
-            for (part, offset), element in zip(fields, value, strict=True):
-                data[offset : offset + part.size] = part.encode(element)
+            for (codec, offset), element in zip(fields, value, strict=True):
+                data[offset : offset + codec.size] = codec.encode(element)
             return bytes(data)
 
         return Codec(size, decode, encode)

@@ -43,7 +43,7 @@ from tlx.ir.values import Value as Operand
 
 
 def vector_type(type_: Type) -> VectorType:
-    """The type as a vector with a known number of elements; `<vscale x 1 x T>` holds one (see `dynamic_steps`).
+    """The type as a vector with a known number of elements; `<vscale x 1 x T>` holds one (see `tlx.evaluate.tensors`).
 
     Raises:
         EvaluationError: It is another type, or another scalable vector.
@@ -95,7 +95,7 @@ def mask_lanes(mask: Operand) -> list[int]:
     """Lanes of a constant shuffle mask; -1 for undefined ones.
 
     Raises:
-        EvaluationError: The mask is no constant vector.
+        EvaluationError: The mask is not a constant vector.
     """
     count = vector_type(mask.type).count
     match mask:
@@ -108,25 +108,25 @@ def mask_lanes(mask: Operand) -> list[int]:
         case Aggregate():
             return [e.value if isinstance(e, ConstInt) else -1 for e in mask.elements]
         case _:
-            raise EvaluationError(f"shuffle mask {mask} is no constant")
+            raise EvaluationError(f"shuffle mask {mask} is not a constant")
 
 
 def shuffle(scope: FunctionScope, instruction: Instruction) -> Step:
-    """`shufflevector`; a lane that the mask leaves open is undefined."""
+    """`shufflevector`; a lane whose mask element is undefined is undefined."""
     left, right, mask = instruction.operands
     lanes = np.array(mask_lanes(mask), np.intp)
     count = vector_type(left.type).count
     out = scope.result(instruction)
     a, b = scope.slot(left), scope.slot(right)
-    is_open = lanes < 0
-    filler = undefined(instruction.type, scope.context.layout) if is_open.any() else None
+    is_undefined = lanes < 0
+    filler = undefined(instruction.type, scope.context.layout) if is_undefined.any() else None
     one_sided = bool((lanes < count).all())
-    picked = np.where(is_open, 0, lanes)
+    sources = np.where(is_undefined, 0, lanes)
 
     def step(frame: list[RuntimeValue]) -> None:
         both = frame[a] if one_sided else np.concatenate((frame[a], frame[b]))
-        result = both[picked]
-        frame[out] = result if filler is None else np.where(is_open, filler, result)
+        result = both[sources]
+        frame[out] = result if filler is None else np.where(is_undefined, filler, result)
 
     return step
 
@@ -220,7 +220,7 @@ def _active_range(mask: Array) -> tuple[int, int] | None:
 
 def _element_size(element: Type) -> int:
     if not is_native(element):
-        raise EvaluationError(f"masked access to elements of type {element} is not known to the evaluator")
+        raise EvaluationError(f"the evaluator has no masked accesses to elements of type {element}")
     return element_dtype(element).itemsize
 
 
@@ -231,8 +231,8 @@ def _masked_load(site: CallSite) -> Implementation:
     def run(*args: RuntimeValue) -> Array:
         address, mask, passthru = _without_alignment(site, args, first=1)
         result: Array = passthru.copy()
-        if ends := _active_range(mask):
-            low, high = ends
+        if active_range := _active_range(mask):
+            low, high = active_range
             data = memory.read(address + low * size, (high - low) * size, "masked load")
             active = mask[low:high]
             result[low:high][active] = np.frombuffer(data, dtype)[active]
@@ -247,8 +247,8 @@ def _masked_store(site: CallSite) -> Implementation:
 
     def run(*args: RuntimeValue) -> None:
         value, address, mask = _without_alignment(site, args, first=2)
-        if ends := _active_range(mask):
-            low, high = ends
+        if active_range := _active_range(mask):
+            low, high = active_range
             start, length = address + low * size, (high - low) * size
             region = memory.writable(start, length, f"masked store of {length} bytes")
             place = np.frombuffer(region.data, dtype, high - low, start - region.base)
@@ -333,7 +333,7 @@ def _insert(site: CallSite) -> Implementation:
 
 
 def _partial_sum(site: CallSite) -> Implementation:
-    """`llvm.vector.partial.reduce.add`: here lane k takes the lanes k, k + n, k + 2n, ... of the long vector."""
+    """`llvm.vector.partial.reduce.add`: here lane k adds the lanes k, k + n, k + 2n, ... of the long vector."""
     count = vector_type(site.result).count
     if site.result == site.arguments[1]:
         return typed(lambda start, value: start + value)
@@ -358,9 +358,9 @@ def _interleaved(*vectors: Array) -> Array:
     return np.stack(vectors, axis=1).reshape(-1)
 
 
-def _deinterleaved(several: int) -> Implementation:
+def _deinterleaved(count: int) -> Implementation:
     def run(value: Array) -> tuple[Array, ...]:
-        return tuple(value[first::several].copy() for first in range(several))
+        return tuple(value[first::count].copy() for first in range(count))
 
     return run
 
@@ -426,8 +426,8 @@ def _load_matrix(site: CallSite) -> Implementation:
 
     def run(address: int, stride: int, _volatile: int, rows: int, columns: int) -> Array:
         size = dtype.itemsize
-        parts = [memory.read(address + c * stride * size, rows * size, "matrix load") for c in range(columns)]
-        return np.frombuffer(b"".join(parts), dtype).copy()
+        data = [memory.read(address + c * stride * size, rows * size, "matrix load") for c in range(columns)]
+        return np.frombuffer(b"".join(data), dtype).copy()
 
     return run
 

@@ -151,13 +151,13 @@ class _SmallestFailure:
         """Check a program; if it fails in the same way, it becomes the best. Returns whether it does."""
         request = replace(self.best.request, source=candidate)
         try:
-            made = request.program()
+            program = request.program()
         except (ValueError, AssertionError, IndexError):
             return False
-        if made.text in self.seen or self.left <= 0:
+        if program.text in self.seen or self.left <= 0:
             return False
-        self.seen.add(made.text)
-        return self._fails_alike(replace(request, source=made.node), made.node)
+        self.seen.add(program.text)
+        return self._fails_alike(replace(request, source=program.node), program.node)
 
     def accepts_options(self, drawn: RandomOptions) -> bool:
         """Check the program with fewer options; like `accepts`."""
@@ -183,8 +183,8 @@ def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], tria
         check: Checks a program.
         trials: Maximum number of programs to check.
     """
-    made = failure.request.program()
-    search = _SmallestFailure(failure, made.node, check, trials, {made.text})
+    program = failure.request.program()
+    search = _SmallestFailure(failure, program.node, check, trials, {program.text})
     while any(search.accepts_options(drawn) for drawn in search.best.request.check.drawn.simpler()):
         pass
     before = -1
@@ -366,14 +366,14 @@ class Worker:
 
     def _ended(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> CheckOutcome:
         status = process.wait()
-        said = ""
+        errors = ""
         if self._errors is not None:
             self._errors.seek(0)
-            said = self._errors.read().decode(errors="replace")[-_LAST_WORDS:]
+            errors = self._errors.read().decode(errors="replace")[-_LAST_WORDS:]
         self.close()
         if status == -signal.SIGPROF:
             return CheckOutcome(request, "hang", doing, f"more than {SECONDS} s of CPU time while {doing}")
-        return CheckOutcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{said}")
+        return CheckOutcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{errors}")
 
 
 def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
@@ -463,15 +463,15 @@ class CampaignReport:
                 return self.failed[alike] <= _FILES_PER_KEY
         return False
 
-    def write(self, found: CheckOutcome, smallest: CheckOutcome) -> Path:
+    def write(self, failure: CheckOutcome, smallest: CheckOutcome) -> Path:
         """Write a failure to a file."""
-        request = found.request
+        request = failure.request
         name = f"{request.profile}-{request.check.target or 'none'}-{request.source}.ll"
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         path.write_text(file_text(smallest, path), encoding="utf-8")
         with self._lock:
-            self.files.setdefault(failure_key(found), []).append(path)
+            self.files.setdefault(failure_key(failure), []).append(path)
         return path
 
     def summary(self, seconds: float) -> Iterator[str]:
@@ -493,8 +493,8 @@ def failure_key(outcome: CheckOutcome) -> str:
     """The key by which failures are grouped."""
     if outcome.kind in ("diagnostic", "exception"):
         lines = [line for line in outcome.message.splitlines() if line.strip()]
-        said = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
-        return f"{outcome.kind}: {_without_names(said)}"
+        line_of_error = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
+        return f"{outcome.kind}: {_without_names(line_of_error)}"
     return f"{outcome.kind} {_doing(outcome.stage)}"
 
 
@@ -514,9 +514,9 @@ def file_text(outcome: CheckOutcome, path: Path) -> str:
     check = request.check
     optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
     lowered = f"; lowered with {drawn}\n" if (drawn := str(request.check.drawn)) else ""
-    said = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
+    message = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
     return (
-        f"; {outcome.kind} on target {target}: {outcome.stage}\n{said}"
+        f"; {outcome.kind} on target {target}: {outcome.stage}\n{message}"
         f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n\n{request.text}"
     )
 

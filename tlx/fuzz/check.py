@@ -152,11 +152,11 @@ class Counts:
     tile_kernels: int = 0
 
 
-def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def check_program(program: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
     """Check a program.
 
     Args:
-        made: The program to check.
+        program: The program to check.
         check: How to check it.
         doing: Called with the name of each step before it starts, as it may crash the process.
 
@@ -166,33 +166,33 @@ def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None
         TlxError: It cannot be lowered or run.
     """
     if not check.optimise:
-        return _check(made, check, doing)
-    optimised = replace(made, text=_optimised(made.text, check))
+        return _check(program, check, doing)
+    optimised = replace(program, text=_optimised(program.text, check))
     try:
         return _check(optimised, check, doing)
     except RefusedError as refusal:
-        _lowered(check.drawn.compiled_for(made.text), check.lowering_target, check.options)
+        _lowered(check.drawn.compiled_for(program.text), check.lowering_target, check.options)
         message = f"a program is refused only after {' '.join(check.pipeline)} has optimised it: {refusal}"
         raise MismatchError("opt", message) from None
 
 
-def _check(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def _check(program: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
     """Check a program as it is, without optimising it first."""
-    made = replace(made, text=check.drawn.compiled_for(made.text))
+    program = replace(program, text=check.drawn.compiled_for(program.text))
     doing("evaluating the input")
-    arguments = _evaluated_input(made, check)
+    arguments = _evaluated_input(program, check)
     if not check.target:
-        return Counts(len(made.functions))
+        return Counts(len(program.functions))
     target = check.lowering_target
     if check.evaluate:
-        for title, module in _stages(check, made, target, doing):
+        for title, module in _stages(check, program, target, doing):
             doing(f"evaluating {title}")
-            _evaluate(title, module, made, arguments, check)
+            _evaluate(title, module, program, arguments, check)
     if not check.run:
         if not check.evaluate:
-            _lowered(made.text, target, check.options)
-        return Counts(len(made.functions))
-    return _run(made, check, target, arguments, doing)
+            _lowered(program.text, target, check.options)
+        return Counts(len(program.functions))
+    return _run(program, check, target, arguments, doing)
 
 
 def _optimised(text: str, check: Check) -> str:
@@ -211,32 +211,32 @@ def _optimised(text: str, check: Check) -> str:
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 
-def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
+def _evaluated_input(program: RandomProgram, check: Check) -> list[Arguments]:
     """Each function's arrays before and after a call."""
-    results = [function.arguments() for function in made.functions]
+    results = [function.arguments() for function in program.functions]
     if not check.evaluate and all(after is not None for _, after in results):
         return [(before, after) for before, after in results if after is not None]
     if not check.target:
-        verify(parse(made.text))
-    machine = Machine(parse(made.text), max_steps=MAX_STEPS)
+        verify(parse(program.text))
+    machine = Machine(parse(program.text), max_steps=MAX_STEPS)
     arguments: list[Arguments] = []
-    for function, (before, after) in zip(made.functions, results, strict=True):
-        mine = [array.copy() for array in before]
-        machine.call(function.name, *mine)
+    for function, (before, after) in zip(program.functions, results, strict=True):
+        arrays = [array.copy() for array in before]
+        machine.call(function.name, *arrays)
         if after is not None:
-            _compare("evaluating the input", function, mine, after)
-        arguments.append((before, after or mine))
+            _compare("evaluating the input", function, arrays, after)
+        arguments.append((before, after or arrays))
     return arguments
 
 
 def _stages(
-    check: Check, made: RandomProgram, target: Target, doing: Callable[[str], None]
+    check: Check, program: RandomProgram, target: Target, doing: Callable[[str], None]
 ) -> Iterator[tuple[str, Module]]:
     """The outputs of the stages; every fourth variant, each stage parses the text that the previous one wrote.
 
     Every fourth variant evaluates the last stage's output as well, which is slow; otherwise it is only run.
     """
-    text = made.text
+    text = program.text
     stages = ["to-2d", "to-tiles"]
     if check.variant % 4 == 1 or not check.run:
         stages.append("legalize")
@@ -257,7 +257,7 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
         raise RefusedError(error.message) from None
 
 
-def _evaluate(title: str, module: Module, made: RandomProgram, arguments: list[Arguments], check: Check) -> None:
+def _evaluate(title: str, module: Module, program: RandomProgram, arguments: list[Arguments], check: Check) -> None:
     """Compare the meaning of a stage's output with that of the input.
 
     An evaluation may exceed its limit of instructions if machine code runs as well. If there are several versions, the
@@ -268,26 +268,26 @@ def _evaluate(title: str, module: Module, made: RandomProgram, arguments: list[A
         module = parse(at_level(text, kinds[check.variant % len(kinds)]))
     may_end = check.run or check.drawn.has_machine
     machine = Machine(module, max_steps=STAGE_STEPS if may_end else MAX_STEPS, team=check.team)
-    for function, (before, after) in zip(made.functions, arguments, strict=True):
-        mine = [array.copy() for array in before]
+    for function, (before, after) in zip(program.functions, arguments, strict=True):
+        arrays = [array.copy() for array in before]
         try:
-            machine.call(function.name, *mine)
+            machine.call(function.name, *arrays)
         except EvaluationError as error:
             if may_end and "instructions were executed" in error.message:
                 return
             raise
-        _compare(f"evaluating {title}", function, mine, after)
+        _compare(f"evaluating {title}", function, arrays, after)
 
 
 # Machine code ------------------------------------------------------------------------------------------------------
 
 
 def _run(
-    made: RandomProgram, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
+    program: RandomProgram, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
 ) -> Counts:
     doing("compiling")
     try:
-        compiled = tlx.compile(made.text, target, opt_level=check.opt_level, options=check.options)
+        compiled = tlx.compile(program.text, target, opt_level=check.opt_level, options=check.options)
     except LoweringError as error:
         if _INTERNAL_ERROR in error.message:
             raise
@@ -296,15 +296,15 @@ def _run(
         if "+avx512bf16" in check.drawn.features and _BFLOAT_VECTOR.search(error.message):
             raise RefusedError("LLVM's backend has no such vectors of bfloat with +avx512bf16") from None
         raise
-    check_registers(made.text, compiled.lowered)
+    check_registers(program.text, compiled.lowered)
     if check.threads:
         openmp.set_threads(check.team.max_threads)
-    for function, (before, after) in zip(made.functions, arguments, strict=True):
+    for function, (before, after) in zip(program.functions, arguments, strict=True):
         for at_end in (True, False):
             place = "before a guard page" if at_end else "after a guard page"
             doing(f"running @{function.name} {place}")
             _call_guarded(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
-    return Counts(len(made.functions), _count_tile_kernels(compiled.lowered))
+    return Counts(len(program.functions), _count_tile_kernels(compiled.lowered))
 
 
 def check_registers(text: str, lowered: str) -> None:
@@ -362,11 +362,11 @@ def _retyped(array: Array, parameter: Parameter) -> Array:
 
 
 def _compare(stage: str, function: RandomFunction, got: list[Array], expected: list[Array]) -> None:
-    for buffer, mine, wanted in zip(function.buffers, got, expected, strict=True):
-        different = difference(mine, wanted, buffer)
-        if different:
-            where = f"{buffer.name} of @{function.name} ({function.form}, {buffer.element})"
-            raise MismatchError(stage, f"{where}: {different}")
+    for buffer, got_array, expected_array in zip(function.buffers, got, expected, strict=True):
+        error = difference(got_array, expected_array, buffer)
+        if error:
+            name = f"{buffer.name} of @{function.name} ({function.form}, {buffer.element})"
+            raise MismatchError(stage, f"{name}: {error}")
 
 
 _PAGE: Final = mmap.PAGESIZE

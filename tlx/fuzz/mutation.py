@@ -50,11 +50,11 @@ Pieces = list[str]
 @cache
 def seed_texts() -> tuple[str, ...]:
     """Seed texts: an example of each intrinsic, those of front ends, short random programs in all spellings."""
-    made = [random_program("any", f"seed {n}").text for n in range(_PROGRAMS)]
-    made += [random_program("loops", f"seed {n}").functions[0].text for n in range(10)]
+    programs = [random_program("any", f"seed {n}").text for n in range(_PROGRAMS)]
+    programs += [random_program("loops", f"seed {n}").functions[0].text for n in range(10)]
     examples = [_function(row.example) for row in INTRINSICS]
     raised = [text for text, suffix in front_end_examples() if suffix == ".ll"]
-    return (*examples, *raised * _FRONT_END_WEIGHT, *(text for text in made if len(text) < _LONGEST))
+    return (*examples, *raised * _FRONT_END_WEIGHT, *(text for text in programs if len(text) < _LONGEST))
 
 
 @cache
@@ -91,8 +91,8 @@ def _is_typed(text: str) -> bool:
 
 def _declared(line: str) -> str:
     """The name that a declaration declares."""
-    found = _GLOBAL.search(line)
-    return found[1] if found else line
+    match = _GLOBAL.search(line)
+    return match[1] if match else line
 
 
 def _function(example: str) -> str:
@@ -127,15 +127,15 @@ def mutated_bytes(choose: random.Random, bitcode: bytes) -> bytes:
     data = bytearray(bitcode)
     for _ in range(choose.choice([1, 1, 2, 5, 20])):
         at = choose.randrange(len(data))
-        way = choose.randrange(6)
-        if way == 0 and len(data) > 8:
+        kind = choose.randrange(6)
+        if kind == 0 and len(data) > 8:
             del data[at : at + choose.randint(1, 8)]
-        elif way == 1:
+        elif kind == 1:
             data[at:at] = choose.randbytes(choose.randint(1, 8))
-        elif way == 2 and len(data) > 64:
+        elif kind == 2 and len(data) > 64:
             del data[max(at, 4) :]
         else:
-            data[at] = choose.randrange(256) if way % 2 else data[at] ^ 1 << choose.randrange(8)
+            data[at] = choose.randrange(256) if kind % 2 else data[at] ^ 1 << choose.randrange(8)
         if not data:
             return b"BC"
     return bytes(data)
@@ -203,9 +203,9 @@ def _exchange(choose: random.Random, pieces: Pieces) -> None:
 
 def _retype(choose: random.Random, pieces: Pieces) -> None:
     types = ("i1", "i8", "i32", "i64", "half", "bfloat", "float", "double", "token", "ptr", "void", "metadata", "fp128")
-    found = [at for at, piece in enumerate(pieces) if piece in types]
-    if found:
-        pieces[choose.choice(found)] = choose.choice(types)
+    positions = [at for at, piece in enumerate(pieces) if piece in types]
+    if positions:
+        pieces[choose.choice(positions)] = choose.choice(types)
 
 
 def _mangle(choose: random.Random, pieces: Pieces) -> None:
@@ -324,11 +324,11 @@ def _run(program: str, first: int, last: int, findings: _Findings) -> int:
             else:
                 findings.add(event)
         process.kill()
-        said = process.stderr.read().decode(errors="replace")[-1500:]
+        errors = process.stderr.read().decode(errors="replace")[-1500:]
     hung = process.returncode == -signal.SIGKILL
-    how = f"no response for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
+    reason = f"no response for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
     findings.add(
-        {"seed": at, "key": f"{how}: {said.strip().splitlines()[-1] if said.strip() else ''}", "message": said}
+        {"seed": at, "key": f"{reason}: {errors.strip().splitlines()[-1] if errors.strip() else ''}", "message": errors}
     )
     findings.tried += at + 1 - first
     return at + 1

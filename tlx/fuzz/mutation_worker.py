@@ -171,9 +171,9 @@ class _Trial:
         Raises:
             UncleanError: Its error is a bug in TLX, has no location, or is reported for a valid program.
         """
-        said = run_command(program, self.text, self.command, self.suffix)
-        if self.is_valid and "error: " in said:
-            raise UncleanError(said)
+        output = run_command(program, self.text, self.command, self.suffix)
+        if self.is_valid and "error: " in output:
+            raise UncleanError(output)
 
 
 def run_command(program: click.Command, text: str, command: Sequence[str], suffix: str = ".ll") -> str:
@@ -182,27 +182,27 @@ def run_command(program: click.Command, text: str, command: Sequence[str], suffi
     Raises:
         UncleanError: An error is a bug in TLX or has no location.
     """
-    said = io.StringIO()
+    stderr = io.StringIO()
     with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="surrogatepass", newline="") as file:
         file.write(text)
         file.flush()
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(io.StringIO()):
             try:
                 program.main([*command, file.name], prog_name="tlx", standalone_mode=False)
             except TlxError as error:
                 if error.span is None and error.name is None and not _is_about_arguments(error, command):
                     raise UncleanError(f"no location: {error.render()}") from None
-                said.write(error.render())
+                stderr.write(error.render())
             except RecursionError:
                 if _nesting_depth(text) < _DEEP_NESTING:
                     raise
             except MemoryError:
                 if "--check=1" not in command:  # it watches a gigabyte per pointer
                     raise
-        words = said.getvalue().replace(file.name, f"damaged{suffix}")
-    if _INTERNAL_ERROR in words:
-        raise UncleanError(next(line for line in words.splitlines() if _INTERNAL_ERROR in line))
-    return words
+        output = stderr.getvalue().replace(file.name, f"damaged{suffix}")
+    if _INTERNAL_ERROR in output:
+        raise UncleanError(next(line for line in output.splitlines() if _INTERNAL_ERROR in line))
+    return output
 
 
 def _is_about_arguments(error: TlxError, command: Sequence[str]) -> bool:
@@ -255,8 +255,8 @@ def failure_of(use: Callable[[], object]) -> tuple[str, str] | None:
             f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename and f.filename != __file__
         ] or [None]
         place = f"{frames[-1].filename.rpartition('/')[2]} in {frames[-1].name}" if frames[-1] else ""
-        said = _NAMES.sub("_", str(error).split("\n")[0])[:80] if isinstance(error, UncleanError) else place
-        return f"{type(error).__name__} {said}", "".join(traceback.format_exception(error)[-8:])[-3000:]
+        detail = _NAMES.sub("_", str(error).split("\n")[0])[:80] if isinstance(error, UncleanError) else place
+        return f"{type(error).__name__} {detail}", "".join(traceback.format_exception(error)[-8:])[-3000:]
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return None
@@ -271,8 +271,8 @@ def shrink_text(text: str, key: str, use: Callable[[str], object]) -> str:
 
     def drop(start: int, end: int) -> int | None:
         candidate = "\n".join(lines[:start] + lines[end:])
-        found = failure_of(lambda: use(candidate)) if next(tries, None) is not None else None
-        if found is None or found[0] != key:
+        failure = failure_of(lambda: use(candidate)) if next(tries, None) is not None else None
+        if failure is None or failure[0] != key:
             return None
         del lines[start:end]
         return len(lines)

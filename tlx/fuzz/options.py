@@ -61,7 +61,7 @@ class RandomOptions:
 
     @property
     def has_machine(self) -> bool:
-        """Whether they say something about the machine."""
+        """Whether any of them describes the machine."""
         return bool(self.cpu or self.features or self.vector_bits or self.functions)
 
     def options(self, options: Options) -> Options:
@@ -106,8 +106,8 @@ class RandomOptions:
         }
         return " ".join(f"{name}={value}" for name, value in words.items() if value)
 
-    def _knobs(self, question: KnobQuery) -> Knobs:
-        text = self.matrix_knobs if _multiplies_on_matrix_unit(question) else self.knobs
+    def _knobs(self, query: KnobQuery) -> Knobs:
+        text = self.matrix_knobs if _multiplies_on_matrix_unit(query) else self.knobs
         return parse_knobs(text, _ORIGIN) if text else NO_KNOBS
 
 
@@ -116,14 +116,14 @@ def _all_but_one(items: Sequence[str]) -> list[tuple[str, ...]]:
     return [(*items[:i], *items[i + 1 :]) for i in range(len(items))] if len(items) > 1 else []
 
 
-def _multiplies_on_matrix_unit(question: KnobQuery) -> bool:
+def _multiplies_on_matrix_unit(query: KnobQuery) -> bool:
     """Whether the target's matrix unit multiplies the elements of a product."""
-    target = find_target(question.target.partition(".")[0])  # a version is named `target.features`
-    types = _TYPES.match(question.text)
+    target = find_target(query.target.partition(".")[0])  # a version is named `target.features`
+    types = _TYPES.match(query.text)
     if target.matrix is None or types is None:
         return False
     lhs, rhs = types[1], types[2] or types[1]
-    have = {feature[1:] for feature in question.features}
+    have = {feature[1:] for feature in query.features}
     return any((dot.lhs[0], dot.rhs[0]) == (lhs, rhs) and dot.feature in have for dot in target.matrix.dots)
 
 

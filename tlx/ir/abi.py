@@ -1,4 +1,4 @@
-"""The ABI of a function: its calling convention, and the attributes that say how arguments are passed.
+"""The ABI of a function: its calling convention, and the attributes that determine how arguments are passed.
 
     define fastcc zeroext i8 @f(ptr byval(<4 x float>) align 16 %x, i16 signext %n)
 
@@ -23,9 +23,9 @@ MEMORY_ATTRIBUTES: Final = ("byval", "byref", "sret", "inalloca", "preallocated"
 """Attributes that carry the pointee type of a pointer."""
 
 
-# By number, from LLVM's include/llvm/IR/CallingConv.h. What C cannot call is left out: functions that are only jumped
-# to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, kernels of graphics processors, and intel_ocl_bicc, which does
-# not keep the frame pointer.
+# By number, from LLVM's include/llvm/IR/CallingConv.h, without those that C cannot call: functions that are only jumped
+# to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, GPU kernels, and intel_ocl_bicc, which does not preserve the
+# frame pointer.
 _C_CONVENTION: Final = "ccc"
 _CONVENTION_NUMBERS: Final = {
     0: _C_CONVENTION,
@@ -61,7 +61,7 @@ class ParameterAttribute:
     Attributes:
         name: Its name.
         text: As it is spelled.
-        type: The type in its parentheses; None where it has none.
+        type: The type in its parentheses; None if it has none.
     """
 
     name: str
@@ -70,7 +70,7 @@ class ParameterAttribute:
 
     @property
     def number(self) -> int:
-        """The number of `align 16` or `dereferenceable(64)`; 0 where it has none."""
+        """The number of `align 16` or `dereferenceable(64)`; 0 if it has none."""
         digits = "".join(c for c in self.text if c.isdecimal())
         return int(digits) if digits else 0
 
@@ -80,7 +80,7 @@ def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     """The attributes in a text, in order.
 
     Raises:
-        ParseError: A type in them is broken.
+        ParseError: A type in them is malformed.
     """
     source = Source("<attributes>", text)
     cursor = ValueParser(source, tokenize(source))
@@ -94,7 +94,7 @@ def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
 
 
 def _type_argument(cursor: ValueParser) -> Type | None:
-    """The type in the parentheses of the attribute at the cursor, which stays there."""
+    """The type in the parentheses of the attribute at the cursor, without moving the cursor."""
     if not cursor.at("(", 1):
         return None
     inside = ValueParser(cursor.source, cursor.tokens)
@@ -106,7 +106,7 @@ def attribute_pointee(text: str, *names: str) -> Type | None:
     """The type in `byval(T)`, `sret(T)`, ...: that of the first attribute with one of these names.
 
     Raises:
-        ParseError: The type is broken.
+        ParseError: The type is malformed.
     """
     if not any(name in text for name in names):
         return None
@@ -114,24 +114,24 @@ def attribute_pointee(text: str, *names: str) -> Type | None:
 
 
 def pointee_type(type_: Type, text: str, *names: str) -> Type | None:
-    """The pointee type of a pointer, where an attribute with one of these names carries it.
+    """The pointee type of a pointer that has an attribute with one of these names.
 
-    Up to LLVM 11 the attributes had no types of their own: `float* byval`.
+    Up to LLVM 11 the attributes had no types: `float* byval`.
 
     Raises:
-        ParseError: The type is broken.
+        ParseError: The type is malformed.
     """
     if not isinstance(type_, PointerType) or not any(name in text for name in names):
         return None
-    found = next((a for a in parse_attributes(text) if a.name in names), None)
-    return None if found is None else found.type or type_.pointee
+    attribute = next((a for a in parse_attributes(text) if a.name in names), None)
+    return None if attribute is None else attribute.type or type_.pointee
 
 
 def abi_attributes(text: str) -> str:
     """The attributes of a parameter or result that belong to the ABI, as they are spelled.
 
-    An alignment belongs to the ABI only where it is that of a stack slot; it does not change how other pointers are
-    passed.
+    An alignment belongs to the ABI only next to such an attribute: it is that of a stack slot. It does not change how
+    other pointers are passed.
     """
     attributes = parse_attributes(text)
     words = {a.name for a in attributes} & _ABI_ATTRIBUTES
@@ -143,7 +143,7 @@ def abi_attributes(text: str) -> str:
 def calling_convention(text: str) -> str:
     """The calling convention among the words in front of a result type; empty for C's.
 
-    One with a number is given by its name, if C can call it.
+    A numbered convention that C can call is returned by its name.
     """
     words = parse_attributes(text)
     for index, attribute in enumerate(words):

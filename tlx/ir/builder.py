@@ -199,7 +199,7 @@ class ValueBuilder:
         operands = [condition, first, second]
         return self.value("select", first.type, operands, f"select {', '.join(o.typed for o in operands)}", name)
 
-    def divided_up(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+    def ceil_div(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
         """`ceil(lhs / rhs)` of two unsigned numbers."""
         divisor = as_value(rhs, lhs.type)
         return self.binary("udiv", self.add(lhs, self.sub(divisor, 1)), divisor, name)
@@ -337,7 +337,7 @@ class Builder(ValueBuilder):
         body = f"getelementptr inbounds {element}, {pointer.typed}, {offset.typed}"
         return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
 
-    def at_boundary(self, pointer: Value, align: int, name: str = "") -> Value:
+    def align_up(self, pointer: Value, align: int, name: str = "") -> Value:
         """An `i8` pointer rounded up to a multiple of `align`, a power of two."""
         address = self.cast("ptrtoint", pointer, I64)
         gap = self.binary("and", self.sub(ConstInt(I64, 0), address), ConstInt(I64, align - 1))
@@ -607,9 +607,9 @@ def emit_parallel_region(
 
 
 def team_size(b: Builder, most: int) -> Value:
-    """The size of a team (i32): at most `most`, and one inside a parallel region."""
-    inside = b.call_named("omp_in_parallel", I32, [], "inside").value
-    allowed = b.call_named("omp_get_max_threads", I32, [], "allowed").value
+    """The size of a team (i32): at most `most`, and one thread inside a parallel region."""
+    inside = b.call_named("omp_in_parallel", I32, [], "in.parallel").value
+    allowed = b.call_named("omp_get_max_threads", I32, [], "max.threads").value
     one = const_int(I32, 1)
     return b.select(b.icmp("eq", inside, 0), b.umin(allowed, most), one, "team")
 

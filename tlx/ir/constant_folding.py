@@ -1,8 +1,8 @@
 """Constant folding of integers: the contents of shape vectors, however they are spelled or computed.
 
 Front ends write shapes as constants, build them with `insertelement` and `shufflevector`, or keep them in constant
-globals; optimisers rewrite one into another. A vector is folded lane by lane, so one lane may be unknown until another
-instruction replaces it.
+globals; optimisers rewrite one form into another. Vectors are folded lane by lane: a lane may be unknown until an
+instruction inserts another element there.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tlx.ir.values import (
 Lanes = Sequence[int | None]
 
 _REPLACEABLE: Final = re.compile(r"\b(?:external|extern_weak|externally_initialized|weak|linkonce|common)\b")
-"""Words of a global whose initial contents may be replaced by others."""
+"""Linkages and attributes of globals whose initial values may be replaced."""
 
 _MAX_DEPTH: Final = 100
 _MAX_LANES: Final = 4096
 _PLAIN_BITS: Final = 31
 _PLAIN: Final = 1 << _PLAIN_BITS
-"""Below this, the signed and the unsigned reading of more than 31 bits agree."""
+"""Numbers below this are the same signed and unsigned, in more than 31 bits."""
 
 
 class ConstantFolder:
@@ -59,7 +59,7 @@ class ConstantFolder:
         self._known: dict[str, Lanes | None] = {}
 
     def ints(self, value: Value) -> tuple[int, ...] | None:
-        """The integers of a vector, signed; None if it is not a constant in every lane."""
+        """The integers of a vector, signed; None unless every lane is constant."""
         if not isinstance(value.type, VectorType):
             return None
         plain = int_elements(value) if isinstance(value, Aggregate) else None
@@ -70,12 +70,12 @@ class ConstantFolder:
         return tuple(known) if lanes and len(known) == len(lanes) else None
 
     def known(self, value: Value) -> tuple[int | None, ...] | None:
-        """The integers of a vector, signed, None in lanes that are not known; None if nothing is known."""
+        """The integers of a vector, signed, with None for unknown lanes; None if nothing is known."""
         lanes = self._lanes(value, _MAX_DEPTH) if isinstance(value.type, VectorType) else None
         return tuple(None if lane is None else _signed(lane, value.type) for lane in lanes) if lanes else None
 
     def entry(self, vector: Value, index: int) -> int | Value | None:
-        """An entry of a vector: the integer that it always is, or the value that is inserted there; else None."""
+        """An element of a vector: its constant integer, or the value that is inserted there; else None."""
         known = self.known(vector)
         if known is not None and known[index] is not None:
             return known[index]
@@ -91,14 +91,14 @@ class ConstantFolder:
         return None
 
     def integer(self, value: Value) -> int | None:
-        """The integer, signed, that a scalar always is; None if that is not known."""
+        """The constant integer of a scalar, signed; None if it is not known."""
         if not isinstance(value.type, IntType):
             return None
         lanes = self._lanes(value, _MAX_DEPTH)
         return _signed(lanes[0], value.type) if lanes and lanes[0] is not None else None
 
     def _lanes(self, value: Value, depth: int) -> Lanes | None:
-        """Each lane's bits as an unsigned number (None: unknown, undef, poison); None for no vector of integers."""
+        """Each lane's bits as an unsigned number (None: unknown, undef, poison); None if there are no integer lanes."""
         count = _lane_count(value.type)
         if count is None or depth == 0:
             return None
@@ -182,7 +182,7 @@ def _constant_lanes(value: Value, count: int) -> Lanes | None:
 
 
 def _initial_value(module: Module, name: str) -> Value | None:
-    """What a constant global holds."""
+    """The initial value of a constant global."""
     pattern = rf"(?m)^@{re.escape(name)} =(?:[^\n\"]|\"[^\"]*\")*?\bconstant "
     text = module.raw_text()
     definition = re.search(pattern, text)

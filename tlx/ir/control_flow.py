@@ -1,4 +1,4 @@
-"""Control flow: predecessors, dominators, reachability, natural loops; what loops count, and which are independent.
+"""Control flow: predecessors, dominators, reachability, natural loops, their trip counts and independence.
 
 Dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979).
 
@@ -9,13 +9,13 @@ Dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a
       %again = icmp slt i64 %next, 100                                the test: 100 iterations
       br i1 %again, label %loop, label %end, !tlx.independent !{}     the mark
 
-Stage 1 marks its loops as independent. Stage 2 and the memory planner read the marks: such loops may be shared among
-threads, and an operand that is invariant may be packed in front of them. Stage 3 removes the marks.
+Stage 1 marks its loops as independent. Stage 2 and the memory planner read the marks: threads may share the iterations
+of such loops, and invariant operands may be packed before them. Stage 3 removes the marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -49,7 +49,7 @@ class ControlFlow:
         self.dominators = self._immediate_dominators()
 
     def _reverse_post_order(self) -> list[str]:
-        """The blocks in that order; notes the depth-first search on the way."""
+        """The blocks in reverse post order; also records the depth-first search tree."""
         first = self.function.entry.name
         post: list[str] = []
         self._parents = {first: first}
@@ -66,44 +66,37 @@ class ControlFlow:
         return post[::-1]
 
     def _immediate_dominators(self) -> dict[str, str]:
-        """By semidominators; blocks are numbers in the order of the depth-first search, -1 is none."""
+        """By semidominators; blocks are numbered in the order of the depth-first search."""
         names = list(self._parents)
         numbers = {name: number for number, name in enumerate(names)}
         parents = [numbers[parent] for parent in self._parents.values()]
         count = len(names)
         forest = _DominatorForest(count)
         semi = forest.semi
-        waiting: list[list[int]] = [[] for _ in range(count)]
+        buckets: list[list[int]] = [[] for _ in range(count)]
         idom = [0] * count
         for block in range(count - 1, 0, -1):
             for name in self.predecessors[names[block]]:
                 if name in numbers:
                     semi[block] = min(semi[block], semi[forest.least(numbers[name])])
-            waiting[semi[block]].append(block)
+            buckets[semi[block]].append(block)
             parent = forest.ancestors[block] = parents[block]
-            for other in waiting[parent]:
+            for other in buckets[parent]:
                 least = forest.least(other)
                 idom[other] = least if semi[least] < semi[other] else parent
-            waiting[parent].clear()
+            buckets[parent].clear()
         for block in range(1, count):
             if idom[block] != semi[block]:
                 idom[block] = idom[idom[block]]
         return {name: names[idom[numbers[name]]] for name in self.order}
 
     def is_cyclic(self, block: str, avoiding: str = "") -> bool:
-        """Whether control may come back to a block on a path that does not go through another one."""
-        seen = {avoiding}
-        pending = list(self.successors[block])
-        while pending and block not in seen:
-            name = pending.pop()
-            if name not in seen:
-                seen.add(name)
-                pending += self.successors[name]
-        return block in seen and block != avoiding
+        """Whether control may come back to a block on a path that avoids another block."""
+        return block in _reachable(block, self.successors, avoiding)
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The number of each block in the function's text."""
+        """The index of each block in the function."""
         return {name: number for number, name in enumerate(self.blocks)}
 
     @cached_property
@@ -119,7 +112,7 @@ class ControlFlow:
 
     @cached_property
     def _subtrees(self) -> dict[str, tuple[int, int]]:
-        """For each block its number in a walk through the tree of dominators, and the last number below it."""
+        """For each block its number in a preorder walk of the dominator tree, and the last number in its subtree."""
         sizes = dict.fromkeys(self.order, 1)
         for name in reversed(self.order[1:]):
             sizes[self.dominators[name]] += sizes[name]
@@ -147,43 +140,38 @@ class ControlFlow:
         return [i for name, low, high in self.spans(start, end) for i in self.blocks[name].instructions[low:high]]
 
     def spans(self, start: tuple[str, int], end: tuple[str, int]) -> list[tuple[str, int, int]]:
-        """The blocks, and the indices in them, of what may run after `start` and before `end`.
+        """The ranges of instructions that may run after `start` and before `end`: (block, first, end).
 
-        Start's block runs again on a path to `end` only through a cycle; `start` dominates `end`, so such paths count
-        from their last visit of `start`.
+        `start` dominates `end`. A path that passes `start` several times counts from its last visit.
         """
         (first, i), (last, j) = start, end
         if first == last and i < j:
             return [(first, i + 1, j)]
-        between = sorted(self._reach(first, last), key=self.positions.__getitem__)
+        after = _reachable(first, self.successors, avoiding=first)
+        before = _reachable(last, self.predecessors, avoiding=first)
+        between = sorted(after & before, key=self.positions.__getitem__)
         sizes = [(name, 0, len(self.blocks[name].instructions)) for name in between]
         return [(first, i + 1, len(self.blocks[first].instructions)), (last, 0, j), *sizes]
 
-    def _reach(self, first: str, last: str) -> set[str]:
-        """Blocks on some way from `first` to `last`, without passing `first` again."""
-        after: set[str] = set()
-        stack = list(self.successors[first])
-        while stack:
-            name = stack.pop()
-            if name not in after and name != first:
-                after.add(name)
-                stack.extend(self.successors[name])
-        before: set[str] = set()
-        stack = list(self.predecessors[last])
-        while stack:
-            name = stack.pop()
-            if name not in before and name != first:
-                before.add(name)
-                stack.extend(self.predecessors[name])
-        return after & before
+
+def _reachable(start: str, edges: Mapping[str, list[str]], avoiding: str) -> set[str]:
+    """The blocks to which a path of at least one edge leads from `start` without entering `avoiding`."""
+    reached: set[str] = set()
+    pending = list(edges[start])
+    while pending:
+        name = pending.pop()
+        if name not in reached and name != avoiding:
+            reached.add(name)
+            pending += edges[name]
+    return reached
 
 
 class _DominatorForest:
-    """The forest of blocks that are processed already, in reverse depth-first order, with path compression.
+    """The forest of the blocks processed so far, in reverse depth-first order, with path compression.
 
     Attributes:
-        semi: Semidominators found so far, by block.
-        ancestors: Towards the root of a block's tree; -1 at a root.
+        semi: The semidominator of each block, so far.
+        ancestors: The next block towards the root of a block's tree; -1 at a root.
     """
 
     def __init__(self, count: int) -> None:
@@ -192,7 +180,7 @@ class _DominatorForest:
         self._least = list(range(count))
 
     def least(self, block: int) -> int:
-        """The block with the least semidominator on the way from a block to below the root of its tree."""
+        """The block with the least semidominator on the path from a block to the root of its tree, without the root."""
         path: list[int] = []
         current = block
         while self.ancestors[current] >= 0 and self.ancestors[self.ancestors[current]] >= 0:
@@ -215,7 +203,7 @@ class NaturalLoop:
 
 
 def natural_loops(flow: ControlFlow) -> list[NaturalLoop]:
-    """All natural loops, outer ones first; back edges to one header make one loop, without unreachable blocks."""
+    """All natural loops, outer ones first; back edges to the same header make one loop."""
     bodies: dict[str, set[str]] = {}
     for name in flow.order:
         for target in flow.successors[name]:
@@ -241,7 +229,7 @@ class Loop(NaturalLoop):
     Attributes:
         entry: The block that enters the loop; None if there are several.
         latch: The block that branches back to the header; None if there are several.
-        index: The first phi of the header, which is the index of loops that the builder makes.
+        index: The first phi of the header: the loop variable in loops that the builder makes.
         test: The comparison of the next index with the bound.
         trips: The trip count, if the bound is a constant; else 1.
         is_independent: Whether the loop is marked as independent.
@@ -302,7 +290,7 @@ def has_independent_loops(function: Function) -> bool:
 
 
 def remove_marks(blocks: Iterable[Block]) -> None:
-    """Remove the marks of the loops that end in some blocks."""
+    """Remove the marks of the loops whose latches are among some blocks."""
     for block in blocks:
         last = block.terminator
         last.text, last.trailer = (text.replace(INDEPENDENT_METADATA, "") for text in (last.text, last.trailer))

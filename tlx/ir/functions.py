@@ -1,8 +1,7 @@
 """Functions: signatures, bodies parsed to instructions, names of values, and their text.
 
-LLVM numbers unnamed values consecutively and requires the numbers in a text to follow that order (before LLVM 20
-without gaps). Where the lowering removes numbered values or inserts named ones between them, `renumber` restores the
-order.
+LLVM numbers unnamed values consecutively and requires the numbers in a text to be in that order (before LLVM 20 without
+gaps). If the lowering has removed numbered values, `renumber` closes the gaps.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 @dataclass(eq=False)
 class NameScope:
-    """Names that are taken; gives fresh ones."""
+    """The names that are taken in a function or module; makes fresh ones."""
 
     taken: set[str] = field(default_factory=set[str])
     _next: dict[str, int] = field(default_factory=dict[str, int])
@@ -42,7 +41,7 @@ class NameScope:
 
 @lru_cache(maxsize=4096)
 def _plain(stem: str) -> str:
-    """A stem as a name that needs no quotes."""
+    """A stem, changed to a name that needs no quotes."""
     stem = stem.strip('"')
     return stem if _UNQUOTED.fullmatch(stem) else "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
 
@@ -57,20 +56,20 @@ _MODULE_USE_LISTS: Final = re.compile(r"(?m)^(?:; uselistorder directives|uselis
 
 
 def changed_numbers(order: Sequence[str]) -> dict[str, str]:
-    """The new number of each name that is a number; empty where all stay.
+    """The new number of each numbered value; empty if none changes.
 
     Args:
-        order: The names that are numbers, in the order LLVM counts them.
+        order: The numbers of all values without names, in the order LLVM counts them.
     """
     numbers = {old: str(new) for new, old in enumerate(order)}
     return {} if all(old == new for old, new in numbers.items()) else numbers
 
 
 def renumber(text: str, numbers: Mapping[str, str]) -> str:
-    """A text with other numbers for values and blocks, those in comments included."""
+    """A text with other numbers for values and blocks, also in its comments."""
 
-    def in_comment(found: re.Match[str]) -> str:
-        return f"%{numbers.get(found[1], found[1])}"
+    def replace_in_comment(match: re.Match[str]) -> str:
+        return f"%{numbers.get(match[1], match[1])}"
 
     def replace(match: re.Match[str]) -> str:
         local, label, comment = match.group("local", "label", "comment")
@@ -78,13 +77,13 @@ def renumber(text: str, numbers: Mapping[str, str]) -> str:
             return f"%{numbers.get(local, local)}"
         if label is not None:
             return f"{numbers.get(label, label)}:"
-        return _IN_COMMENT.sub(in_comment, comment) if comment is not None else match.group()
+        return _IN_COMMENT.sub(replace_in_comment, comment) if comment is not None else match.group()
 
     return _NUMBERED.sub(replace, text)
 
 
 def renumber_at(text: str, values: Sequence[tuple[tuple[int, int], str]], numbers: Mapping[str, str]) -> str:
-    """An instruction's text with other numbers at the places (start, end) of its values, each spelled `%name`."""
+    """An instruction's text with other numbers for its values, given as ((start, end), `%name`)."""
     pieces: list[str] = []
     position = 0
     for (start, end), name in sorted(values):
@@ -122,7 +121,7 @@ class Argument:
 
 @dataclass(eq=False, slots=True)
 class Signature:
-    """What a `define` or `declare` says before the body.
+    """The signature of a `define` or `declare`.
 
     Attributes:
         name: Without `@`; quoted names keep their quotes.
@@ -151,8 +150,8 @@ class Function:
     Attributes:
         header: From the white space before `define` to the opening brace, as text.
         footer: From the last instruction to the closing brace, as text.
-        numbered_types: Whether the module has types named by numbers, which look like values in a text.
-        facts: Cached results of analyses, by their kind; each analysis checks whether its result is still valid.
+        numbered_types: Whether the module has types named by numbers, which are spelled like values.
+        facts: Cached results of analyses, by their class; each analysis checks whether its result is still valid.
     """
 
     signature: Signature
@@ -215,7 +214,7 @@ class Function:
         return renumber(text, numbers) if numbers and not self.numbered_types else text
 
     def _is_source(self, text: str) -> bool:
-        """Whether a text is what the function was read from."""
+        """Whether a text is the source that the function was read from."""
         if self.span is None:
             return False
         lead = len(self.header) - len(self.header.lstrip())
@@ -223,7 +222,7 @@ class Function:
 
     @staticmethod
     def _renumbered(block: Block, numbers: dict[str, str]) -> str:
-        """A block's text with other numbers for values, and nothing else changed."""
+        """A block's text with other numbers for values only."""
         from tlx.ir.parser.instructions import parse_instruction_text
 
         pieces = [renumber(block.label, numbers)]
@@ -242,7 +241,7 @@ class Function:
         return "".join(pieces)
 
     def _numbers(self) -> list[str]:
-        """The names that are numbers, in the order LLVM counts them."""
+        """The numbers of values without names, in the order LLVM counts them."""
         order = [a.name for a in self.arguments if a.name.isdecimal()]
         for block in self.blocks:
             order.extend([block.name] if block.name.isdecimal() else [])
@@ -270,7 +269,7 @@ class DuplicateFunction:
         return self.text_from(str(self.original))
 
     def text_from(self, text: str) -> str:
-        """Its text, given that of the other function."""
+        """Its text, made from that of the original."""
         start = len(self.original.header) - len(self.original.header.lstrip())
         at = text.index(f"@{self.original.name}", start) + 1
         return f"{self.lead}{text[start:at]}{self.name}{text[at + len(self.original.name) :]}"

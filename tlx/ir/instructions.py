@@ -40,21 +40,21 @@ TAIL_MARKERS: Final = frozenset({"tail", "musttail", "notail"})
 
 @dataclass(eq=False, slots=True)
 class Instruction:
-    """One instruction (or debug record), with its text and what the text says.
+    """One instruction or debug record: its text and the parsed facts.
 
     Attributes:
         opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records.
-        type: Type of the result, `void` where there is none.
+        type: Type of the result; `void` if it has none.
         operands: Every value in the text, in order of appearance, labels included; a callee comes before the
             arguments of its call.
         text: Its characters, from the result's name to the last metadata attachment.
-        result: Name of the result without `%`, None where there is none.
+        result: Name of the result without `%`; None if it has none.
         lead: White space and comments before it.
-        spans: Range of each operand's value in `text`.
-        span: Where it is in the user's file; None for instructions of the lowering.
-        source_type: Element type of `getelementptr`, type of `alloca`, function type of calls.
-        predicate: Of `icmp` and `fcmp`; operation of `atomicrmw`.
-        indices: Of `extractvalue` and `insertvalue`.
+        spans: Start and end of each operand's value in `text`.
+        span: Where it is in the user's file; None for instructions that the lowering made.
+        source_type: Element type of `getelementptr`; allocated type of `alloca`; function type of calls.
+        predicate: Predicate of `icmp` and `fcmp`; operation of `atomicrmw`.
+        indices: Indices of `extractvalue` and `insertvalue`.
         arg_attributes: Attributes of each argument of a call, as text.
         flags: Words such as nsw, fast, inbounds, volatile, tail.
         align: Alignment in bytes, if the text gives one.
@@ -91,7 +91,7 @@ class Instruction:
 
     @property
     def is_call(self) -> bool:
-        """A call, invoke or callbr."""
+        """Whether it is a call, invoke or callbr."""
         return self.opcode in CALL_OPCODES
 
     @property
@@ -123,7 +123,7 @@ class Instruction:
 
     @property
     def targets(self) -> list[str]:
-        """Names of the blocks a terminator may go to."""
+        """Names of the successors of a terminator."""
         if not self.is_terminator:
             return []
         return [op.name for op in self.operands if isinstance(op, Local) and op.type == LABEL]
@@ -131,8 +131,8 @@ class Instruction:
     @property
     def debug_location(self) -> str:
         """`, !dbg !N` if the instruction has one, else nothing."""
-        found = re.search(r",\s*!dbg (!\d+|!DILocation\([^)]*\))", self.trailer)
-        return f", !dbg {found.group(1)}" if found else ""
+        match = re.search(r",\s*!dbg (!\d+|!DILocation\([^)]*\))", self.trailer)
+        return f", !dbg {match.group(1)}" if match else ""
 
 
 @dataclass(eq=False, slots=True)
@@ -140,8 +140,8 @@ class Block:
     """A basic block.
 
     Attributes:
-        name: Its label without `%` and `:`; a number as text where LLVM numbers it.
-        label: The label as spelled in the text with its lead, empty for an unlabelled entry block.
+        name: Its label without `%` and `:`; a number if LLVM numbers it.
+        label: The label as spelled, with the white space before it; empty for an entry block without a label.
         instructions: In order; the last is the terminator.
     """
 
@@ -172,7 +172,7 @@ _WRITING_OPCODES: Final = frozenset(
 
 
 def may_write(instruction: Instruction) -> bool:
-    """Whether an instruction may change memory (calls of tensor intrinsics and `readnone` ones are the caller's)."""
+    """Whether an instruction may write memory, as calls are assumed to do: callers treat pure functions separately."""
     if instruction.opcode == "load":
         return "volatile" in instruction.flags or "atomic" in instruction.flags
     return instruction.opcode in _WRITING_OPCODES

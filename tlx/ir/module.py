@@ -1,8 +1,8 @@
 """Modules: a list of items in file order, of which the functions with tensor operations are parsed to instructions.
 
-Every piece keeps its own text. An instruction is the white space and comments before it (`lead`) and its own
-characters (`text`); a function is its header, its blocks and the closing brace. Writing joins the pieces, so whatever
-has not been changed comes out byte for byte.
+Every piece keeps its text: an instruction the white space and comments before it (`lead`) and its characters (`text`),
+a function its header, its blocks and the closing brace. A module is written by joining these texts, so whatever has not
+been changed comes out byte for byte.
 
 Metadata of loads and stores: non-temporal stores, streaming loads, loads without subnormals.
 """
@@ -79,17 +79,18 @@ class Module:
         return text
 
     def without_duplicates(self) -> str:
-        """Its text with declarations in place of duplicates, which are valid if their originals are."""
+        """The text with declarations in place of duplicates, which are valid if their originals are."""
         return "".join([item.declaration if isinstance(item, DuplicateFunction) else str(item) for item in self.items])
 
     def _texts(self) -> list[str]:
         """The text of each item."""
         texts: list[str] = []
-        of: dict[int, str] = {}
+        by_item: dict[int, str] = {}
         for item in self.items:
-            known = of.get(id(item.original)) if isinstance(item, DuplicateFunction) else None
-            text = item.text_from(known) if isinstance(item, DuplicateFunction) and known is not None else str(item)
-            of[id(item)] = text
+            if isinstance(item, DuplicateFunction):
+                text = item.text_from(by_item.get(id(item.original)) or str(item.original))
+            else:
+                text = by_item[id(item)] = str(item)
             texts.append(text)
         return texts
 
@@ -118,7 +119,7 @@ class Module:
 
     @cached_property
     def global_names(self) -> NameScope:
-        """Names of functions and globals that are taken."""
+        """The names of functions and globals."""
         return NameScope(set(re.findall(r"@\"?([-a-zA-Z$._0-9]+)", self.source.text)))
 
     def raw_text(self) -> str:
@@ -131,11 +132,11 @@ class Module:
         return attribute_groups(self.raw_text())
 
     def function_attributes(self, signature: Signature) -> dict[str, str]:
-        """String attributes of a function, its groups included: `"target-features"` -> its value."""
+        """String attributes of a function and its attribute groups, by name, such as `"target-features"`."""
         return dict(re.findall(r'"([^"]+)"(?:="([^"]*)")?', self.attribute_text(signature)))
 
     def attribute_text(self, signature: Signature) -> str:
-        """All attributes of a function, with those of its groups in the place of `#N`."""
+        """All attributes of a function, with those of its groups in place of `#N`."""
         return re.sub(r"#\d+", lambda m: self.attribute_groups.get(m.group(), ""), signature.attributes)
 
     def pointer_to(self, pointee: Type, addrspace: int = 0) -> PointerType:
@@ -144,17 +145,17 @@ class Module:
 
     def append(self, item: Item) -> None:
         """Insert a new item after the last function or declaration."""
-        place = len(self.items)
-        while place > 0 and isinstance(self.items[place - 1], Raw):
-            place -= 1
-        self.items.insert(place or len(self.items), item)
+        index = len(self.items)
+        while index > 0 and isinstance(self.items[index - 1], Raw):
+            index -= 1
+        self.items.insert(index or len(self.items), item)
         if isinstance(item, Declaration) and self._declarations is not None:
             self._declarations[item.name] = item
 
     def remove(self, *items: Item) -> None:
-        """Take items out."""
-        gone = set(map(id, items))
-        self.items = [item for item in self.items if id(item) not in gone]
+        """Remove items."""
+        removed = set(map(id, items))
+        self.items = [item for item in self.items if id(item) not in removed]
         self._declarations = None
 
 
@@ -164,7 +165,7 @@ _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 """Marks a load of floats none of which is subnormal."""
 STREAMING: Final = ", !tlx.passing !{}"
-"""Marks a load of data that will have left the L1 cache before it is read again."""
+"""Marks a load of data that is evicted from the L1 cache before it is read again."""
 
 
 def nontemporal_metadata(module: Module) -> str:

@@ -16,7 +16,7 @@ from tlx.ir.values import Global, Local, Value
 
 @dataclass(eq=False, slots=True)
 class Use:
-    """One use of a local: the instruction, the block it stands in, and which operand it is."""
+    """One use of a local: the instruction, its block, and the index of the operand."""
 
     block: Block
     instruction: Instruction
@@ -35,15 +35,15 @@ def uses(function: Function) -> dict[str, list[Use]]:
 
 
 def only_user(used: Mapping[str, Sequence[Use]], instruction: Instruction, block: str) -> Instruction | None:
-    """The user of a result that has one use, if the user stands in a block; else None.
+    """The only user of a result, if it is in a block; else None.
 
     Args:
         used: The uses of the function's locals.
         instruction: The instruction that defines the result.
         block: Name of the block.
     """
-    found = used.get(str(instruction.result), ())
-    return found[0].instruction if len(found) == 1 and found[0].block.name == block else None
+    result_uses = used.get(str(instruction.result), ())
+    return result_uses[0].instruction if len(result_uses) == 1 and result_uses[0].block.name == block else None
 
 
 def definitions(function: Function) -> dict[str, Instruction]:
@@ -77,7 +77,7 @@ def replace_uses(function: Function, name: str, value: Value) -> None:
 
 
 def add_incoming(phi: Instruction, value: Value, block: str) -> None:
-    """Give a phi the value it takes on the edge from the block of that name."""
+    """Add the value that a phi takes on the edge from the block of that name."""
     separator = ", " if phi.operands else ""
     phi.text += f"{separator}[ {value}, %{block} ]"
     phi.operands += [value, Local(LABEL, block)]
@@ -87,7 +87,7 @@ def add_incoming(phi: Instruction, value: Value, block: str) -> None:
 def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:
     """Move the instructions from `index` on to a new block after `block`.
 
-    `block` is left without a terminator; phis of its successors name the new block afterwards.
+    `block` is left without a terminator; the phis of its successors then name the new block.
     """
     name = function.names.fresh(stem)
     tail = Block(name, f"\n\n{name}:", block.instructions[index:])
@@ -99,7 +99,7 @@ def split_block(function: Function, block: Block, index: int, stem: str = "split
 
 
 def rename_incoming(function: Function, successors: list[str], old: str, new: str) -> None:
-    """In the phis of `successors`, the edge from block `old` comes from `new`."""
+    """Rename the predecessor `old` to `new` in the phis of `successors`."""
     for successor in set(successors):
         for phi in function.block(successor).phis:
             for index in range(1, len(phi.operands), 2):
@@ -109,7 +109,7 @@ def rename_incoming(function: Function, successors: list[str], old: str, new: st
 
 
 def declare_function(module: Module, name: str, type_: FunctionType, attributes: str = "") -> Global:
-    """A function to call: declared at the end of the module unless it is already there."""
+    """A function to call; declared at the end of the module if it is not there."""
     if name not in module.declarations:
         params = ", ".join(str(p) for p in type_.params)
         if type_.vararg:

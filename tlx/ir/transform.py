@@ -1,10 +1,10 @@
-"""Transforms of functions: inlining, outlining of blocks into a function of their own, module constructors."""
+"""Transforms of functions: inlining, outlining of loops, module constructors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
@@ -20,7 +20,7 @@ _LOCAL: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
 
 
 def can_inline(callee: Function) -> bool:
-    """Whether a function can be inlined: it returns void, at one place."""
+    """Whether a function can be inlined: it returns void and has one `ret`."""
     returns = sum(block.terminator.opcode == "ret" for block in callee.blocks)
     return returns == 1 and callee.signature.result == VOID
 
@@ -29,10 +29,10 @@ def inline_call(caller: Function, block: Block, call: Instruction, callee: Funct
     """Replace a call by the callee's body.
 
     Args:
-        caller: Where the call stands.
-        block: Its block.
-        call: The call, of a function that `can_inline` accepts and that is not the caller.
-        callee: The function; it is not changed.
+        caller: The function with the call.
+        block: The block with the call.
+        call: The call; it is not recursive, and `can_inline` accepts the callee.
+        callee: The called function, which is not changed.
 
     Returns:
         The block with the instructions after the call.
@@ -42,8 +42,7 @@ def inline_call(caller: Function, block: Block, call: Instruction, callee: Funct
     rest = split_block(caller, block, index + 1, f"{_stem(block)}.rest") if len(callee.blocks) > 1 else None
     last = block.instructions[index + 1 :]
     del block.instructions[index:]
-    made = [_copied(source, names, rest) for source in callee.blocks]
-    head, *others = made
+    head, *others = [_copied(source, names, rest) for source in callee.blocks]
     body = [i for i in head.instructions if i.opcode != "alloca"]
     caller.entry.instructions[:0] = [i for i in head.instructions if i.opcode == "alloca"]
     block.instructions += body + last
@@ -57,7 +56,7 @@ def _stem(block: Block) -> str:
 
 
 def _names(caller: Function, block: Block, call: Instruction, callee: Function) -> dict[str, Value]:
-    """What each of the callee's names becomes."""
+    """The value in the caller for each name in the callee."""
     names: dict[str, Value] = {p.name: a for p, a in zip(callee.arguments, call.args, strict=True)}
     names[callee.entry.name] = block.value
     for other in callee.blocks[1:]:
@@ -69,7 +68,7 @@ def _names(caller: Function, block: Block, call: Instruction, callee: Function) 
 
 
 def _copied(source: Block, names: dict[str, Value], rest: Block | None) -> Block:
-    """A block with other names; a return becomes a branch to `rest`, or nothing where there is no other block."""
+    """A copy of a block with other names; a return becomes a branch to `rest`, or is left out if that is None."""
     name = str(names[source.name])[1:]
     block = Block(name, f"\n\n{name}:")
     for instruction in source.instructions:
@@ -80,19 +79,32 @@ def _copied(source: Block, names: dict[str, Value], rest: Block | None) -> Block
     return block
 
 
-def _branch(to: Block) -> Instruction:
-    return Instruction("br", VOID, [to.value], f"br label %{to.name}")
+def _branch(target: Block) -> Instruction:
+    return Instruction("br", VOID, [target.value], f"br label %{target.name}")
 
 
-def _renamed(instruction: Instruction, names: dict[str, Value]) -> Instruction:
-    def spelled(found: re.Match[str]) -> str:
-        return str(names.get(found[1], found[0]))
+def _renamed(i: Instruction, names: dict[str, Value]) -> Instruction:
+    """A copy of an instruction, with other names for its operands and result."""
 
-    operands = [names.get(o.name, o) if isinstance(o, Local) else o for o in instruction.operands]
-    result = instruction.result and str(names[instruction.result])[1:]
-    text = _LOCAL.sub(spelled, instruction.text)
-    trailer = _LOCAL.sub(spelled, instruction.trailer)
-    return replace(instruction, operands=operands, text=text, result=result, trailer=trailer, spans=None)
+    def spelling(match: re.Match[str]) -> str:
+        return str(names.get(match[1], match[0]))
+
+    return Instruction(
+        i.opcode,
+        i.type,
+        [names.get(o.name, o) if isinstance(o, Local) else o for o in i.operands],
+        _LOCAL.sub(spelling, i.text),
+        i.result and str(names[i.result])[1:],
+        i.lead,
+        span=i.span,
+        source_type=i.source_type,
+        predicate=i.predicate,
+        indices=i.indices,
+        arg_attributes=i.arg_attributes,
+        flags=i.flags,
+        align=i.align,
+        trailer=_LOCAL.sub(spelling, i.trailer),
+    )
 
 
 _DEBUG: Final = re.compile(r",\s*!dbg (?:!\d+|!DILocation\([^)]*\))")
@@ -102,14 +114,14 @@ _MAX_PASSED_BITS: Final = 64
 
 @dataclass(frozen=True, eq=False)
 class LoopRegion:
-    """A loop that can be moved.
+    """A loop that can be outlined.
 
     Attributes:
         blocks: Its blocks, in the function's order.
-        header: Where it is entered.
-        before: The only block from which it is entered.
-        exit: The only block to which it exits.
-        captured: The values from outside that it uses.
+        header: Its header.
+        before: The only predecessor of the header outside the loop.
+        exit: The only successor of the loop.
+        captured: The values defined outside that it uses.
     """
 
     blocks: list[Block]
@@ -120,50 +132,51 @@ class LoopRegion:
 
 
 def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruction], bool]) -> LoopRegion | None:
-    """A loop as a region that can be moved; None where it cannot.
+    """A loop as a region that can be outlined; None if it cannot.
 
     Args:
         flow: Control flow of the function.
         loop: The loop.
-        movable: Which instructions may be in another function.
+        movable: Tells whether an instruction may be moved to another function.
     """
     blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
-    entered = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
-    left = {target for block in blocks for target in block.terminator.targets} - loop.blocks
-    if len(entered) != 1 or len(left) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
+    entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
+    exits = {target for block in blocks for target in block.terminator.targets} - loop.blocks
+    if len(entries) != 1 or len(exits) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
         return None
-    exit_block = flow.blocks[left.pop()]
-    made = {i.result for block in blocks for i in block.instructions if i.result is not None}
-    if exit_block.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in made):
+    exit_block = flow.blocks[exits.pop()]
+    defined = {i.result for block in blocks for i in block.instructions if i.result is not None}
+    if exit_block.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in defined):
         return None
-    captured = _captured(blocks, made)
+    captured = _captured(blocks, defined)
     if not all(_can_be_passed(value.type) for value in captured):
         return None
-    return LoopRegion(blocks, flow.blocks[loop.header], flow.blocks[entered[0]], exit_block, captured)
+    return LoopRegion(blocks, flow.blocks[loop.header], flow.blocks[entries[0]], exit_block, captured)
 
 
-def _captured(blocks: list[Block], made: set[str]) -> list[Local]:
+def _captured(blocks: list[Block], defined: set[str]) -> list[Local]:
+    """The values that blocks use and do not define."""
     captured: dict[str, Local] = {}
     for block in blocks:
         for instruction in block.instructions:
             for operand in instruction.operands:
-                if isinstance(operand, Local) and operand.type != LABEL and operand.name not in made:
+                if isinstance(operand, Local) and operand.type != LABEL and operand.name not in defined:
                     captured.setdefault(operand.name, operand)
     return list(captured.values())
 
 
 def _can_be_passed(type_: Type) -> bool:
-    """Whether a value of that type is passed in the same way by functions with different target features."""
+    """Whether functions with different target features pass values of a type in the same way."""
     if isinstance(type_, IntType):
         return type_.bits <= _MAX_PASSED_BITS
     return isinstance(type_, PointerType) or (isinstance(type_, FloatType) and str(type_) not in _ABI_DEPENDENT_FLOATS)
 
 
 def outline_region(module: Module, function: Function, region: LoopRegion, name: str, attributes: str) -> Function:
-    """Move a region to a new function, and call that in its place."""
-    made, _ = extract_region(module, function, region, name, attributes)
+    """Move a region to a new function, which is called in its place."""
+    outlined, _ = extract_region(module, function, region, name, attributes)
     remove_regions(function, [region])
-    return made
+    return outlined
 
 
 def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
@@ -175,33 +188,33 @@ def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
 def extract_region(
     module: Module, function: Function, region: LoopRegion, name: str, attributes: str
 ) -> tuple[Function, Block]:
-    """Give a region's blocks to a new function, which is called in their place; see `remove_regions`.
+    """Add a region's blocks to a new function, which is called in their place; `remove_regions` completes the move.
 
     Args:
-        module: Where the function is added.
-        function: Where the region is.
-        region: What to move.
-        name: A free global name.
-        attributes: The function's, as text.
+        module: The module, to which the new function is added.
+        function: The function with the region.
+        region: The region to move.
+        name: Name of the new function, which must be free.
+        attributes: Attributes of the new function, as text.
 
     Returns:
         The new function, and the block that calls it.
     """
     parameters = [(value.type, "", value.name) for value in region.captured]
-    made = new_function(module, name, parameters, attributes)
+    outlined = new_function(module, name, parameters, attributes)
     debug = next((d for block in region.blocks for i in block.instructions if (d := i.debug_location)), "")
-    made.names = NameScope(_outlined_names(region))
-    entry = Block(made.names.fresh("entry"))
+    outlined.names = NameScope(_outlined_names(region))
+    entry = Block(outlined.names.fresh("entry"))
     entry.label = f"\n{entry.name}:"
     end = Block(region.exit.name, region.exit.label or f"\n\n{region.exit.name}:")
-    made.blocks = [entry, *region.blocks, end]
-    Builder(module, made, entry).branch(region.header)
-    Builder(module, made, end).ret()
+    outlined.blocks = [entry, *region.blocks, end]
+    Builder(module, outlined, entry).branch(region.header)
+    Builder(module, outlined, end).ret()
     _enter_from(region, entry)
     for block in region.blocks:
         for instruction in block.instructions:
-            _forget_debug(instruction)
-    return made, _call(module, function, region, made, debug)
+            _remove_debug_location(instruction)
+    return outlined, _call(module, function, region, outlined, debug)
 
 
 def _outlined_names(region: LoopRegion) -> set[str]:
@@ -210,7 +223,7 @@ def _outlined_names(region: LoopRegion) -> set[str]:
 
 
 def _enter_from(region: LoopRegion, entry: Block) -> None:
-    """The header's phis take their first values from the new function's entry."""
+    """Make the new function's entry block the predecessor of the header."""
     for phi in region.header.phis:
         for index in range(1, len(phi.operands), 2):
             label = phi.operands[index]
@@ -218,15 +231,15 @@ def _enter_from(region: LoopRegion, entry: Block) -> None:
                 set_operand(phi, index, entry.value)
 
 
-def _forget_debug(instruction: Instruction) -> None:
+def _remove_debug_location(instruction: Instruction) -> None:
     """Remove an instruction's debug location, whose scope is the original function."""
     if "!dbg" in instruction.text:
         instruction.text = _DEBUG.sub("", instruction.text)
         instruction.trailer = _DEBUG.sub("", instruction.trailer)
 
 
-def _call(module: Module, function: Function, region: LoopRegion, made: Function, debug: str) -> Block:
-    """Make the block before the region call the new function and branch to the exit; returns the calling block."""
+def _call(module: Module, function: Function, region: LoopRegion, outlined: Function, debug: str) -> Block:
+    """Call the new function before the region and branch to the exit; returns the block with the call."""
     before = region.before
     b = Builder(module, function, before)
     b.debug = debug
@@ -234,14 +247,14 @@ def _call(module: Module, function: Function, region: LoopRegion, made: Function
         before.instructions.pop()
         b.index -= 1
     else:
-        block = b.new_block(made.name.rsplit(".", 1)[-1], before)
+        block = b.new_block(outlined.name.rsplit(".", 1)[-1], before)
         for index, operand in enumerate(before.terminator.operands):
             if operand == region.header.value:
                 set_operand(before.terminator, index, block.value)
         b.at_end(block)
     type_ = FunctionType(VOID, tuple(value.type for value in region.captured))
     arguments: list[Value] = list(region.captured)
-    b.call(Global(module.pointer_to(type_), made.name), type_, arguments)
+    b.call(Global(module.pointer_to(type_), outlined.name), type_, arguments)
     b.branch(region.exit)
     return b.block
 
@@ -255,9 +268,9 @@ _PRIORITY: Final = 65535
 
 
 def add_constructor(module: Module, name: str) -> None:
-    """Have function `@name` (void, no parameters) called when the program starts.
+    """Make `@name`, a void function without parameters, a constructor: it is called when the program starts.
 
-    Other constructors of the module are kept.
+    The module keeps its other constructors.
 
     Rewrite:
         @llvm.global_ctors = appending global [1 x T] [T x]
@@ -281,9 +294,9 @@ def add_constructor(module: Module, name: str) -> None:
 
 
 def collect_constructors(text: str, name: str) -> str:
-    """A module's text with a function `@name` that calls its constructors, instead of `@llvm.global_ctors`.
+    """Replace `@llvm.global_ctors` in a module's text by a function `@name` that calls the constructors.
 
-    For code that is loaded by a linker that runs no constructors. A module without constructors stays as it is.
+    This is for linkers that run no constructors. A module without constructors stays as it is.
 
     Rewrite:
         @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [... { i32 65535, ptr @a, ptr null }]
@@ -305,10 +318,10 @@ def collect_constructors(text: str, name: str) -> str:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """The position after the bracket that closes the one before `start`."""
+    """The offset after the bracket that closes the one before `start`."""
     depth = 1
-    for at in range(start, len(text)):
-        depth += {"[": 1, "]": -1}.get(text[at], 0)
+    for offset in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[offset], 0)
         if not depth:
-            return at + 1
+            return offset + 1
     return len(text)

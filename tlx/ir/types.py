@@ -1,28 +1,49 @@
 """LLVM types as immutable values; `str(type)` is the LLVM spelling, `mangle(type)` the intrinsic suffix.
 
-The last functions are about vectors too large for LLVM's code generator, which clang -O0 uses for large tensors.
+The functions at the end are about vectors too large for LLVM's code generator; clang -O0 makes them of large tensors.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Type:
-    """Base of all LLVM types."""
+    """Base of all LLVM types; types are equal if their spellings are.
+
+    Attributes:
+        spelling: As LLVM spells it. It is kept because every instruction spells and looks up types.
+    """
+
+    spelling: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spelling", self._spelled())
+
+    def _spelled(self) -> str:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Type) and self.spelling == other.spelling)
+
+    def __hash__(self) -> int:
+        return hash(self.spelling)
+
+    def __str__(self) -> str:
+        return self.spelling
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SimpleType(Type):
     """A type that is one word: void, token, label, metadata, x86_amx, opaque."""
 
     word: str
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return self.word
 
 
@@ -33,13 +54,13 @@ METADATA: Final = SimpleType("metadata")
 X86_AMX: Final = SimpleType("x86_amx")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IntType(Type):
     """`iN`."""
 
     bits: int
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return f"i{self.bits}"
 
 
@@ -50,13 +71,13 @@ I32: Final = IntType(32)
 I64: Final = IntType(64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FloatType(Type):
     """A floating-point type by its LLVM name."""
 
     name: str
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return self.name
 
     @property
@@ -80,14 +101,14 @@ FLOAT: Final = FloatType("float")
 DOUBLE: Final = FloatType("double")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PointerType(Type):
     """`ptr` (pointee None) or a typed `T*`, with its address space."""
 
     pointee: Type | None = None
     addrspace: int = 0
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         space = f" addrspace({self.addrspace})" if self.addrspace else ""
         if self.pointee is None:
             return f"ptr{space}"
@@ -97,7 +118,7 @@ class PointerType(Type):
 PTR: Final = PointerType()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VectorType(Type):
     """`<count x element>`, or `<vscale x count x element>`."""
 
@@ -105,7 +126,7 @@ class VectorType(Type):
     element: Type
     scalable: bool = False
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         scale = "vscale x " if self.scalable else ""
         return f"<{scale}{self.count} x {self.element}>"
 
@@ -116,51 +137,51 @@ def vector_of(count: int, element: Type) -> VectorType:
     return VectorType(count, element)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ArrayType(Type):
     """`[count x element]`."""
 
     count: int
     element: Type
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return f"[{self.count} x {self.element}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StructType(Type):
     """`{ ... }`, packed `<{ ... }>`."""
 
     elements: tuple[Type, ...]
     packed: bool = False
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         inner = ", ".join(str(e) for e in self.elements)
         body = f"{{ {inner} }}" if inner else "{}"
         return f"<{body}>" if self.packed else body
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NamedType(Type):
     """`%name` of a `%name = type ...`; `name` is spelled with its `%`."""
 
     name: str
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TargetType(Type):
     """`target("...", ...)`, kept as spelled."""
 
     text: str
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FunctionType(Type):
     """`result (params)`."""
 
@@ -168,7 +189,7 @@ class FunctionType(Type):
     params: tuple[Type, ...]
     vararg: bool = False
 
-    def __str__(self) -> str:
+    def _spelled(self) -> str:
         parts = [str(p) for p in self.params] + (["..."] if self.vararg else [])
         return f"{self.result} ({', '.join(parts)})"
 
@@ -179,15 +200,15 @@ def scalar_of(type_: Type) -> Type:
 
 
 def is_scalar_number(type_: Type) -> bool:
-    """True for integer and floating-point scalars."""
+    """Whether a type is an integer or floating-point scalar."""
     return isinstance(type_, (IntType, FloatType))
 
 
 def bits_of(type_: Type) -> int:
-    """Width in bits of a scalar or fixed vector of scalars (pointers count as 64).
+    """Width in bits of a scalar or a fixed-length vector of scalars; pointers have 64.
 
     Raises:
-        ValueError: The type has no fixed width of that kind.
+        ValueError: The type is another one.
     """
     if isinstance(type_, (IntType, FloatType)):
         return type_.bits
@@ -200,7 +221,7 @@ def bits_of(type_: Type) -> int:
 
 
 def bytes_of(type_: Type) -> int:
-    """Size in bytes of a scalar, or of a fixed vector of them (its elements packed)."""
+    """Size in bytes of a scalar, or of a fixed-length vector with packed elements."""
     return (bits_of(type_) + 7) // 8
 
 
@@ -221,7 +242,7 @@ _FLOAT_SUFFIXES: Final = {
 
 
 def mangle(type_: Type) -> str:
-    """LLVM's suffix for a type, without the dot in front.
+    """LLVM's suffix for a type, without the dot.
 
     Raises:
         ValueError: LLVM has no suffix for the type.
@@ -250,10 +271,10 @@ def mangled_name(name: str, types: list[Type]) -> str:
 MAX_SSA_BYTES: Final = 1024
 """Vectors up to this size may be SSA values, for ordinary instructions that use them."""
 _MAX_SSA_BFLOATS: Final = 32
-"""Vectors of bfloat are smaller: LLVM scalarises them, one register an element. It takes minutes for some hundreds of
-elements that are live across blocks (19, 22), and crashes on 33 without optimisation with AVX512-BF16 (22)."""
+"""The limit for bfloat is lower: LLVM scalarises its vectors, with a register for each element. LLVM 19 and 22 take
+minutes for a few hundred elements that are live across blocks; LLVM 22 crashes on 33 at -O0 with AVX512-BF16."""
 ABI_ELEMENTS: Final = 4096
-"""Vectors up to this size stay by value in signatures, which LLVM's code generator can handle."""
+"""Vectors up to this size are passed by value, which LLVM's code generator can handle."""
 
 _ELEMENTS: Final[dict[str, Type]] = {
     str(type_): type_ for type_ in (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)

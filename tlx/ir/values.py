@@ -22,7 +22,7 @@ class Value:
     @property
     def typed(self) -> str:
         """`type value`, as LLVM spells an operand."""
-        return f"{self.type} {self}"
+        return f"{self.type.spelling} {self}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +117,14 @@ class Aggregate(Constant):
 
     @property
     def integers(self) -> tuple[int, ...] | None:
-        """The elements, where all are integers."""
+        """The elements, if all are integers."""
         if self._integers is None:
             numbers = tuple(e.value for e in self.elements if isinstance(e, ConstInt))
             object.__setattr__(self, "_integers", numbers if len(numbers) == len(self.elements) else ())
         return self._integers or None
 
     def copy(self) -> Aggregate:
-        """A copy of the constant: the operands of an instruction are told apart by identity."""
+        """A new object: the operands of an instruction are distinguished by identity."""
         return Aggregate(self.type, self.elements, self.brackets, str(self), self.integers)
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ class Text(Constant):
 
 @dataclass(frozen=True, slots=True)
 class ConstExpr(Constant):
-    """A constant expression, kept as spelled, with what it refers to."""
+    """A constant expression, kept as spelled, with its operands."""
 
     opcode: str
     operands: tuple[Value, ...]
@@ -207,7 +207,7 @@ def zero(type_: Type) -> Constant:
 
 
 def is_undefined(value: Value) -> bool:
-    """Whether a value is `undef` or `poison`, so that any value may replace it."""
+    """Whether a value is `undef` or `poison`: any value may replace it."""
     return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
@@ -229,7 +229,7 @@ def _const_ints(type_: IntType, numbers: tuple[int, ...]) -> Aggregate:
 def int_elements(value: Value) -> tuple[int, ...] | None:
     """The integers of a constant vector, in any spelling; None if it is not one.
 
-    `undef` and `poison` have no integers; `zeroinitializer` and `splat` have.
+    `zeroinitializer` and `splat` are such spellings; `undef` and `poison` have no integers.
     """
     if not isinstance(value.type, VectorType) or value.type.scalable:
         return None
@@ -238,8 +238,8 @@ def int_elements(value: Value) -> tuple[int, ...] | None:
         return (0,) * count if value.word == "zeroinitializer" else None
     if isinstance(value, Splat):
         return (value.element.value,) * count if isinstance(value.element, ConstInt) else None
-    found = value.integers if isinstance(value, Aggregate) else None
-    return found if found is not None and len(found) == count else None
+    integers = value.integers if isinstance(value, Aggregate) else None
+    return integers if integers is not None and len(integers) == count else None
 
 
 def as_signed(bits: int, width: int) -> int:
@@ -261,7 +261,7 @@ OPERATIONS: Final[dict[str, Callable[[int, int, int], int | None]]] = {
     "udiv": lambda a, b, _: a // b if b else None,
     "urem": lambda a, b, _: a % b if b else None,
 }
-"""From unsigned operands and their width to the result, before it is wrapped to the width; None for poison."""
+"""The result of each binary opcode, before it wraps, from unsigned operands and their width; None for poison."""
 
 _PREDICATES: Final[dict[str, Callable[[int, int], bool]]] = {
     "eq": operator.eq,

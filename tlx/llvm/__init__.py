@@ -1,14 +1,12 @@
-"""LLVM in a process of its own: what it accepts, the code that it makes, and that code in this process.
+"""LLVM in a separate process: verification, code generation, and loading of the code into this process.
 
-process    a running LLVM that is asked through pipes
-service    the script that answers there
-judge      LLVM's verdict on a text or a module, with the user's file, line and column
-upgrade    what older LLVMs wrote, respelled for today's
-codegen    optimised IR, bitcode, assembly and object files
-loader     an object file in this process
-openmp     the OpenMP library that compiled code runs threads with
+process    client of the LLVM process, which answers requests through pipes
+service    the script that runs LLVM there
+judge      verification of a text or a module, with errors at the user's file, line and column
+codegen    optimised IR, bitcode, assembly and object files; names of CPUs and features
+loader     loads an object file into this process
+openmp     the OpenMP library that compiled code uses
 triples    target triples
-subtarget  names of CPUs and features
 """
 
 from __future__ import annotations

@@ -18,14 +18,14 @@ _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 def check_subtarget(
     triple: str, target: str, features: Sequence[str], cpu: str = "", asked: Sequence[str] = ()
 ) -> None:
-    """See to it that machines of a triple have a processor and features of these names.
+    """Check that LLVM knows a processor and features for a triple.
 
     Args:
-        triple: The machine's triple; empty for that of this machine.
-        target: What messages call the target.
+        triple: The target triple; empty for that of this machine.
+        target: Name of the target in messages.
         features: Features of the target, `+a` or `-b`.
         cpu: A processor, empty for any.
-        asked: Those features that the user named.
+        asked: The features that the user requested.
 
     Raises:
         UsageError: LLVM does not know one of them there, or generates no code for the triple.
@@ -70,7 +70,7 @@ def _on(triple: str) -> str:
 
 
 def _near(name: str, known: str) -> str:
-    """A question whether another name was meant; nothing where none is alike."""
+    """A suggestion of a similar name; empty if there is none."""
     return did_you_mean(name, _NAME.findall(known), cutoff=0.75)
 
 
@@ -96,7 +96,7 @@ def emit_code(
 
     Args:
         text: LLVM assembly without tensor operations.
-        kind: What to make of it: ll, bc, asm, obj.
+        kind: What to emit: ll, bc, asm or obj.
         opt_level: 0 to 3 runs LLVM's pipeline of that level first; None leaves the IR as it is.
         cpu: Processor to generate code for; empty for any of its architecture.
         features: Features of all functions that do not name their own, `+a,-b`.
@@ -137,7 +137,7 @@ def emit_code(
 
 _NO_CPU: Final = re.compile(r"(amdgcn|r600|nvptx|spirv|dxil|bpf)")
 
-# What LLVM says, and what that calls for; the first that fits.
+# LLVM's messages and their remedies; the first match counts.
 _REMEDIES: Final = (
     (
         r"Invalid HVX vector length",
@@ -171,11 +171,11 @@ _REMEDIES: Final = (
 
 
 def codegen_notes(said: str, triple: str) -> list[Note]:
-    """What to do about LLVM's words.
+    """A note with the remedy for a message of LLVM.
 
     Args:
-        said: Why it gave up.
-        triple: The machine; empty for this one.
+        said: The message.
+        triple: The target triple; empty for that of this machine.
     """
     text = " ".join(said.split())
     remedy = next((what for pattern, what in _REMEDIES if re.search(pattern, text)), "")

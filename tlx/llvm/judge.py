@@ -1,4 +1,4 @@
-"""LLVM's parser and verifier as the judge of what we write, and the spellings that today's LLVM no longer reads."""
+"""Verification of modules by LLVM's parser and verifier; respells what the current LLVM no longer reads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
 
 
 def escape_nul(text: str) -> str:
-    """The text with characters NUL spelled otherwise: llvmlite takes the first one for the end of the text.
+    """The text with NUL characters replaced: llvmlite takes the first one for the end of the text.
 
-    LLVM reads one as blank space, except in a string, where it stands for itself.
+    LLVM reads NUL as white space, except in a string.
     """
     return _NUL.sub(_nul, text) if "\0" in text else text
 
@@ -36,7 +36,7 @@ def _nul(match: re.Match[str]) -> str:
 
 
 def upgrade_ir(text: str) -> str:
-    """The text with what LLVM 22 cannot read respelled; the same text if nothing of that kind is in it."""
+    """The text with the spellings that LLVM 22 cannot read replaced; the same text if it has none."""
     if "inrange " in text:
         text = _INRANGE.sub(lambda m: m.group("skipped") or " " * len("inrange"), text)
     return _UNTYPED.sub(_typed, text)
@@ -77,7 +77,7 @@ _METADATA: Final = re.compile(r", ![\w.]+ !.*$")
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What LLVM said about a text.
+    """LLVM's reason for rejecting a text.
 
     Attributes:
         parsing: Whether parsing failed; else verification did.
@@ -154,7 +154,7 @@ def _cause(error: TlxError, source: Source) -> TlxError:
 
 
 def judge(text: str) -> Rejection | None:
-    """LLVM's verdict: None where it accepts the text.
+    """Have LLVM verify a text: None if it accepts the text.
 
     Spellings of older LLVMs that the current one cannot read (`inrange` before an index, `byval` without a type) are
     replaced in a copy, with the same columns where that is possible.
@@ -183,7 +183,7 @@ def disassemble(bitcode: bytes, name: str) -> bytes:
     """The text of a module in bitcode.
 
     Raises:
-        UsageError: It is no bitcode that LLVM reads.
+        UsageError: LLVM cannot read the bitcode.
     """
     try:
         return llvm().ask("disassemble", bitcode)

@@ -1,7 +1,7 @@
-"""Machine code in this process: an object file, linked by LLVM's just-in-time linker.
+"""Loads an object file into this process, by LLVM's just-in-time linker.
 
-Without AVX512-BF16 (or the like), LLVM converts to bfloat by calls of `__truncsfbf2` and `__truncdfbf2`, which libgcc
-has only since version 13. Versions in integer arithmetic are linked where the process lacks them: they round to
+On machines without instructions for it, LLVM converts to bfloat by calls of `__truncsfbf2` and `__truncdfbf2`, which
+libgcc has only since version 13. If the process lacks them, versions in integer arithmetic are linked: they round to
 nearest, ties to even, and keep NaN.
 """
 
@@ -33,11 +33,11 @@ class LinkError(TlxError):
 
 
 class LoadedObject:
-    """A loaded object file. It is unloaded when it is dropped.
+    """A loaded object file. It is unloaded when this object is garbage-collected.
 
     Args:
         image: The object file.
-        exports: Symbols whose addresses are wanted.
+        exports: Symbols whose addresses can be looked up.
         libraries: Shared libraries to load first.
         start: Function to call once it is loaded: the linker runs no constructors.
 
@@ -55,22 +55,23 @@ class LoadedObject:
         for library in libraries:
             _load(binding, library)
         if not _is_for_this_process(image):
-            raise LinkError("the module's target triple is not of this machine and system: take it away, or change it")
+            raise LinkError("the module's target triple is not that of this machine: remove it or change it")
         missing = _missing_symbols(binding, image)
-        own = [name for name in missing if name in RUNTIME_FUNCTIONS]
-        if len(missing) > len(own):
+        runtime = [name for name in missing if name in RUNTIME_FUNCTIONS]
+        if len(missing) > len(runtime):
+            names = ", ".join(sorted({*missing} - {*runtime})[:5])
             raise LinkError(
-                f"the module calls what this process does not have: {', '.join(sorted({*missing} - {*own})[:5])}; "
-                "name the shared library that has it by libraries="
+                f"the module calls functions that are not in this process: {names}; "
+                "name the shared library that defines them in libraries="
             )
         machine = binding.Target.from_default_triple().create_target_machine(jit=True)
         self._linker = binding.create_lljit_compiler(machine, use_jit_link=True)
         builder = binding.JITLibraryBuilder().add_object_img(image).add_current_process()
         for name in (*exports, *([start] if start else [])):
             builder.export_symbol(name)
-        if own:
-            self._runtime = LoadedObject(runtime_object(), own)
-            for name in own:
+        if runtime:
+            self._runtime = LoadedObject(runtime_object(), runtime)
+            for name in runtime:
                 builder.import_symbol(name, self._runtime.address(name))
         try:
             self._tracker = builder.link(self._linker, f"tlx.{next(_numbers)}")
@@ -85,13 +86,13 @@ class LoadedObject:
 
 
 def _llvmlite_lock() -> contextlib.AbstractContextManager[Any]:
-    """The lock that llvmlite holds while LLVM works in this process."""
+    """The lock that llvmlite holds while LLVM runs in this process."""
     ffi: Any = sys.modules.get("llvmlite.binding.ffi")
     return getattr(ffi.lib, "_lock", None) or contextlib.nullcontext() if ffi else contextlib.nullcontext()
 
 
 class _Fork:
-    """Delay a fork until no other thread is inside LLVM: the child would inherit a locked LLVM."""
+    """Delays forks until no other thread is inside LLVM: the child would inherit a held lock."""
 
     def __init__(self) -> None:
         self._held: list[contextlib.AbstractContextManager[Any]] = []
@@ -111,7 +112,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
-    """Global symbols of a 64-bit little-endian ELF object, and whether each is defined there; none of other files."""
+    """Global symbols of a 64-bit little-endian ELF object, and whether it defines them; none for other files."""
     if image[:6] != b"\x7fELF\x02\x01":
         return
     sections_at, count = struct.unpack_from("<Q", image, 0x28)[0], struct.unpack_from("<H", image, 0x3C)[0]
@@ -127,23 +128,23 @@ def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
 
 
 def _is_for_this_process(image: bytes) -> bool:
-    """Whether an object file has the format, the class and the machine (at 18 in ELF) of the running program."""
+    """Whether an object file has the format, the class and the machine (offset 18 in ELF) of the running program."""
     try:
         with Path("/proc/self/exe").open("rb") as program:
-            own = program.read(20)
+            header = program.read(20)
     except OSError:
         return True
-    return (image[:6], image[18:20]) == (own[:6], own[18:20])
+    return (image[:6], image[18:20]) == (header[:6], header[18:20])
 
 
 def _missing_symbols(binding: Any, image: bytes) -> list[str]:
-    """Undefined symbols that no library defines; LLVM would only print them."""
-    wanted = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
-    if any(not binding.address_of_symbol(name) for name in wanted):
+    """Undefined symbols that no loaded library defines; LLVM would only print them."""
+    undefined = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
+    if any(not binding.address_of_symbol(name) for name in undefined):
         for library in _COMMON:
             with contextlib.suppress(UsageError):
                 _load(binding, library)
-    return [name for name in wanted if not binding.address_of_symbol(name)]
+    return [name for name in undefined if not binding.address_of_symbol(name)]
 
 
 def _load(binding: Any, library: str) -> None:
@@ -194,7 +195,7 @@ RUNTIME_FUNCTIONS: Final = ("__truncsfbf2", "__truncdfbf2")
 
 @cache
 def runtime_object() -> bytes:
-    """The object file with these functions, for this machine."""
+    """The object file with the runtime functions, for this machine."""
     from tlx.llvm.codegen import emit_code
 
     return emit_code(_RUNTIME_IR, "obj", 2)

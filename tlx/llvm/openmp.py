@@ -1,7 +1,7 @@
-"""OpenMP: how many threads run, and the library that compiled modules in this process call.
+"""OpenMP: the number of threads, and the library that compiled modules in this process call.
 
-A process should have one OpenMP library, as two do not know of each other's threads. One that is already loaded, such
-as PyTorch's, is used; else LLVM's or GCC's, as installed. `TLX_OPENMP` names another.
+A process should have one OpenMP library, as two do not coordinate their threads. A library that is already loaded, such
+as PyTorch's, is used, else an installed one of LLVM or GCC. `TLX_OPENMP` names another.
 
 GCC's library keeps the threads of a team for the next one. A forked process has none of them and would wait for them
 forever, so they are released before a fork, and the next team starts new ones.
@@ -22,7 +22,7 @@ from tlx.diagnostics import UsageError
 Threads = Literal["none", "openmp"]
 THREADS: Final[tuple[Threads, ...]] = ("none", "openmp")
 THREAD_CYCLES: Final = 10_000
-"""Least work of a thread in cycles: starting a team and waiting for it takes 2 to 5 microseconds."""
+"""Least work of a thread in cycles: to start a team and to wait for it takes 2 to 5 microseconds."""
 VARIABLE: Final = "TLX_OPENMP"
 
 _LOADED: Final = re.compile(r"(?m)\s(/\S*/lib(?:gomp|omp|iomp5)[-.][^/\s]*)$")
@@ -43,17 +43,17 @@ def openmp_library() -> str:
     chosen = os.environ.get(VARIABLE) or loaded_library(_maps()) or _installed()
     if chosen is None:
         raise UsageError(
-            "threads=openmp needs an OpenMP library in this process, and none was found: install LLVM's (on Debian and "
-            f"Ubuntu 'apt install libomp5') or GCC's ('libgomp1'), or name one by the environment variable {VARIABLE}"
+            "threads=openmp needs an OpenMP library, and none was found: install LLVM's (on Debian and Ubuntu "
+            f"'apt install libomp5') or GCC's ('libgomp1'), or name one in the environment variable {VARIABLE}"
         )
     return chosen
 
 
 def prepare_for_forks(name: str) -> None:
-    """Make sure that a library can start teams in forked processes; to be called before it is used."""
+    """Make sure that a library can start teams in forked processes; call this before using the library."""
     try:
         library = ctypes.CDLL(name)
-    except OSError:  # whoever loads it says so
+    except OSError:  # reported when it is loaded for use
         return
     is_llvm = hasattr(library, "__kmpc_fork_call")  # which keeps no threads across a fork
     keeps_threads = not is_llvm and hasattr(library, "omp_pause_resource_all")
@@ -65,8 +65,8 @@ def prepare_for_forks(name: str) -> None:
 
 
 def _release_threads() -> None:
-    for found in _forked.values():
-        found.omp_pause_resource_all(_PAUSE_HARD)
+    for library in _forked.values():
+        library.omp_pause_resource_all(_PAUSE_HARD)
 
 
 def set_threads(count: int) -> None:
@@ -75,15 +75,15 @@ def set_threads(count: int) -> None:
 
 
 def loaded_library(maps: str) -> str | None:
-    """Path of an OpenMP library in the text of a process's memory maps."""
-    found = _LOADED.search(maps)
-    return found[1] if found else None
+    """Path of the OpenMP library in the text of a process's memory maps."""
+    match = _LOADED.search(maps)
+    return match[1] if match else None
 
 
 def _maps() -> str:
     try:
         return _MAPS.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return ""
 
 
@@ -94,8 +94,8 @@ def _installed() -> str | None:
 def _candidates() -> Iterator[str]:
     yield from _INSTALLED
     for name in ("omp", "gomp"):
-        if found := find_library(name):  # asks other programs: last
-            yield found
+        if library := find_library(name):  # last, as it runs other programs
+            yield library
 
 
 def _loads(name: str) -> bool:

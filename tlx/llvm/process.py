@@ -1,10 +1,10 @@
-"""LLVM in a process of its own, which answers requests through pipes.
+"""The client of an LLVM in a separate process, which answers requests through pipes.
 
-The process starts at the first request and serves all later ones. When LLVM crashes it (a fatal error, a stack
-overflow), the request raises `LLVMCrashError`, which quotes LLVM's output, and the next request starts another process.
-If it was killed from outside, the request is repeated in a new one.
+The process starts at the first request and serves all later ones. If LLVM crashes (a fatal error, a stack overflow),
+the request raises `LLVMCrashError`, which quotes LLVM's output, and the next request starts another process. If the
+process was killed from outside, the request is repeated in a new one.
 
-One thread at a time is served. A forked process starts an LLVM of its own, as pipes and the bulk file belong to one
+The process serves one thread at a time. A forked process starts another LLVM, as pipes and the bulk file belong to one
 client. Each request has a number that its reply repeats.
 """
 
@@ -32,19 +32,19 @@ from tlx.diagnostics import TlxError
 
 _CHUNK: Final = 1 << 20
 _QUOTED_LINES: Final = 12
-_FROM_OUTSIDE: Final = (0, *(-number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)))
-"""Signals that end the process from outside: an interrupt of all programs of a terminal, `kill`."""
+_EXTERNAL_ENDS: Final = (0, *(-number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)))
+"""Exit statuses of a process that is ended from outside: by `kill`, or an interrupt from the terminal."""
 
 
 class LLVMCrashError(TlxError):
-    """LLVM ended its process instead of answering: a fatal error or a crash of LLVM itself."""
+    """LLVM ended its process instead of replying: by a fatal error or a crash."""
 
 
 class LLVMRejectedError(Exception):
-    """LLVM does not accept a module.
+    """LLVM rejects a module.
 
     Attributes:
-        kind: "parse", "verify" or "emit": what LLVM was doing.
+        kind: What LLVM was doing: "parse", "verify" or "emit".
         message: LLVM's own message.
     """
 
@@ -55,10 +55,11 @@ class LLVMRejectedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Running:
-    """A process, the bulk file that both sides have open, and its standard error.
+class _Connection:
+    """A running process, the bulk file that both sides have open, and the process's standard error.
 
-    Nothing is buffered: buffers have locks, and a lock that another thread holds at a fork stays locked in the child.
+    The files are not buffered: buffers have locks, and a lock that another thread holds at a fork stays locked in the
+    child.
     """
 
     child: subprocess.Popen[bytes]
@@ -66,8 +67,8 @@ class _Running:
     errors: IO[bytes]
 
     @classmethod
-    def started(cls, options: tuple[str, ...]) -> _Running:
-        """A new one, which comes up by itself."""
+    def open(cls, options: tuple[str, ...]) -> _Connection:
+        """Start a process, without waiting until it is ready."""
         bulk = _bulk_file()
         errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (lives as long as the process)
         script = Path(__file__).with_name("service.py")
@@ -77,23 +78,23 @@ class _Running:
         return cls(child, bulk, errors)
 
     def exchange(self, request: dict[str, Any]) -> bytes:
-        """The line that answers a request; nothing if the process has ended."""
+        """Send a request and return the line of the reply; empty if the process has ended."""
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         line = b""
         with contextlib.suppress(BrokenPipeError):
-            left = json.dumps(request).encode() + b"\n"
-            while left:
-                left = left[self.child.stdin.write(left) :]
+            unsent = json.dumps(request).encode() + b"\n"
+            while unsent:
+                unsent = unsent[self.child.stdin.write(unsent) :]
             while not line.endswith(b"\n"):
-                piece = self.child.stdout.read(_CHUNK)
-                if not piece:
+                received = self.child.stdout.read(_CHUNK)
+                if not received:
                     return b""
-                line += piece
+                line += received
         return line
 
     def error_output(self) -> str:
-        """What it wrote to standard error."""
+        """What the process wrote to standard error, as the end of a message."""
         self.errors.seek(0)
         lines = self.errors.read().decode(errors="replace").strip().splitlines()
         return "; it said:\n" + "\n".join(f"  {line}" for line in lines[:_QUOTED_LINES]) if lines else ""
@@ -106,7 +107,7 @@ class _Running:
         self.detach()
 
     def detach(self) -> None:
-        """Close this side's ends of what connects it with the process."""
+        """Close this side's ends of the pipes and files."""
         self.child.returncode = self.child.returncode or 0  # another process's child cannot be waited for
         for file in (self.child.stdin, self.child.stdout, self.bulk, self.errors):
             if file:
@@ -122,13 +123,13 @@ class LLVMProcess:
     """
 
     seconds: float = 0
-    """Time of the processor that one answer may take, of every process; 0: any."""
+    """CPU time that a reply may take, in every process; 0 means any."""
 
     def __init__(self, options: tuple[str, ...] = ()) -> None:
         self._options = options
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._running: _Running | None = None
+        self._connection: _Connection | None = None
         self._owner = os.getpid()
         with _starting:
             _processes.add(self)
@@ -137,70 +138,71 @@ class LLVMProcess:
         """Start the process, if it is not running, without waiting for it."""
         self._check_owner()
         with self._lock:
-            self._started()
+            self._connect()
 
     def ask(self, request: str, data: str | bytes, **arguments: Any) -> bytes:
-        """Have LLVM do something with a text or bitcode.
+        """Send a request with a text or bitcode to LLVM; returns the result.
 
         Raises:
-            LLVMRejectedError: LLVM says no.
+            LLVMRejectedError: LLVM rejects it.
             LLVMCrashError: LLVM ended the process, or took too long.
         """
         self._check_owner()
         with self._lock:
-            return self._asked(request, data, arguments, again=True)
+            return self._request(request, data, arguments, retry=True)
 
     def close(self) -> None:
         """End the process."""
         self._check_owner()
-        running, self._running = self._running, None
-        if running is not None:
-            running.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def disown(self) -> None:
         """In a forked process: leave the running LLVM to the parent."""
-        running, self._running = self._running, None
+        connection, self._connection = self._connection, None
         self._lock = threading.Lock()  # another thread of the parent may hold the old one
         self._owner = os.getpid()
-        if running is not None:
-            running.detach()
+        if connection is not None:
+            connection.detach()
 
     def _check_owner(self) -> None:
-        """Make sure that this process has an LLVM of its own, even where a library forked without Python's help."""
+        """Make sure that LLVM is not shared with the parent process, even if a library has forked past Python."""
         if self._owner != os.getpid():
             self.disown()
 
-    def _started(self) -> _Running:
-        running = self._running
-        if running is not None and running.child.poll() is not None:
-            running.close()
-            running = None
-        if running is None:
+    def _connect(self) -> _Connection:
+        connection = self._connection
+        if connection is not None and connection.child.poll() is not None:
+            connection.close()
+            connection = None
+        if connection is None:
             with _starting:
-                running = self._running = _Running.started(self._options)
-        return running
+                connection = self._connection = _Connection.open(self._options)
+        return connection
 
-    def _asked(self, do: str, data: str | bytes, arguments: dict[str, Any], *, again: bool) -> bytes:
-        running = self._started()
+    def _request(self, do: str, data: str | bytes, arguments: dict[str, Any], *, retry: bool) -> bytes:
+        connection = self._connect()
         try:
             number = next(self._numbers)
-            size = _write(running.bulk.fileno(), data)
-            line = running.exchange({"do": do, "number": number, "size": size, "seconds": self.seconds, **arguments})
+            size = _write(connection.bulk.fileno(), data)
+            request = {"do": do, "number": number, "size": size, "seconds": self.seconds, **arguments}
+            line = connection.exchange(request)
             if line:
-                return _answer(line, number, running.bulk)
-            status = running.child.wait()
+                return _result(line, number, connection.bulk)
+            status = connection.child.wait()
         except LLVMRejectedError:
             raise
         except BaseException:
-            self.close()  # interrupted: the reply to this request must not be taken for that of the next
+            self.close()  # interrupted: the reply to this request must not be taken for that to the next
             raise
-        said = running.error_output()
+        output = connection.error_output()
         self.close()
-        if again and status in _FROM_OUTSIDE:
-            return self._asked(do, data, arguments, again=False)
+        if retry and status in _EXTERNAL_ENDS:
+            return self._request(do, data, arguments, retry=False)
         if status == -signal.SIGPROF:
-            raise LLVMCrashError(f"LLVM took more than {self.seconds:g} s of the processor's time in '{do}'")
-        raise LLVMCrashError(f"LLVM {_ending(status)} in '{do}'{said}")
+            raise LLVMCrashError(f"LLVM took more than {self.seconds:g} s of CPU time in '{do}'")
+        raise LLVMCrashError(f"LLVM {_ending(status)} in '{do}'{output}")
 
 
 _processes: Final = weakref.WeakSet[LLVMProcess]()
@@ -210,7 +212,7 @@ _starting = threading.RLock()
 
 
 def llvm(options: tuple[str, ...] = ()) -> LLVMProcess:
-    """The process for these command line options of LLVM, shared by everyone who asks."""
+    """The process for some command-line options of LLVM, shared by all callers."""
     with _starting:
         process = _shared.get(options)
         if process is None:
@@ -234,19 +236,19 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _answer(line: bytes, number: int, bulk: IO[bytes]) -> bytes:
-    """What an answer says.
+def _result(line: bytes, number: int, bulk: IO[bytes]) -> bytes:
+    """The result of a request, from the line of the reply and the bulk file.
 
     Raises:
-        LLVMRejectedError: LLVM says no.
-        LLVMCrashError: It answers another question.
+        LLVMRejectedError: LLVM rejects the module.
+        LLVMCrashError: It is the reply to another request.
     """
     reply: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         reply = json.loads(line)
     if reply.get("number") != number:
-        message = f"the answer to question {number} of LLVM's process is not there, but {line[:80]!r}"
-        raise LLVMCrashError(f"{message}: another process writes to its pipes, or reads from them")
+        message = f"expected LLVM's reply to request {number}, got {line[:80]!r}"
+        raise LLVMCrashError(f"{message}: another process uses the pipes to LLVM's process")
     if "rejected" in reply:
         raise LLVMRejectedError(reply["rejected"], reply["message"])
     return _read(bulk.fileno(), reply["size"])
@@ -254,7 +256,7 @@ def _answer(line: bytes, number: int, bulk: IO[bytes]) -> bytes:
 
 def _bulk_file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("tlx"), "r+b", buffering=0)  # noqa: PTH123 (a number, and it stays open)
+        return open(os.memfd_create("tlx"), "r+b", buffering=0)  # noqa: PTH123 (a file descriptor, which stays open)
     return tempfile.TemporaryFile(buffering=0)
 
 
@@ -262,7 +264,7 @@ def _bulk_file() -> IO[bytes]:
 def _llvmlite_folder() -> str:
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
-        raise TlxError("llvmlite is not installed; install it, or do without LLVM by --no-verify-each")
+        raise TlxError("llvmlite is not installed: install it, or avoid LLVM by --no-verify-each")
     return str(Path(spec.origin).parents[1])
 
 
@@ -275,7 +277,7 @@ def _write(file: int, data: str | bytes) -> int:
 
 
 def _chunks(data: str | bytes) -> Iterator[bytes]:
-    """The data in UTF-8, a piece at a time: no second copy of a large text."""
+    """The data in UTF-8, in chunks, so that a large text is not copied as a whole."""
     for start in range(0, len(data), _CHUNK):
         piece = data[start : start + _CHUNK]
         yield piece if isinstance(piece, bytes) else piece.encode(errors="surrogatepass")
@@ -296,7 +298,7 @@ def _read(file: int, size: int) -> bytes:
     while done < size:
         piece = os.pread(file, size - done, done)
         if not piece:
-            raise LLVMCrashError(f"LLVM's answer of {size} bytes ends after {done}")
+            raise LLVMCrashError(f"LLVM's reply of {size} bytes ends after {done}")
         pieces.append(piece)
         done += len(piece)
     return b"".join(pieces)

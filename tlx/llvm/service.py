@@ -3,9 +3,9 @@
 Requests and replies are lines of JSON on standard input and output. Large data (a module's text, an object file) is in
 the bulk file, which both sides have open; `size` is its length. A reply repeats the `number` of its request.
 
-The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. It parses
-and verifies texts by calling llvmlite's shared library directly: importing `llvmlite.binding` takes three times as long
-as loading LLVM, and most processes need nothing else.
+The script imports nothing of TLX, so that it starts in a few hundredths of a second. It may crash without harm. It
+parses and verifies texts by calling llvmlite's shared library directly: importing `llvmlite.binding` takes three times
+as long as loading LLVM, and most processes do nothing else.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
-_STACK: Final = re.compile(r"-A([1-9]\d*)")  # of a data layout
-_HELP: Final = ("help", "cpuhelp")  # with this as a name, LLVM prints a list
+_STACK_SPACE: Final = re.compile(r"-A([1-9]\d*)")  # in a data layout
+_HELP: Final = ("help", "cpuhelp")  # LLVM prints a list if these are given as names
 
-# The context and module of the last request. They go after the reply has been sent: taking down a large one takes a
-# while.
-_kept: list[Any] = []
+# The context and module of the last request. They are freed after the reply has been sent, as that takes a while for
+# large ones.
+_garbage: list[Any] = []
 
 
 class RejectedError(Exception):
-    """LLVM's own message about what it does not accept.
+    """LLVM rejects a module; the text is LLVM's message.
 
     Attributes:
         kind: "parse", "verify" or "emit".
@@ -47,7 +47,7 @@ class RejectedError(Exception):
 
 
 def _llvmlite(part: str = "") -> Any:
-    """`llvmlite.binding`, or a module of it; loaded at the first request that needs it."""
+    """`llvmlite.binding` or one of its modules, imported at the first request that needs it."""
     return importlib.import_module(f"llvmlite.binding.{part}".rstrip("."))
 
 
@@ -55,8 +55,8 @@ def _llvmlite(part: str = "") -> Any:
 def _mapped(bulk: int, size: int) -> Generator[int]:
     """Address of the first `size` bytes of the bulk file, followed by a NUL.
 
-    LLVM reads a text once, from front to back. The pages of a large one are given back while it is being read: they
-    are in the file, so a page that is still wanted just comes back.
+    LLVM reads a text once, from front to back. The pages of a large text are dropped from memory while it is read; a
+    page that is still needed is mapped again from the file.
     """
     os.ftruncate(bulk, size + 1)
     text = mmap.mmap(bulk, size + 1, access=mmap.ACCESS_COPY)
@@ -81,14 +81,14 @@ def _mapped(bulk: int, size: int) -> Generator[int]:
 
 
 class _Handle:
-    """A pointer to an LLVM object, and how to free it."""
+    """A pointer to an LLVM object, with the function that frees it."""
 
     def __init__(self, pointer: int, dispose: Callable[[int], None]) -> None:
         self.pointer = pointer
         self._dispose: Callable[[int], None] | None = dispose
 
     def take(self) -> int:
-        """The pointer, whose ownership goes to the caller."""
+        """The pointer; the caller becomes its owner."""
         self._dispose = None
         return self.pointer
 
@@ -100,7 +100,7 @@ class _Handle:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The library of llvmlite, with the types of the functions that are called straight."""
+    """The library of llvmlite, with the types of the functions that are called directly."""
     name = {"darwin": "libllvmlite.dylib", "win32": "llvmlite.dll"}.get(sys.platform, "libllvmlite.so")
     library = ctypes.CDLL(os.path.join(sys.argv[1], "llvmlite", "binding", name))  # noqa: PTH118 (pathlib is slow)
     pointer, message = ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)
@@ -112,14 +112,14 @@ def _library() -> ctypes.CDLL:
         ("DisposeModule", None, [pointer]),
         ("DisposeString", None, [ctypes.c_char_p]),
     ):
-        found = library[f"LLVMPY_{function}"]
-        setattr(library, f"LLVMPY_{function}", found)
-        found.restype, found.argtypes = result, arguments
+        symbol = library[f"LLVMPY_{function}"]
+        setattr(library, f"LLVMPY_{function}", symbol)
+        symbol.restype, symbol.argtypes = result, arguments
     return library
 
 
-def _said(message: ctypes.c_char_p) -> str:
-    """The message that LLVM allocated there, which is freed; empty if there is none."""
+def _take_message(message: ctypes.c_char_p) -> str:
+    """The text of a message that LLVM allocated, which is freed; empty if there is none."""
     text = (message.value or b"").decode(errors="replace")
     _library().LLVMPY_DisposeString(message)
     return text
@@ -130,31 +130,31 @@ def _parse(bulk: int, size: int) -> tuple[_Handle, _Handle]:
     library = _library()
     message = ctypes.c_char_p()
     context = _Handle(library.LLVMPY_ContextCreate(), library.LLVMPY_ContextDispose)
-    _kept.append(context)
+    _garbage.append(context)
     with _mapped(bulk, size) as address:
         parsed = library.LLVMPY_ParseAssembly(context.pointer, address, ctypes.byref(message))
-    if rejected := _said(message):
+    if rejected := _take_message(message):
         raise RejectedError("parse", rejected)
     module = _Handle(parsed, library.LLVMPY_DisposeModule)
-    _kept.append(module)
+    _garbage.append(module)
     return module, context
 
 
 def _verify(module: _Handle) -> None:
     message = ctypes.c_char_p()
     broken = _library().LLVMPY_VerifyModule(module.pointer, ctypes.byref(message))
-    said = _said(message)
+    explanation = _take_message(message)
     if broken:
-        raise RejectedError("verify", said)
+        raise RejectedError("verify", explanation)
 
 
-def _bound(module: _Handle, context: _Handle) -> Any:
-    """A module as `llvmlite.binding` has them, which frees it and its context."""
+def _module_ref(module: _Handle, context: _Handle) -> Any:
+    """A module as an object of `llvmlite.binding`, which frees the module and its context."""
     ffi = _llvmlite("ffi")
     owner = _llvmlite("context").ContextRef(ctypes.cast(context.take(), ffi.LLVMContextRef))
-    found = _llvmlite("module").ModuleRef(ctypes.cast(module.take(), ffi.LLVMModuleRef), owner)
-    _kept[:] = [found]
-    return found
+    reference = _llvmlite("module").ModuleRef(ctypes.cast(module.take(), ffi.LLVMModuleRef), owner)
+    _garbage[:] = [reference]
+    return reference
 
 
 def _check(bulk: int, request: dict[str, Any]) -> bytes:
@@ -181,13 +181,13 @@ def _disassemble(bulk: int, request: dict[str, Any]) -> bytes:
 
 
 def _emit(bulk: int, request: dict[str, Any]) -> bytes:
-    """Optimise a module and turn it into `kind`: ll, bc, asm or obj."""
+    """Optimise a module and emit it as `kind`: ll, bc, asm or obj."""
     parsed, context = _parse(bulk, request["size"])
     _verify(parsed)
-    module = _bound(parsed, context)
+    module = _module_ref(parsed, context)
     machine = _machine(module, request)
-    if found := _STACK.search(str(machine.target_data)):
-        _check_stack(module, int(found[1]))
+    if match := _STACK_SPACE.search(str(machine.target_data)):
+        _check_stack(module, int(match[1]))
     if request["level"] is not None:
         _optimise(module, machine, request["level"])
     kind = request["kind"]
@@ -204,10 +204,10 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
 def _machine(module: Any, request: dict[str, Any]) -> Any:
     binding = _llvmlite()
 
-    _select_as_usual()
+    _disable_fast_isel()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    binding.initialize_native_asmparser()  # for inline assembly, such as the system call that asks for AMX tiles
+    binding.initialize_native_asmparser()  # for inline assembly, such as the system call that requests AMX tiles
     triple = request["triple"] or module.triple or binding.get_default_triple()
     target = _target(triple)
     module.triple = triple
@@ -226,16 +226,16 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
 
 
 def _check_stack(module: Any, space: int) -> None:
-    """Reject stack memory in address space 0 if the machine's stack is in another one."""
+    """Reject allocas in address space 0 if the machine's stack is in address space `space`."""
     for instruction in re.findall(r"(?m)= alloca .*$", str(module)):
         if f"addrspace({space})" not in instruction:
-            stack = f"the stack of machines of triple '{module.triple}' lies in address space {space}"
-            raise RejectedError("emit", f"{stack}, and memory of the module ({instruction[2:]}) in address space 0")
+            stack = f"the stack of machines of triple '{module.triple}' is in address space {space}"
+            raise RejectedError("emit", f"{stack}, but the module has '{instruction[2:]}' in address space 0")
 
 
 @cache
-def _select_as_usual() -> None:
-    """Disable FastISel, so that -O0 selects instructions as the other levels do.
+def _disable_fast_isel() -> None:
+    """Make -O0 select instructions as the other levels do.
 
     FastISel miscompiles results of calls whose registers differ between the calling convention and the type, such as
     `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are garbage, or LLVM
@@ -245,29 +245,31 @@ def _select_as_usual() -> None:
 
 
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
-    """Which of some features and processors LLVM does not know, as JSON.
+    """Those features and processors of a request that LLVM does not know, as JSON.
 
-    All features go to one machine: LLVM crashes on some without others (`+hvxv66` without a vector length).
+    All features are tested together: LLVM crashes on some without others (`+hvxv66` without a vector length).
     """
     target = _target(request["triple"])
 
-    def said(**machine: str) -> str:
-        return _written(lambda: target.create_target_machine(**machine))
+    def warnings(**machine: str) -> str:
+        return _captured_stderr(lambda: target.create_target_machine(**machine))
 
-    words = said(features=",".join(f for f in request["features"] if f[1:] not in _HELP))
-    features = [f for f in request["features"] if f[1:] in _HELP or f"'{f}' is not a recognized feature" in words]
-    cpus = [cpu for cpu in request["cpus"] if cpu in _HELP or "is not a recognized processor" in said(cpu=cpu)]
+    feature_warnings = warnings(features=",".join(f for f in request["features"] if f[1:] not in _HELP))
+    features = [
+        f for f in request["features"] if f[1:] in _HELP or f"'{f}' is not a recognized feature" in feature_warnings
+    ]
+    cpus = [cpu for cpu in request["cpus"] if cpu in _HELP or "is not a recognized processor" in warnings(cpu=cpu)]
     return json.dumps({"features": features, "cpus": cpus}).encode()
 
 
 def _known(_bulk: int, request: dict[str, Any]) -> bytes:
-    """LLVM's list of processors and features, which it writes once in the life of a process."""
+    """LLVM's list of processors and features, which it prints only once in a process."""
     target = _target(request["triple"])
-    return _written(lambda: target.create_target_machine(features="+help")).encode()
+    return _captured_stderr(lambda: target.create_target_machine(features="+help")).encode()
 
 
 def _target(triple: str) -> Any:
-    """LLVM's target for a triple; empty for that of this machine."""
+    """LLVM's target for a triple; an empty triple is that of this machine."""
     binding = _llvmlite()
     binding.initialize_all_targets()
     try:
@@ -276,8 +278,8 @@ def _target(triple: str) -> Any:
         raise RejectedError("emit", str(error)) from None
 
 
-def _written(run: Callable[[], Any]) -> str:
-    """Captures what is written to standard error in the block."""
+def _captured_stderr(run: Callable[[], Any]) -> str:
+    """What a function writes to standard error."""
     start = os.lseek(2, 0, os.SEEK_END)
     run()
     text = os.pread(2, os.fstat(2).st_size - start, start)
@@ -323,17 +325,17 @@ def _write(bulk: int, data: bytes) -> None:
         done += os.pwrite(bulk, view[done:], done)
 
 
-def _forget() -> None:
-    """Free the last module; glibc gives the memory back only when told to."""
-    while _kept:
-        _kept.pop().close()
+def _collect_garbage() -> None:
+    """Free the last module; glibc returns the memory to the system only on request."""
+    while _garbage:
+        _garbage.pop().close()
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _serve(bulk: int, options: list[str]) -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what LLVM prints belongs with its errors
+    os.dup2(2, 1)  # what LLVM prints is part of its errors
     if options:
         binding = _llvmlite()
 
@@ -347,7 +349,7 @@ def _serve(bulk: int, options: list[str]) -> None:
         if request["seconds"]:
             signal.setitimer(signal.ITIMER_PROF, 0)
         replies.flush()
-        _forget()
+        _collect_garbage()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ _ARM: Final = ("+v6k", "+vfp2")
 
 
 def normalized(triple: str) -> str:
-    """A triple with all of its parts in their places: architecture, vendor, system, environment."""
+    """A triple with all components in order: architecture, vendor, system, environment."""
     parts = triple.split("-")
     if len(parts) in (2, 3) and _SYSTEM.fullmatch(parts[1]):
         parts.insert(1, "unknown")
@@ -62,6 +62,6 @@ _TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
 
 
 def triple_of(text: str) -> str:
-    """A module's own triple; empty where it has none."""
-    found = _TRIPLE.search(text)
-    return found[1] if found else ""
+    """A module's target triple; empty if it has none."""
+    match = _TRIPLE.search(text)
+    return match[1] if match else ""

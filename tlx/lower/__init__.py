@@ -2,12 +2,12 @@
 
 pipeline   the flat list of steps
 options    how to lower
-context    what every stage is given, and the marks that stages leave on functions and loops for each other
-stages     the three stages
+context    target and options for every stage, and the attributes by which stages mark functions
+front_ends discovery of front ends
 remarks    what was decided, and why
-knobs      what a user or the tuner asks of a product's kernel
+knobs      settings of a product's kernel, from the user or the tuner
+cost       the primitives of the cost model
 operations elementwise operations, how reductions combine, signs of products
-loops      the loops of a function as facts: which are independent, their trip counts
 outlining  loop nests around kernels as functions of their own, compiled for the target
 """
 

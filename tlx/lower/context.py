@@ -1,4 +1,4 @@
-"""What every stage is given, and the attributes and metadata with which stages mark functions and calls."""
+"""The context that every stage takes, and the attributes with which stages mark functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ The kernel takes a pointer to a result of `size` zero bytes, and one to `offset`
 
 @dataclass(frozen=True, slots=True)
 class LoweringContext:
-    """What every stage is given.
+    """Target and options, which every stage takes.
 
     Attributes:
         target: The machine to lower for.
@@ -45,8 +45,8 @@ class LoweringContext:
     def target_of(self, module: Module, function: Function) -> Target:
         """The target of a function, with the optional features that its `"target-features"` name.
 
-        A kernel that is one version of several gets that version. Features that the options name hold for all functions
-        of the program, whatever their attributes say.
+        The target of a kernel for one of several versions is that version. Features in the options apply to all
+        functions of the program, whatever their attributes say.
         """
         attributes = module.function_attributes(function.signature)
         target = self._version(attributes.get(TARGET_ATTRIBUTE))
@@ -55,9 +55,8 @@ class LoweringContext:
         return target
 
     def _version(self, name: str | None) -> Target:
-        """The version of the target that a kernel is, or the target."""
-        found = [version for version in self.target.versions if version.name == name]
-        return found[0] if found else self.target
+        """The version of the target with that name, else the target."""
+        return next((version for version in self.target.versions if version.name == name), self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +72,28 @@ class PipelineStep(Step):
 
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
-TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is made for
-CALL_COUNTER_ATTRIBUTE: Final = (
-    "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
-)
+TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is for
+CALL_COUNTER_ATTRIBUTE: Final = "tlx-rounds"  # the parameter that counts the calls of a function called in a loop
 
 
 def is_kernel(module: Module, function: Function) -> bool:
-    """Whether a function is a kernel made of tiles: what stage 2 made and stage 3 has not legalised."""
+    """Whether a function is a kernel of stage 2 that stage 3 has not legalised yet."""
     return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) == "tiles"
 
 
 def is_nest(module: Module, function: Function) -> bool:
-    """Whether a function is a loop nest around kernels, which stage 3 may inline there."""
+    """Whether a function is a loop nest around kernels, into which stage 3 may inline them."""
     return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) == NEST_STAGE
 
 
 def wants_target(module: Module, function: Function) -> bool:
-    """Whether a function has asked for the target's features."""
+    """Whether a function requests the target's features."""
     return module.function_attributes(function.signature).get("tlx-features") == "target"
 
 
 FEATURES_ATTRIBUTE: Final = '"tlx-features"="target"'
-"""Attribute of a function that wants the target's features."""
+"""Attribute of a function that requests the target's features."""
 
 
 MOST_INTERLEAVED_SUMS: Final = 12
-"""Largest number of products of a sum that may be interleaved: one loop over K steps through all of them."""
+"""Most products of a sum that may be interleaved: one loop over K steps through all of them."""

@@ -2,14 +2,20 @@
 
 Two prices are composed of them, both from the target's data:
 
-    of a blocking    `to_2d.contraction.blocking_cost`    a contraction has hundreds of candidates, none with a recipe
+    of a blocking    `to_2d.contraction.blocking`         a contraction has hundreds of candidates, none with a recipe
     of a recipe      `to_tiles.select.recipe_cost`        one product, its register tile, cache blocks and packing known
 
-The price of a blocking takes full tiles for granted (`ComputeUnit.cycles`): the bound of the ports instead of the sum
-over register tiles, and a matrix unit's tiles in the second cache. Selecting a recipe for each candidate would
-take 0.2 ms each (Zen 5), 40 ms a convolution. The price leaves out what the register tile adds, 2 % to 28 % for the
-shapes below, and more for products of a few registers. Candidates are of similar shapes, and only their order matters:
-no choice of stage 2 depends on it.
+The price of a blocking assumes full tiles (`ComputeUnit.cycles`): the bound of the ports instead of the sum over
+register tiles, and a matrix unit's tiles in the second cache. Selecting a recipe for each candidate would take 0.2 ms
+each (Zen 5), 40 ms a convolution. The price leaves out what the register tile adds, 2 % to 28 % for the shapes below,
+and more for products of a few registers. Only the order of candidates matters: no choice of stage 2 depends on it.
+
+With `product_cycles` in its place, partial tiles cost more, and copies of all windows win too often. Speed against the
+bound of the ports (AMD Zen 5, 2026-11-24):
+
+    AVX2       2048-512.7.1s1 bytes 1.13, 64-64.56.3s1 bfloat 1.07 and float 1.00, 512-1024.28.1s2 bytes .98
+    AVX2       64-64.28.3s1 bytes .95
+    AVX-512    16-8.32.3s1 float with channels innermost .31
 
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
@@ -18,8 +24,8 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
     front end  0.05 (h + v)                       instructions around the products
     registers  3 %                                no free register: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
-    columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or what crosses them
-               3, or 7                            A is copied column by column: halves of lines, or what crosses them
+    columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or parts across lines
+               3, or 7                            A is copied column by column: halves of lines, or parts across lines
 
 28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
 """
@@ -27,7 +33,7 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
@@ -50,22 +56,22 @@ class ComputeUnit:
         matrix     (N / lanes) * (K / step) * (M / rows * tile_product_cycles + packing)
 
     Attributes:
+        target: The machine.
         lanes: Sums that a vector register holds, or a row of a tile.
         rows: Rows of a tile; 0 for vectors.
         k_step: Positions of K in a tile.
         width: Rows of the right operand that it reads interleaved (VNNI factor).
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
         dot_share: Cycles of dot products on vectors, as a fraction of those of multiply-adds; 1 where there are none.
-        target: The machine.
     """
 
+    target: Target
     lanes: int
     rows: int = 0
     k_step: int = 1
     width: int = 1
     permutes: bool = False
     dot_share: float = 1.0
-    target: Target = field(default_factory=lambda: Target("", ""))
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
@@ -76,7 +82,7 @@ class ComputeUnit:
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
         dot_share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
-        vectors = cls(lanes, permutes=permutes, dot_share=dot_share, target=target)
+        vectors = cls(target, lanes, permutes=permutes, dot_share=dot_share)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
             return vectors
@@ -138,7 +144,7 @@ def tile_product_cycles(grid: tuple[int, int], products: float, load_a: float, l
 
 
 def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
-    """Cycles of a step along K with so many multiply-adds and loads: what ports allow, and the sums' chains."""
+    """Cycles of a step along K with these multiply-adds and loads: the bound of the ports and of the sums' chains."""
     return max(multiplies / core.products, loads / core.loads, core.latency)
 
 
@@ -214,7 +220,7 @@ class RegisterTileProblem:
 
 
 def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
-    """Rows and vectors of the register tile that needs the fewest cycles; `spare` are needed for something else."""
+    """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free."""
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
@@ -228,7 +234,7 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
 
 
 def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
-    """Cycles per position of K to store C, and to copy A, column by column, where that is done."""
+    """Cycles per position of K to store C and to copy A column by column, where the problem has such steps."""
     cycles = 0.0
     if shape.transposed_store:
         cycles += transposed_store_cycles(core, shape.m, shape.vectors, mr, shape.column) / shape.transposed_store

@@ -1,4 +1,4 @@
-"""Discovery of front ends, the modules of `tlx.frontends`; raising a module by those that it concerns."""
+"""Discovery of front ends, the modules of `tlx.frontends`, and raising a module by those that apply to it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FRONT_ENDS: Final = "tlx.frontends"
 def front_ends() -> tuple[ModuleType, ...]:
     """All front ends: the modules of `tlx.frontends`.
 
-    One that raises LLVM IR has `RAISE`, which takes a module and returns the raised one, or None where it has nothing
-    to do. It may have `MARKERS`: only texts that contain one of these words are given to it.
+    A front end that raises LLVM IR has `RAISE`, which takes a module and returns the raised one, or None if there is
+    nothing to raise. With `MARKERS`, it is only applied to texts that contain one of these words.
 
-    One that reads a language of its own has `TRANSLATE`, which takes a text, its name, what runs threads, and a version
-    of the language, and returns LLVM assembly, or a module whose `str` is that; `LANGUAGE` and `TITLE`, what options
-    and messages call the language; `STANDARDS`, its versions, the default last; `SUFFIXES`, how names of files end;
-    and `OPENINGS`, words that a text begins with.
+    A front end for a language has `TRANSLATE`, which takes a text, its name, the library that runs threads, and a
+    version of the language, and returns LLVM assembly, or a module whose `str` is LLVM assembly; `LANGUAGE` and
+    `TITLE`, the language's name in options and in messages; `STANDARDS`, its versions, the default last; `SUFFIXES`,
+    the endings of file names; and `OPENINGS`, words with which a text begins.
     """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))

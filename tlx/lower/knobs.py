@@ -3,7 +3,7 @@
     matmul 512x512x512 float        a product: `KnobQuery`
     tile=8x48,kc=512                its settings: `Knobs`
 
-A `KnobSource` is a function from queries to knobs. A query has a text that patterns may match by words:
+A `KnobSource` is a function from queries to knobs. The text of a query is a list of words, which patterns match:
 
     query    = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
     extents  = M "x" N "x" [TERMS "*"] K              TERMS: a sum of this many products
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 from tlx.diagnostics import Span, UsageError
 
 WEIGHT_BYTES: Final = 8 << 20
-"""Panels of a constant B up to which they are made at compile time: a MB takes 3 MB of text and half a second."""
+"""Bytes of a constant B up to which it is packed at compile time: a MB takes 3 MB of text and half a second."""
 _TILE: Final = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})")
 _SWITCHES: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _MAX_BLOCK: Final = 1 << 30
@@ -31,9 +31,9 @@ class KnobOrigin:
     """Where knobs come from.
 
     Attributes:
-        text: As remarks say it: "from --tile".
-        span: The entry of a file.
-        binding: Whether it is an error if they do not fit; else they are ignored with a remark.
+        text: Its words in remarks: "from --tile".
+        span: The entry of a knobs file.
+        binding: Whether knobs that do not fit are an error; else they are ignored with a remark.
     """
 
     text: str
@@ -49,8 +49,8 @@ class Knobs:
         tile: Rows and columns of the register tile, in elements.
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         pack_a, pack_b: Whether the operand is copied into panels first.
-        ahead: Steps by which B is prefetched into the first cache, 0 for none.
-        origin: Who requests them; None where nothing is requested.
+        ahead: Steps by which B is prefetched into the first-level cache, 0 for none.
+        origin: Where they come from; None without any setting.
     """
 
     tile: tuple[int, int] | None = None
@@ -70,19 +70,19 @@ class Knobs:
             if block is not None and not 1 <= block <= _MAX_BLOCK:
                 raise UsageError(f"{name}={block}: a block has 1 to {_MAX_BLOCK} rows or columns")
         if self.ahead is not None and not 0 <= self.ahead <= _MAX_AHEAD:
-            raise UsageError(f"ahead={self.ahead}: B is prefetched 1 to {_MAX_AHEAD} steps ahead; 0 is not at all")
+            raise UsageError(f"ahead={self.ahead}: B is prefetched 1 to {_MAX_AHEAD} steps ahead; 0 turns it off")
 
     def __bool__(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether any knob is set."""
         return bool(self.settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is asked for, by name."""
+        """The knobs that are set, by name."""
         return {name: value for name in KNOB_NAMES if (value := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
-        """As `--knobs` takes them: `tile=8x48,kc=512,pack_b=false`."""
+        """The spelling of `--knobs`: `tile=8x48,kc=512,pack_b=false`."""
         return ",".join(f"{name}={value_text(value)}" for name, value in self.settings.items())
 
 
@@ -94,7 +94,7 @@ OPENMP: Final = "openmp"
 
 @dataclass(frozen=True, slots=True)
 class KnobQuery:
-    """A product that knobs are wanted for.
+    """A product whose kernel takes knobs.
 
     Attributes:
         text: The product in words; see the grammar above.
@@ -110,21 +110,21 @@ class KnobQuery:
 KnobSource = Callable[[KnobQuery], Knobs]
 
 
-def no_knobs(_question: KnobQuery) -> Knobs:
-    """All is left to the model."""
+def no_knobs(_query: KnobQuery) -> Knobs:
+    """No knobs: the cost model decides."""
     return NO_KNOBS
 
 
 @runtime_checkable
 class TrackedKnobSource(Protocol):
-    """A source of knobs that can report afterwards which of them were not used."""
+    """A source of knobs that can report which of them no product used."""
 
-    def __call__(self, question: KnobQuery, /) -> Knobs:
+    def __call__(self, query: KnobQuery, /) -> Knobs:
         """The knobs of a product."""
         ...
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
-        """A sentence for each answer that no product took, and where it stands."""
+        """A message for each entry that no product used, with the entry's position."""
         ...
 
 
@@ -135,7 +135,7 @@ class FixedKnobs:
     knobs: Knobs
     used: bool = False
 
-    def __call__(self, _question: KnobQuery, /) -> Knobs:
+    def __call__(self, _query: KnobQuery, /) -> Knobs:
         """The knobs."""
         self.used = True
         return self.knobs
@@ -144,18 +144,18 @@ class FixedKnobs:
         """See `TrackedKnobSource`."""
         origin = self.knobs.origin
         if not self.used and origin is not None:
-            yield f"there is no product to take {self.knobs} {origin.text}", origin.span
+            yield f"no product takes {self.knobs} {origin.text}", origin.span
 
 
 @dataclass(frozen=True, slots=True)
 class FirstKnobSource:
-    """The answer of the first source that has one."""
+    """The knobs of the first source that has some."""
 
     sources: tuple[KnobSource, ...]
 
-    def __call__(self, question: KnobQuery, /) -> Knobs:
+    def __call__(self, query: KnobQuery, /) -> Knobs:
         """The knobs."""
-        return next((knobs for source in self.sources if (knobs := source(question))), NO_KNOBS)
+        return next((knobs for source in self.sources if (knobs := source(query))), NO_KNOBS)
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
         """See `TrackedKnobSource`."""
@@ -165,16 +165,16 @@ class FirstKnobSource:
 
 
 def knobs_from(settings: dict[str, Any], origin: KnobOrigin | None = None) -> Knobs:
-    """Knobs from names and values, which may be texts.
+    """Knobs from names and values, which may be strings.
 
     Raises:
-        UsageError: There is no such knob, or the value is none for it.
+        UsageError: There is no such knob, or it does not take that value.
     """
     return Knobs(**{name: parse_value(name, value) for name, value in settings.items()}, origin=origin)
 
 
 def parse_knobs(text: str, origin: KnobOrigin | None = None) -> Knobs:
-    """Knobs as the command line spells them: `tile=8x48,kc=512,pack_b=false`.
+    """Knobs in the spelling of the command line: `tile=8x48,kc=512,pack_b=false`.
 
     Raises:
         UsageError: The text is not of that form.
@@ -183,7 +183,7 @@ def parse_knobs(text: str, origin: KnobOrigin | None = None) -> Knobs:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise UsageError(f"'{part}' is no knob; write NAME=VALUE, NAME being one of {', '.join(KNOB_NAMES)}")
+            raise UsageError(f"'{part}' is not a knob; write NAME=VALUE, where NAME is one of {', '.join(KNOB_NAMES)}")
         if name.strip() in settings:
             raise UsageError(f"{name.strip()} is given twice: {settings[name.strip()]} and {value.strip()}")
         settings[name.strip()] = value.strip()
@@ -194,7 +194,7 @@ def parse_value(name: str, value: object) -> Any:
     """The value of a knob.
 
     Raises:
-        UsageError: There is no such knob, or the value is none for it.
+        UsageError: There is no such knob, or it does not take that value.
     """
     if name not in KNOB_NAMES:
         raise UsageError(f"unknown knob '{name}'; knobs are {', '.join(KNOB_NAMES)}")
@@ -204,17 +204,17 @@ def parse_value(name: str, value: object) -> Any:
 
 
 def value_text(value: object) -> str:
-    """A knob's value as it is written."""
+    """The spelling of a knob's value."""
     if isinstance(value, tuple):
         return "x".join(map(str, cast("tuple[int, ...]", value)))
     return str(value).lower()
 
 
 def _tile(value: object) -> tuple[int, int]:
-    found = _TILE.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _TILE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise UsageError(f"tile '{value}' is not of the form ROWSxCOLUMNS, such as 8x48")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _switch(name: str, value: object) -> bool:

@@ -1,7 +1,6 @@
-"""Operations that all stages speak of: elementwise ones, how reductions combine, signs of products.
+"""Operations that all stages share: elementwise operations, combining operations of reductions, signs of products.
 
-The same elementwise operation is applied to tiles by stage 2 and to registers by stage 3. Tile code knows the mma
-family only, no `matmul`.
+Stage 2 applies an elementwise operation to tiles, stage 3 to registers. Tile code has only the mma family, no `matmul`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ElementwiseOp:
         opcode: LLVM's opcode.
         flags: `nsw`, `fast`, ... as written.
         predicate: Of comparisons.
-        callee: Of calls: the intrinsic's name without the suffix of its types.
+        callee: Of calls: the intrinsic's name without its type suffix.
     """
 
     opcode: str
@@ -54,7 +53,7 @@ class ElementwiseOp:
 
     @classmethod
     def of(cls, instruction: Instruction) -> ElementwiseOp | None:
-        """The operation of an instruction, None where it does not work element by element."""
+        """The operation of an instruction; None if the instruction is not elementwise."""
         opcode = instruction.opcode
         if opcode == "call":
             name = (instruction.callee or "").strip('"')
@@ -67,11 +66,11 @@ class ElementwiseOp:
 
     @property
     def title(self) -> str:
-        """How remarks call it: `fadd`, `llvm.fma`."""
+        """Its name in remarks: `fadd`, `llvm.fma`."""
         return self.callee or self.opcode
 
     def emit(self, b: Builder, type_: Type, operands: Sequence[Value], name: str = "") -> Value:
-        """The instruction on operands of any width."""
+        """Emit the instruction on operands of any width."""
         words = " ".join(self.flags)
         if self.opcode == "call":
             return self._call(b, type_, operands, words, name)
@@ -81,16 +80,16 @@ class ElementwiseOp:
         else:
             spelled = ", ".join([operands[0].typed, *map(str, operands[1:])])
         tail = f" to {type_}" if self.opcode in CAST_OPCODES else ""
-        made = b.emit(self.opcode, type_, operands, f"{head} {spelled}{tail}", name)
-        made.flags, made.predicate = self.flags, self.predicate
-        return made.value
+        instruction = b.emit(self.opcode, type_, operands, f"{head} {spelled}{tail}", name)
+        instruction.flags, instruction.predicate = self.flags, self.predicate
+        return instruction.value
 
     def _call(self, b: Builder, type_: Type, operands: Sequence[Value], words: str, name: str) -> Value:
         result = b.call_intrinsic(self.callee, self._overloads(type_, operands), type_, operands, name)
         if words:
-            made = b.block.instructions[b.index - 1]
-            made.text = made.text.replace("= call ", f"= call {words} ", 1)
-            made.flags = self.flags
+            call = b.block.instructions[b.index - 1]
+            call.text = call.text.replace("= call ", f"= call {words} ", 1)
+            call.flags = self.flags
         return result
 
     def _overloads(self, type_: Type, operands: Sequence[Value]) -> list[Type]:
@@ -103,9 +102,9 @@ class ElementwiseOp:
         return [type_]
 
     def bits(self, types: Sequence[Type]) -> int:
-        """Width that its elements, of these types, are worked on in: bfloat and half as float, i1 as nothing.
+        """Width in bits at which elements of these types are computed: bfloat and half as float.
 
-        What has only bfloat operands and results works on registers of them, as two of float each.
+        An operation with only bfloat operands and results works on registers of bfloat, each as two registers of float.
         """
         if self.callee != "llvm.fma" and all(scalar_of(t) == BFLOAT for t in types):
             return unary_bits(BFLOAT)
@@ -113,7 +112,7 @@ class ElementwiseOp:
 
 
 def working_bits(type_: Type, *, moved: bool = False) -> int:
-    """Width that elements of a type (or vector) are worked on in, or only `moved` about in."""
+    """Width in bits at which elements of a type (or vector) are computed, or only `moved`."""
     element = scalar_of(type_)
     if element in (BFLOAT, HALF):
         return 16 if moved else 32
@@ -175,7 +174,7 @@ def combine_identity(operation: str, element: Type) -> Constant:
 def emit_fcmp(b: Builder, predicate: str, x: Value, y: Value) -> Value:
     """`fcmp`."""
     assert isinstance(x.type, VectorType)
-    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, I1), [x, y], "is")
+    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, I1), [x, y], "cmp")
 
 
 def _are_floats(x: Value) -> bool:

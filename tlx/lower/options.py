@@ -28,7 +28,7 @@ WORKSPACES: Final[tuple[Workspace, ...]] = ("malloc", "arena", "argument")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the pipeline, as `Options.print_after` is told of it.
+    """A step of the pipeline; `Options.print_after` is called with it.
 
     Attributes:
         name: Its name in `--stop-after=` and `--print-after=`.
@@ -41,14 +41,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How an option is written on command lines, and which values it takes.
+    """The spelling of an option on command lines, and the values that it takes.
 
     Attributes:
         flag: Its spelling, such as `--threads`; `--x/--no-x` for a switch that can be turned off.
         type: The type of its values: `str`, `int`, `bool`, or `tuple` for words between commas, in one or more options.
         help: The line in `--help`.
-        metavar: What `--help` calls a value; by default its choices.
-        choices: The values, where there are few; the default is always one more.
+        metavar: The name of a value in `--help`; by default its choices.
+        choices: The values, if there are few; the default is valid besides them.
         minimum: The least value of a number.
     """
 
@@ -60,12 +60,12 @@ class Setting:
     minimum: int | None = None
 
     def mistake(self, value: object) -> str | None:
-        """The error of a value in the words of click; None if it is valid."""
+        """The error message of a value, in click's words; None if it is valid."""
         if not isinstance(value, self.type) or (self.type is int and isinstance(value, bool)):
             return f"{value!r} is not of type {self.type.__name__}"
         if self.choices and value not in self.choices:
-            known = ", ".join(f"'{choice}'" for choice in self.choices)
-            return f"'{value}' is not one of {known}{did_you_mean(str(value), map(str, self.choices))}"
+            choices = ", ".join(f"'{choice}'" for choice in self.choices)
+            return f"'{value}' is not one of {choices}{did_you_mean(str(value), map(str, self.choices))}"
         if self.minimum is not None and cast("int", value) < self.minimum:
             return f"{value} is not in the range x>={self.minimum}"
         return None
@@ -76,7 +76,7 @@ class Options:
     """How to lower.
 
     Raises:
-        UsageError: A value is none that its option takes, or no stage is left to run.
+        UsageError: An option does not take its value, or no stage is left to run.
     """
 
     cpu: str = field(
@@ -131,7 +131,7 @@ class Options:
         },
     )
     knobs: KnobSource = no_knobs
-    """Asked about each product for the knobs to use in place of the cost model's; see `tlx.lower.knobs`."""
+    """Returns the knobs of each product, which override the cost model's choice; see `tlx.lower.knobs`."""
     request_permission: bool = field(
         default=True,
         metadata={
@@ -195,9 +195,9 @@ class Options:
         },
     )
     decision_seed: int | None = None
-    """Have a seed decide where the cost model would choose among correct ways; for tests. No command has it."""
+    """A seed that decides among correct alternatives in place of the cost model; for tests, not on command lines."""
     remarks: Remarks = field(default_factory=Remarks)
-    """Collects what was decided, and why."""
+    """Collects the decisions, with reasons."""
 
     def __post_init__(self) -> None:
         for name, (setting, default) in SETTINGS.items():
@@ -225,10 +225,10 @@ class Options:
         Raises:
             UsageError: There is no such option, or it does not take that value.
         """
-        known = [f.name for f in fields(Options)]
+        names = [f.name for f in fields(Options)]
         for name in changes:
-            if name not in known:
-                raise UsageError(f"unknown option '{name}'{did_you_mean(name, known)}")
+            if name not in names:
+                raise UsageError(f"unknown option '{name}'{did_you_mean(name, names)}")
         return replace(self, **changes)
 
 

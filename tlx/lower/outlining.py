@@ -1,9 +1,9 @@
 """Loops around kernels become functions of their own, compiled for the target, into which the kernels are inlined.
 
-The call of a kernel is cheap, but entering and leaving a kernel is not: the upper halves of vector registers are
-cleared for code of older machines, and a matrix unit is configured and released. That slows down loops around small
-kernels. So such loops are moved out of the user's functions, which may be compiled for any machine, into functions that
-are compiled for the target. There, the kernels are inlined once they consist of target instructions.
+The call of a kernel is cheap, but entering and leaving it is not: the upper halves of vector registers are cleared for
+code of older machines, and a matrix unit is configured and released. This slows down loops around small kernels. So
+such loops are moved out of the user's functions, which may be compiled for any machine, into functions that are
+compiled for the target. There, the kernels are inlined once they consist of target instructions.
 
 Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of stage 3):
     define void @f(...) {                         define void @f(...) {
@@ -42,7 +42,7 @@ _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
 _COUNTER: Final = re.compile(rf' *"{CALL_COUNTER_ATTRIBUTE}"="[^"]*"')
 _UNKNOWN_CALLS: Final = 1 << 20
 MAX_INLINED_INSTRUCTIONS: Final = 600
-"""Instructions up to which a kernel is inlined in more than one place."""
+"""Most instructions of a kernel that is inlined in more than one place."""
 
 
 def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Function]:
@@ -56,15 +56,15 @@ def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Fun
         The new functions.
     """
     kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in dispatchers}
-    made: list[Function] = []
+    nests: list[Function] = []
     for function in module.functions:
         if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
-            made += _outline(module, function, kernels)
-    return made
+            nests += _outline(module, function, kernels)
+    return nests
 
 
 def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
-    """Move the loops that can be moved, outer loops first, with the loops inside them."""
+    """Move the loops that can be moved, outer loops first, together with their inner loops."""
     if not any(instruction.callee in kernels for instruction in function.instructions()):
         return []
     flow = ControlFlow(function)
@@ -74,7 +74,7 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
     }
     regions: list[LoopRegion] = []
     moved: set[str] = set()
-    made: list[Function] = []
+    nests: list[Function] = []
     for loop in natural_loops(flow):
         inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
         region = loop_region(flow, loop, lambda i: _can_move(i, kernels)) if inside else None
@@ -83,14 +83,14 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
             continue
         name = module.global_names.fresh(f"tlx.nest.{function.name}")
         nest, caller = extract_region(module, function, region, name, nest_attributes(module, inside))
-        made.append(nest)
+        nests.append(nest)
         regions.append(region)
         moved |= loop.blocks
         others = [p for p in flow.predecessors[region.exit.name] if p not in loop.blocks]
         flow.predecessors[region.exit.name] = [*others, caller.name]
         flow.blocks[caller.name] = caller
     remove_regions(function, regions)
-    return made
+    return nests
 
 
 def _features(module: Module, kernel: Function) -> str:
@@ -98,7 +98,7 @@ def _features(module: Module, kernel: Function) -> str:
 
 
 def nest_attributes(module: Module, kernels: Sequence[Function]) -> str:
-    """Attributes of a nest around kernels whose sets of features include one another."""
+    """Attributes of a nest around kernels, whose sets of features are subsets of one another."""
     features = max((_features(module, kernel) for kernel in kernels), key=len, default="")
     return f'nounwind noinline "{STAGE_ATTRIBUTE}"="{NEST_STAGE}"' + (
         f' "target-features"="{features}"' if features else ""
@@ -152,7 +152,7 @@ def _has_bfloat_memory(module: Module, function: Function) -> bool:
 
 
 def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
-    """How often each kernel is called; functions that were not parsed count as many times."""
+    """How often each kernel is called; a mention in a function that was not parsed counts as many calls."""
     calls = dict.fromkeys(legalized, 0)
     for function in module.functions:
         for instruction in function.instructions():
@@ -177,14 +177,14 @@ def _inline(
             legalized_kernel = legalized.get(str(call.callee))
             if legalized_kernel is None:
                 continue
-            kernel, own = legalized_kernel.function, legalized_kernel.tile_shapes
+            kernel, tile_shapes = legalized_kernel.function, legalized_kernel.tile_shapes
             if not keeps_attributes:
                 attributes = max(attributes, kernel.signature.attributes, key=len)
             if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
                 continue
-            if shapes and own and own != shapes:
+            if shapes and tile_shapes and tile_shapes != shapes:
                 continue
-            shapes = shapes or own
+            shapes = shapes or tile_shapes
             calls[kernel.name] -= 1
             pending.insert(0, inline_call(function, block, call, kernel))
             break
@@ -193,7 +193,7 @@ def _inline(
 
 
 def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
-    """Whether a kernel is inlined; one that needs attributes that its caller lacks is not."""
+    """Whether to inline a kernel; never one that needs attributes that its caller lacks."""
     if not can_inline(kernel):
         return False
     if keeps_attributes and "optnone" in kernel.signature.attributes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source, TlxError
 from tlx.ir.parser.module import without_collection
+from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import has_large_vectors
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
@@ -28,7 +29,7 @@ STAGES: Final = (
     PipelineStep("to-tiles", "Lower2DToTiles", to_tiles),
     PipelineStep("legalize", "LegalizeTiles", legalize),
 )
-UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
+UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times TLX's time
 _DEFAULT: Final = Options()
 
 
@@ -37,14 +38,14 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
 
     Args:
         module: The module; it is changed.
-        target: The machine to aim at, or its name.
+        target: The target, or its name.
         options: How to lower.
 
     Returns:
         The lowered module (a new one where a front end rebuilt it).
 
     Raises:
-        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+        ParseError, VerifyError: The input is not valid IR, or breaks a rule of the tensor intrinsics.
         LoweringError: A function cannot be lowered.
         UsageError: There is no such target.
     """
@@ -54,15 +55,15 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     triple = options.triple or triple_of(module.source.text)
     context = LoweringContext(_resolved(target, options, triple), options, _run_kernel)
     source = module.source
-    has_parts = any(outlined_region(function) for function in module.functions)
+    has_outlined = any(outlined_region(function) for function in module.functions)
     try:
         with without_collection():
             lowered = _run_steps(module, context, options)
     except Exception as error:
-        if has_parts or (options.verify_each is False and _blames_tlx(error)):
+        if has_outlined or (options.verify_each is False and _blames_tlx(error)):
             verify(raise_front_ends(parse(source.text, source.name)))
         if options.start_after is not None and _blames_tlx(error):
-            message = f"the input is not what {options.start_after} leaves, which --start-after expects"
+            message = f"the input is not the output of {options.start_after}, which --start-after expects"
             raise LoweringError(f"{message}; without --start-after all stages run", name=source.name) from error
         raise
     if options.stop_after != "to-2d" and isinstance(options.knobs, TrackedKnobSource):
@@ -72,11 +73,11 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
 
 
 def _resolved(target: Target | str, options: Options, triple: str) -> Target:
-    """The target that options ask for."""
-    found = resolve_target(
+    """The target with the options' processor, features and width of vectors."""
+    resolved = resolve_target(
         target, cpu=options.cpu, features=options.features, vector_bits=options.vector_bits, triple=triple
     )
-    return found if options.decision_seed is None else found.with_decision_seed(options.decision_seed)
+    return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
 
 
 def _run_steps(module: Module, context: LoweringContext, options: Options) -> Module:
@@ -96,7 +97,7 @@ def _run_steps(module: Module, context: LoweringContext, options: Options) -> Mo
 
 
 def _blames_tlx(error: Exception) -> bool:
-    """Whether an error is TLX's own, unless LLVM, which has not judged the input yet, rejects it."""
+    """Whether an error is a bug of TLX, provided that LLVM accepts the input."""
     return not isinstance(error, TlxError) or "bug of TLX" in error.message
 
 
@@ -110,24 +111,25 @@ def lower_text(
     """
     if options.print_after is None and not has_work(text):
         if target != "native":
-            named = options.features or options.cpu or added_features(target)  # else it may be of any architecture
-            _resolved(target, options, (options.triple or triple_of(text)) if named else "")
+            has_features = options.features or options.cpu or added_features(target)  # else any architecture will do
+            _resolved(target, options, (options.triple or triple_of(text)) if has_features else "")
         _judge_untouched(text, filename, options)
         return text
     from tlx.ir.parser.module import needs_lowering, parse
 
-    def wanted(function: str) -> bool:
-        """Whether a function is parsed; after a stage, also if it calls kernels."""
+    def is_parsed(function: str) -> bool:
+        """Whether a function is parsed; with --start-after, also if it calls kernels."""
         return needs_lowering(function) or (options.start_after is not None and "tlx." in function)
 
-    shares = not concerns_front_ends(text)  # a front end reads the whole text
-    module = parse(text, filename, wanted, duplicates=shares, outline=shares and options.start_after is None)
-    _remark_equals(module, options.remarks)
+    finds_duplicates = not concerns_front_ends(text)  # a front end reads the whole text
+    outline = finds_duplicates and options.start_after is None
+    module = parse(text, filename, is_parsed, duplicates=finds_duplicates, outline=outline)
+    _remark_duplicates(module, options.remarks)
     return str(lower(module, target, options=options))
 
 
 def has_work(text: str) -> bool:
-    """Whether a text has tensor operations, placeholders of front ends, large vectors, or asks for features."""
+    """Whether a text has tensor operations, placeholders of front ends, large vectors, or requests features."""
     if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE)):
         return True
     return concerns_front_ends(text) or has_large_vectors(text)
@@ -147,7 +149,7 @@ def raise_front_ends(module: Module) -> Module:
     """The module with the calls of front ends' placeholder functions turned into tensor operations.
 
     Raises:
-        ParseError, VerifyError: The module is not valid, or uses a front end's functions in a way without meaning.
+        ParseError, VerifyError: The module is not valid, or misuses a front end's functions.
     """
     _verify_for_front_ends(module)
     return raised(module)
@@ -162,9 +164,9 @@ def _verify_for_front_ends(module: Module) -> None:
 
 
 def verify(module: Module) -> None:
-    """Check a module as the lowering checks its input: the rules of the tensor intrinsics, then LLVM's.
+    """Check a module like the input of the lowering: the rules of the tensor intrinsics, then LLVM's.
 
-    Tensor calls are made canonical in place on the way, since LLVM knows no overloads of one name.
+    Tensor calls become canonical in place, since LLVM has no overloads of one name.
 
     Raises:
         ParseError, VerifyError: The module is not valid.
@@ -203,14 +205,14 @@ def _run_kernel(module: Module, name: str, constant: bytes, offset: int, size: i
     library = LoadedObject(emit_code(text, "obj", 1, jit=True), [name])
     source, result = bytearray(len(constant) + _BUFFER_ALIGN + _OVERREAD), bytearray(size + _BUFFER_ALIGN)
     source[: len(constant)] = constant
-    start, to = (ctypes.addressof(ctypes.c_char.from_buffer(buffer)) for buffer in (source, result))
-    gap = -to % _BUFFER_ALIGN
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(name))(to + gap, start + offset)
+    start, destination = (ctypes.addressof(ctypes.c_char.from_buffer(buffer)) for buffer in (source, result))
+    gap = -destination % _BUFFER_ALIGN
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(name))(destination + gap, start + offset)
     return bytes(result[gap : gap + size])
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:
-    """Have LLVM judge a text that is returned unchanged, unless it is so large that only the judging takes time."""
+    """Have LLVM verify a text that is returned unchanged, unless it is large: only verifying would take time."""
     if options.verify_each or (options.verify_each is None and len(text) <= UNJUDGED_SIZE):
         from tlx.llvm.judge import check_text
 
@@ -222,7 +224,7 @@ def _judge_untouched(text: str, filename: str, options: Options) -> None:
         options.remarks.add("analysis", "verify", message, first_line.span(0))
 
 
-def _remark_equals(module: Module, remarks: Remarks) -> None:
+def _remark_duplicates(module: Module, remarks: Remarks) -> None:
     from tlx.ir.functions import DuplicateFunction, Function
     from tlx.ir.parser.duplicates import outlined_region
 
@@ -231,9 +233,9 @@ def _remark_equals(module: Module, remarks: Remarks) -> None:
             original = item.original.name
             message = f"@{item.name} equals @{original}, which is lowered once: its remarks hold for both"
             remarks.add("analysis", "read", message, item.span)
-        known = outlined_region(item)
-        if isinstance(item, Function) and known is not None and known.copies:
-            message = f"{known.copies} more copies of this region are calls of @{item.name}, which is lowered once"
+        region = outlined_region(item)
+        if isinstance(item, Function) and region is not None and region.copies:
+            message = f"{region.copies} more copies of this region are calls of @{item.name}, which is lowered once"
             remarks.add("analysis", "read", message, item.span)
 
 
@@ -256,7 +258,7 @@ def _canonicalise(module: Module, _context: LoweringContext) -> Module:
 
 
 def _verify_step(module: Module, step: PipelineStep, options: Options) -> None:
-    """Have LLVM judge what a step left; the rules of tensors are checked by the next stage, if there is one."""
+    """Have LLVM verify the output of a step; the next stage, if there is one, checks the rules of tensors."""
     from tlx.ir.tensors.inference import verify_tensors
     from tlx.llvm.judge import check_module
 
@@ -272,7 +274,7 @@ def _refuse_leftovers(module: Module) -> None:
     """No tensor operation may reach LLVM's code generator: it would crash."""
     for function in module.functions:
         for instruction in function.instructions():
-            callee = instruction.callee or ""
-            if callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor")):
-                message = f"@{callee} is left after lowering; this is a bug of TLX: please report it with the input"
+            if is_tensor_call(instruction):
+                name = instruction.callee
+                message = f"@{name} is left after lowering; this is a bug of TLX: please report it with the input"
                 raise LoweringError(message, instruction.span or function.span, name=module.source.name)

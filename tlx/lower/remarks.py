@@ -1,4 +1,4 @@
-"""Remarks: what the lowering decided and why, for the user who asks."""
+"""Remarks: decisions of the lowering, with their reasons, for `--remarks`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ArithmeticUnit = Literal["fma", "dot", "matrix"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How fast a product should be.
+    """The expected speed of a product.
 
     Attributes:
         unit: What multiplies.
@@ -32,10 +32,10 @@ class Remark:
 
     Attributes:
         kind: `applied` (done), `missed` (not done, and why), `analysis` (a fact, such as a temporary's size).
-        stage: Name of the stage that says so.
-        message: What was decided, in a sentence.
-        span: The instruction of the user's file it is about.
-        prediction: How fast what was decided should be; None where that is not known.
+        stage: Name of the stage that reports it.
+        message: The decision, as text.
+        span: The instruction in the user's file that it concerns.
+        prediction: The expected speed of the code; None if unknown.
     """
 
     kind: RemarkKind
@@ -53,14 +53,14 @@ class Remark:
 
 @dataclass(slots=True)
 class Remarks:
-    """Collects remarks in order; one that is made again says nothing new."""
+    """Remarks in the order of their first appearance, without duplicates."""
 
     items: dict[Remark, None] = field(default_factory=dict[Remark, None])
 
     def add(
         self, kind: RemarkKind, stage: str, message: str, span: Span | None = None, prediction: Prediction | None = None
     ) -> None:
-        """Note a decision."""
+        """Add a remark."""
         self.items.setdefault(Remark(kind, stage, message, span, prediction))
 
     def __iter__(self) -> Iterator[Remark]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     DotEmitter = Callable[[Builder, Value, Value, Value], Value]
 
-    Reader = Callable[[Builder, Value, int], Value]
+    WideningLoad = Callable[[Builder, Value, int], Value]
 
 Sign = Literal["s", "u", "f"]
 
@@ -23,8 +23,8 @@ Sign = Literal["s", "u", "f"]
 def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
     """The cycles of a candidate; with a seed, the number in (0, 1] that it draws for the candidate instead.
 
-    All candidates of a choice are correct, so a seed reaches code that the cost model never selects. What costs
-    infinitely much stays out of the question.
+    All candidates of a choice are correct, so a seed reaches code that the cost model never selects. A candidate of
+    infinite cost stays one.
     """
     if seed is None or math.isinf(cycles):
         return cycles
@@ -33,16 +33,17 @@ def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WideningLoads:
-    """Instructions that widen narrow operands as they load them: (builder, address, lanes) -> a register.
+    """Instructions that load narrow operands and widen them: (builder, address, lanes) -> a register.
 
     Attributes:
-        lhs: The element at the address, in all lanes.
-        rhs: Of a register of VNNI groups at the address, the elements at each position of their group: even, odd.
+        lhs: Broadcasts the element at the address.
+        rhs: For each position in a VNNI group (even, odd), loads the elements at that position of the groups at the
+            address.
         lanes: Lanes of their results.
     """
 
-    lhs: Reader
-    rhs: tuple[Reader, ...]
+    lhs: WideningLoad
+    rhs: tuple[WideningLoad, ...]
     lanes: tuple[int, ...]
 
 
@@ -59,14 +60,14 @@ class Dot:
         lhs, rhs: Element types of the operands by LLVM name, with their signs: ("i8", "u").
         accumulator: Element type of the accumulator by LLVM name.
         width: Products added to one accumulator element (VNNI factor).
-        feature: Subtarget feature that gives it.
-        cycles: Cycles from one on a full register to the next.
-        slower: A feature, and the cycles on processors that have it, where the instruction is slower.
+        feature: The subtarget feature that provides it.
+        cycles: Reciprocal throughput, in cycles, on a full register.
+        slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
-        reads: Where operands are widened as they are loaded; `emit` then multiplies and adds once for each of the
-            `width` positions, lanes of the accumulator's type.
+        widening_loads: Loads that widen the operands, if there are any; `emit` then multiplies and adds once for each
+            of the `width` positions, on lanes of the accumulator's type.
     """
 
     lhs: tuple[str, Sign]
@@ -76,7 +77,7 @@ class Dot:
     feature: str
     emit: DotEmitter = _no_vector_form
     temporaries: int = 0
-    reads: WideningLoads | None = None
+    widening_loads: WideningLoads | None = None
     cycles: float = 0.5
     slower: tuple[str, float] | None = None
 
@@ -99,7 +100,7 @@ class FloatInstructions:
         reciprocal: (builder, x) -> 1 / x to 2^-14 or better, for x far from the ends of the range.
         fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
         exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
-        mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of what is less than zero.
+        mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of negative numbers.
         look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
     """
 
@@ -117,8 +118,9 @@ class Permutes:
 
     Attributes:
         register_bytes: Bytes of a register.
-        features: The feature that gives them, by the width of elements.
-        one: (builder, register, order, name) -> the register's elements in that order, integers of their width.
+        features: The feature that provides them, by the width of elements.
+        one: (builder, register, order, name) -> the register's elements in that order, a vector of indices as wide as
+            the elements.
         two: (builder, first, second, order, name) -> elements of both registers.
         pairs: Element types that `two` takes.
         constraint: Constraint of inline assembly for such a register.
@@ -143,7 +145,7 @@ class PairRounding:
     """An instruction that rounds two registers of floats to one of bfloats, and flushes subnormal floats to zero.
 
     Attributes:
-        feature: Subtarget feature that gives it.
+        feature: The subtarget feature that provides it.
         emit: (builder, first, second) -> the elements of both, as i16.
     """
 
@@ -157,7 +159,7 @@ class Caches:
 
     Attributes:
         l1, l2, l3: By level.
-        sharers: Processors that share the last one.
+        sharers: Processors that share the last-level cache.
         line: Bytes of a cache line.
         l1_way: Bytes of a way of the first-level cache: lines that far apart are in the same set.
         page: Bytes of a page of virtual memory.
@@ -189,12 +191,12 @@ class Memory:
         stream_detection_bytes: Bytes that could have arrived before the prefetcher recognizes a sequential stream.
         tlb_bytes: Bytes that the first-level TLB covers: 96 pages of 4 KB.
         prefetch_distance: Bytes by which elementwise kernels prefetch rows; calibrated on the benchmark.
-        l3_program_bytes: Most bytes of a last-level cache that one program counts on, as other cores use it too.
-        l3_core_bytes: Least bytes of a shared last-level cache that each processor counts on.
+        l3_program_bytes: Most bytes of the last-level cache that one program can count on, as other cores use it too.
+        l3_core_bytes: Least bytes of a shared last-level cache that each processor can count on.
         line_for_write: Cycles to fetch a line from the second-level cache before it is written.
-        shared_row_cycles: Cycles that each thread loses at a row of C that other threads write parts of: lines move
-            between cores. Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half
-            of it where only one of them works.
+        shared_row_cycles: Cycles that each thread loses on a row of C that other threads write parts of: lines move
+            between cores. Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 for bytes, 140 to 180 for bfloat,
+            half of it where only one of them works.
     """
 
     l2_bytes_per_cycle: int = 32
@@ -211,7 +213,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class BlockCosts:
-    """Cycles by which the first stage compares blocks and copies, before there are recipes.
+    """Cycles by which stage 1 compares blocks and copies, before recipes are selected.
 
     Calibrated on the benchmark, for server cores, to rank choices. A figure measured on one machine names it.
 
@@ -226,34 +228,37 @@ class BlockCosts:
         crowded_pixels: Bytes; positions of a convolution's input, whose windows overlap, share cache sets if they are a
             multiple of it apart.
         register: Bytes of the registers that these costs count.
-        line: Of a register's products where the left operand has another cache line for each position of K.
+        line: Of a register's products where the left operand has another cache line for each position of K. Not priced
+            by `KernelCosts.copied_column`: float products of 512 with a column-major A were then .97 times as fast, and
+            those of bytes 1.02 times (AVX2, Zen 5, 2026-11-24).
         store: Of a register of the result: as it is, and transposed. `KernelCosts.transposed_store` is larger, as it
-            knows the register tile; with it a bfloat convolution 3-64.224.7s2 is .98 times as fast (AVX2, Zen 5).
+            knows the register tile; with it a convolution of bytes, 128-128.56.3s2, was .93 times as fast on AVX-512,
+            and one of bfloat, 3-64.224.7s2, .97 times on AVX2 (Zen 5, 2026-11-24).
         transposed_narrow: Of an element narrower than 32 bits that is transposed for dot products.
         horizontal_reduction: To reduce a vector to one element.
         reduced: To reduce a vector of a temporary: in the caches, and beyond.
-        depthwise: Of a product of registers that is computed element by element, its loads included; more of one whose
-            rows are columns in memory; its load alone, which crosses a cache line; a row's own factor.
-        copied_row: Of a row that is copied: its loop, and each register.
+        depthwise: Of an elementwise product of registers, loads included; additionally if its rows are columns in
+            memory; of a load that crosses a cache line; of the factor of a row.
+        copied_row: To copy a row: its loop, and each register.
         transposed_side: Rows and columns of a tile that is transposed.
-        transposed_tile: Of such a tile: 32-bit elements, and narrower ones.
-        copied_element: Of an element that is copied alone.
-        deinterleaved: Of a register that is deinterleaved.
-        stride2: Of a row of every second element: its loop, each register; each byte that is read, and written.
+        transposed_tile: To transpose such a tile: of 32-bit elements, and of narrower ones.
+        copied_element: To copy a single element.
+        deinterleaved: To deinterleave a register.
+        stride2: To copy every second element of a row: its loop, each register; each byte that is read, and written.
         interleaved: Of a register of interleaved rows: to write it, and to load and merge a cache line. A matrix unit's
-            kernel that packs such rows costs the same here: the two differ by where the copy is made.
+            kernel that packs such rows has the same cost here; the two differ in where the copy is made.
         converted: Factor for copies that widen their elements.
         zeroed_bytes: Bytes that are set to zero in a cycle.
-        phase: Of an element of a transposed convolution whose phases are interleaved: 0.6 to 1 (Zen 5, 2 to 8 phases,
+        phase: To interleave an element of the phases of a transposed convolution: 0.6 to 1 (Zen 5, 2 to 8 phases,
             float, bfloat and bytes).
         repeated: Bytes up to which a copy may repeat elements of overlapping windows more than twice.
         slice_rows: The rows of a slice of the left operand are a multiple of it.
-        unreduced: Factor where blocks reduce nothing, as the estimate leaves out some of the cost of memory.
-        temporary_part: Bytes that stay in the caches: larger temporaries of a reduction are made in parts.
-        sparse_tiles: Vectors are considered as well as a matrix unit if blocks fill at most one in so many positions of
+        unreduced: Factor for blocks without a reduction, as the estimate leaves out some of the cost of memory.
+        temporary_part: Bytes that stay in the caches: larger temporaries of a reduction are computed in parts.
+        sparse_tiles: Vectors are considered besides a matrix unit if blocks fill at most one in so many positions of
             a tile along K.
         alternative_share: Share of an estimate that an alternative with other copies must stay below, as both
-            are rough on the cost of packing operands.
+            estimate the cost of packing operands roughly.
         unrolled_window: Elements of a reduction's window up to which they are one tree.
         seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
@@ -308,20 +313,21 @@ class KernelCosts:
         front_end: Of the instructions around a step's products, for each row and each register of a row.
         l2_vector: Of a register of B that a step prefetches from the second-level cache.
         full_registers: Factor for tiles that leave no register free: LLVM may spill.
-        transposed_store: Of a register of a tile that is stored column by column: in halves of cache lines, and in
-            parts that cross them.
-        copied_column: Of a column of a tile's rows of A that is copied: in equal parts of cache lines, and across them.
+        transposed_store: To store a register of a tile column by column: in halves of cache lines, and in parts that
+            cross them.
+        copied_column: To copy a column of a tile's rows of A: in equal parts of cache lines, and across them.
         call: Of the kernel's call and loops.
-        packed: Of a register that is packed.
-        packed_from_far: The same, additionally, of one that misses the first-level cache.
-        packed_column: Of a register that is transposed, for each column, if columns miss the second-level cache.
-        corrected: Additional ones of a packed register whose columns are summed.
-        exposed: Share of packing and the like during which no product runs, on average: products of 8 to 100 (float,
-            half, bfloat, bytes; Xeon 6/207/2, called in a loop), 0.3 to 0.6 of most.
-        prefetched: Share of the latency of prefetched data that tiles wait for all the same.
-        dot_column: Of a dot product along K: to add up the lanes of a sum and store it; to copy an element of B.
+        packed: To pack a register.
+        packed_from_far: Additional cycles if it misses the first-level cache.
+        packed_column: To transpose a register, for each column, if columns miss the second-level cache.
+        corrected: Additional cycles of a packed register whose columns are summed.
+        exposed: Average share of packing and similar work during which no product runs: 0.3 to 0.6 for most products of
+            8 to 100 (float, half, bfloat, bytes; Xeon 6/207/2, called in a loop).
+        prefetched: Share of the latency of prefetched data for which tiles wait nevertheless.
+        dot_column: Of a dot product along K: to sum the lanes of an accumulator and store the result; to copy an
+            element of B.
         paired_column: Of columns summed by pairs: to interleave two rows of B in registers; to store them as well; to
-            add up the sums of a row.
+            add the sums of a row.
         streamed_step: Of a step of streamed rows: its loop.
         streamed_sums: Of a register of sums before the first step and after the last.
         streamed_call: Of a call, and the loops of a strip.
@@ -352,17 +358,17 @@ class KernelCosts:
 
 @dataclass(frozen=True, slots=True)
 class KernelLimits:
-    """Extents at which a kernel on vectors takes another form. Calibrated on the benchmark.
+    """Thresholds between the forms of a kernel on vectors. Calibrated on the benchmark.
 
     Attributes:
         unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
         unpacked_far_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
-        k_pass: Positions of K in a pass: at least, where it prefetches the next one's part of B, and at most.
-        paged_k_pass: The same, at most, where each row of B is in a page of its own.
+        k_pass: Positions of K in a pass: the minimum if a pass prefetches the B of the next one, and the maximum.
+        paged_k_pass: The maximum if each row of B is in another page.
         paged_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
         whole_a: Part of the last-level cache that all of A, packed, may take: one in so many.
-        a_packings: Times that A is packed at most: reading a copy is faster than making one, whichever cache holds it.
-        k_unroll: Positions of K that a step of a loop multiplies, where registers allow: 4 were not faster.
+        a_packings: How often A is packed at most: reading a copy is faster than making one, whichever cache holds it.
+        k_unroll: Positions of K in an iteration of a loop, if registers allow: 4 were not faster.
         widened_uses: Uses of an operand up to which one converting instruction for each costs less than packing.
         prefetch_steps: Steps along K by which B is prefetched into the first-level cache.
         prefetch_rows: Rows of A that a panel of several blocks prefetches: with 8, 512x4096x4096 bfloat takes 1.1 times
@@ -370,12 +376,12 @@ class KernelLimits:
         prefetch_part, prefetch_piece: Least steps along K of a part and of a piece of it, each of which prefetches a
             row for later tiles.
         streamed_rows: Rows of A up to which B is streamed past sums in the first-level cache.
-        streams: Rows of B that are streamed side by side, at most: as many streams as hardware prefetchers follow.
-        tile_registers: Registers of each live value of an elementwise tile, at most.
-        steady_leaves: Leaves equal in all rows from which on elementwise tiles have many rows, as a tile loads each of
-            them once.
-        chains: Rows of such a tile, at most.
-        reduced_registers: Registers of sums of a reduction, at most, and the same where each of them needs a mask.
+        streams: Most rows of B that are streamed together: as many streams as hardware prefetchers follow.
+        tile_registers: Most registers of each live value of an elementwise tile.
+        steady_leaves: Number of leaves equal in all rows from which on elementwise tiles have many rows, as a tile
+            loads each of these leaves once.
+        chains: Most rows of such a tile.
+        reduced_registers: Most registers of sums of a reduction, and most where each of them needs a mask.
     """
 
     unpacked_rows: int = 19
@@ -409,10 +415,10 @@ class CoreModel:
     Attributes:
         products: Multiply-adds.
         loads: Loads, broadcasts of one element included.
-        latency: Cycles until a sum can be added to again.
-        width: Instructions that go to the ports (Haswell and Skylake; later ones are wider).
-        costs: What kernels do besides multiply-adds.
-        limits: Extents at which kernels take another form.
+        latency: Latency of a multiply-add, in cycles.
+        width: Instructions that issue to the ports (Haswell and Skylake; later cores are wider).
+        costs: Cycles of work besides multiply-adds.
+        limits: Thresholds between forms of kernels.
     """
 
     products: float = 2.0
@@ -430,7 +436,7 @@ class VectorRegisters:
     Attributes:
         size: Bytes of a register.
         registers: How many there are.
-        feature: Feature that gives them.
+        feature: The feature that provides them.
         architectures: Architectures that have them.
         masked_bits: Element widths that masked loads and stores of them have instructions for.
         fused: Whether multiply-add of them is one instruction.

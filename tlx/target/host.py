@@ -36,14 +36,14 @@ def native_target() -> Target:
 
 
 def best_target(
-    known: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
+    candidates: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
 ) -> Target:
-    """The best target for a machine with these flags and caches, of an architecture as the system calls it.
+    """The best of some targets for a machine with these flags and caches, and an architecture by the system's name.
 
     Raises:
         UsageError: The machine runs none of the targets' code.
     """
-    fitting = [target for target in known if not missing_features(target, flags)]
+    fitting = [target for target in candidates if not missing_features(target, flags)]
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
@@ -65,12 +65,12 @@ def missing_features(target: Target, flags: frozenset[str]) -> list[str]:
 
 def version_for(target: Target, flags: frozenset[str]) -> Target:
     """Of several versions, the one that a machine with these flags runs; the target itself where it has only one."""
-    able = [
+    supported = [
         v
         for v in target.versions
         if not missing_features(v, flags) and all(has_feature(f[1:], flags) for f in v.features)
     ]
-    return able[-1] if able else target
+    return supported[-1] if supported else target
 
 
 @cache
@@ -87,9 +87,9 @@ def cpu_flags() -> frozenset[str]:
 
 
 def _features_in_cpuinfo(text: str) -> frozenset[str]:
-    """The features in a text of /proc/cpuinfo: those of the first processor, and on RISC-V those that all have."""
-    if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
-        return frozenset(found[1].split())
+    """The features in a text of /proc/cpuinfo: those of the first processor; on RISC-V those that all of them have."""
+    if match := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
+        return frozenset(match[1].split())
     cores = [frozenset(_extensions(isa)) for isa in _ISA.findall(text)]
     return cores[0].intersection(*cores[1:]) if cores else frozenset()
 
@@ -120,10 +120,10 @@ def _flags_by_llvm() -> frozenset[str]:
 
 
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
-    """Features to add, which the machine has and a dot product or LLVM uses, and features to take away."""
+    """Features to add, which the machine has and a dot product or LLVM uses, and features to remove."""
     dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
-    wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.host_features.get(architecture, ())])
-    on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
+    useful = dict.fromkeys([*(dot.feature for dot in dots), *target.host_features.get(architecture, ())])
+    on = [f"+{feature}" for feature in useful if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)
 

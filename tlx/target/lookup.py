@@ -1,8 +1,8 @@
 """A target by name: `amx`, with features (`avx2+avxvnni`), or with several versions (`avx2,avx512,amx`).
 
-Several targets make a version of each kernel for each of them. The result is a target, the weakest of those named, that
-knows the others as its `versions`, weakest first. A target whose optional features come in `tiers` counts as several:
-AVX-512 came without VNNI, with it, and with BF16 as well.
+With several targets, each kernel gets a version for each of them. The result is the weakest of these targets, with all
+of them as its `versions`, weakest first. A target whose optional features come in `tiers` counts as several: AVX-512
+exists without VNNI, with VNNI, and with VNNI and BF16.
 
     avx2,avx512  ->  avx2   avx2.avxvnni   avx512   avx512.avx512vnni   avx512.avx512vnni.avx512bf16
     level            1      2              3        4                   5
@@ -33,9 +33,9 @@ def multiversion(targets: Sequence[Target]) -> Target:
         if first.name == second.name:
             raise UsageError(f"target '{first.name}' is named twice")
         if second.detect is None:
-            raise UsageError(f"target '{second.name}' stands alone: a program cannot ask whether its machine is that")
-    made = [version for target in ordered for version in _versions_by_tier(target)]
-    versions = tuple(replace(version, level=level) for level, version in enumerate(made, 1))
+            raise UsageError(f"target '{second.name}' cannot be one of several: a program cannot detect its machines")
+    by_tier = [version for target in ordered for version in _versions_by_tier(target)]
+    versions = tuple(replace(version, level=level) for level, version in enumerate(by_tier, 1))
     return replace(versions[0], name=names, title=f"versions for {names}", level=0, versions=versions)
 
 
@@ -78,13 +78,12 @@ def find_target(name: str) -> Target:
         return native_target()
     target = target_of_module(name) if name in target_modules() else None
     if target is not None and target.name == name:
-        return target  # the rest need not be looked for
-    known = targets()
-    if name not in known:
-        raise UsageError(
-            f"unknown target '{name}'; known are native, {', '.join(known)}{did_you_mean(name, ['native', *known])}"
-        )
-    return known[name]
+        return target  # without importing the other targets
+    installed = targets()
+    if name not in installed:
+        suggestion = did_you_mean(name, ["native", *installed])
+        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(installed)}{suggestion}")
+    return installed[name]
 
 
 def resolve_target(
@@ -93,9 +92,9 @@ def resolve_target(
     """The target with a processor, features and a width of vectors.
 
     Args:
-        target: The machine to aim at, or its name.
-        cpu: The processor, as LLVM calls it.
-        features: Features to add (`+avxvnni`) and to take away (`-avx512bf16`).
+        target: The target, or its name.
+        cpu: The processor, by LLVM's name.
+        features: Features to add (`+avxvnni`) and to remove (`-avx512bf16`).
         vector_bits: Width of vectors; 0 for the target's.
         triple: Triple of the machine; empty for that of this one.
 
@@ -122,11 +121,11 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
     return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
 
 
-def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: str) -> None:
+def _check_feature_names(target: Target, requested: Sequence[str], cpu: str, triple: str) -> None:
     """Have LLVM check the names of features and processor, and a triple of another architecture."""
-    if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
+    if not requested and not cpu and triple.partition("-")[0] in ("", platform.machine()):
         return
     from tlx.llvm.codegen import check_subtarget
 
-    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
-    check_subtarget(triple, found.name, tuple(features), cpu, asked)
+    features = dict.fromkeys(f for version in target.versions or (target,) for f in version.features)
+    check_subtarget(triple, target.name, tuple(features), cpu, requested)

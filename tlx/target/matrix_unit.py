@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TilePlace:
-    """Where a tile lies in memory.
+class TileAddress:
+    """The address of a tile in memory.
 
     Attributes:
-        pointer: Its base.
-        offset: Bytes from there to the first row.
+        pointer: The base.
+        offset: Bytes from the base to the first row.
         stride: Bytes from row to row.
     """
 
@@ -30,9 +30,9 @@ class TilePlace:
 
 
 class TileOperations(Protocol):
-    """The operations of a matrix unit on tiles, emitted where a builder stands.
+    """The operations of a matrix unit on tiles, emitted at the position of a builder.
 
-    A tile is one value of a type that the unit chooses. Between blocks it may be passed in another form: `phi` makes a
+    A tile is one value of a type that the unit chooses. Between basic blocks it may have another form: `phi` emits a
     phi of that form, `to_phi` and `from_phi` convert.
     """
 
@@ -40,20 +40,20 @@ class TileOperations(Protocol):
         """An accumulator of zeros."""
         ...
 
-    def load(self, place: TilePlace) -> Value:
+    def load(self, address: TileAddress) -> Value:
         """An accumulator from memory."""
         ...
 
-    def store(self, tile: Value, place: TilePlace) -> None:
+    def store(self, tile: Value, address: TileAddress) -> None:
         """An accumulator to memory."""
         ...
 
-    def load_a(self, place: TilePlace, depth: int) -> Value:
+    def load_a(self, address: TileAddress, depth: int) -> Value:
         """A left operand: rows of `depth` bytes."""
         ...
 
-    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
-        """A right operand in VNNI order, of `groups` rows; one that streams stays out of the first cache."""
+    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> Value:
+        """A right operand in VNNI order, of `groups` rows; if `streaming`, it bypasses the first-level cache."""
         ...
 
     def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -65,11 +65,11 @@ class TileOperations(Protocol):
         ...
 
     def from_phi(self, value: Value) -> Value:
-        """The accumulator in a phi's result."""
+        """The accumulator that a phi's result holds."""
         ...
 
     def to_phi(self, tile: Value) -> Value:
-        """The value that a phi takes for an accumulator."""
+        """The form in which an accumulator is an operand of a phi."""
         ...
 
 
@@ -77,7 +77,7 @@ class TileOperationsFactory(Protocol):
     """Makes the operations for one kernel: see `MatrixUnit.operations`."""
 
     def __call__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
-        """Operations that write where `b` stands."""
+        """Operations that emit at the position of `b`."""
         ...
 
 
@@ -88,7 +88,7 @@ class MatrixEmulation:
     Attributes:
         llvm_options: Command-line options of LLVM that turn it on.
         attributes: Attributes that functions with tiles need for it.
-        opt_level: The highest optimisation level at which LLVM's code is right.
+        opt_level: The highest optimisation level at which LLVM's code is correct.
     """
 
     llvm_options: tuple[str, ...]
@@ -102,9 +102,9 @@ class SplitCosts:
 
     Attributes:
         cycles: Of splitting an element into its two parts, apart from waiting for memory.
-        lead: Share of the vectors' cycles that such a product may take to be preferred.
+        lead: Largest share of the vectors' cycles at which such a product is preferred.
         depth: Positions of K that are split at a time: longer row tiles would not stay in the first-level cache.
-        bytes: Bytes of the parts of A and of B at a time; glibc's malloc maps 32 MB or more anew in each call.
+        bytes: Bytes of the parts of A and of B at a time; glibc's malloc maps 32 MB or more anew at each call.
     """
 
     cycles: float
@@ -125,17 +125,18 @@ class MatrixTiming:
             first-level TLB and beyond.
         store: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
         crossing: Factor for stores of tiles whose rows cross cache lines.
-        packed_row: Of a row of a tile that is packed in the first-level cache, the second, and beyond.
+        packed_row: Of packing a row of a tile from the first-level cache, the second, and beyond.
         transposed_row: The same for a column-major left operand.
-        masked_row: Additional ones of a packed row that is padded.
+        masked_row: Additional cycles of a packed row that is padded.
         epilogue_row: Of a row of sums that is converted after the last product.
         vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
             and rows that are streamed.
-        copy_uses: Register tiles that read an operand, from which on it is copied to aligned or adjacent rows.
+        copy_uses: Least number of register tiles that read an operand for which it is copied to aligned or adjacent
+            rows.
         few_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
         split: Of products of fp16 on a unit that multiplies bf16 only.
-        crossing_load: Additional ones of a tile of the right operand whose rows cross cache lines.
-        scattered_load: Additional ones of a tile of the left operand whose rows are not adjacent.
+        crossing_load: Additional cycles of loading a tile of the right operand whose rows cross cache lines.
+        scattered_load: Additional cycles of loading a tile of the left operand whose rows are not adjacent.
     """
 
     configuration: float
@@ -168,11 +169,12 @@ class MatrixUnit:
         row_bytes: Bytes of a row: of A along K, of accumulators along N.
         tiles: Tile registers.
         grid: Accumulators of the inner loop, (along M, along N).
-        dots: Kinds of products the unit has, without `emit`; `width` is the VNNI factor. Sums are float or i32.
-        operations: Makes what emits the unit's instructions: (builder, attributes of the target's functions, emulate).
+        dots: The unit's kinds of products, without `emit`; `width` is the VNNI factor. Sums are float or i32.
+        operations: Makes the emitter of the unit's instructions: (builder, attributes of the target's functions,
+            emulate).
         tile_shapes: The shapes of a legalised function's tiles, as text, where the unit is configured by them; a
             function with tiles of one shape is not inlined into one with tiles of another.
-        emulation: How code for the unit runs without it, if it can.
+        emulation: How LLVM emulates the unit, if it does.
         max_uses: How often a loaded tile may be used in a block.
     """
 

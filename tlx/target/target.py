@@ -37,33 +37,33 @@ if TYPE_CHECKING:
         """See `Target.detect`."""
 
         def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
-            """Emit code that asks the processor; gives the number of the best version that it runs."""
+            """Emit code that queries the processor; returns the number of the best version that it supports."""
             ...
 
     class Finisher(Protocol):
         """See `Target.finish`."""
 
         def __call__(self, module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
-            """Finish a lowered module: add what the machine's code needs once a program, such as constructors."""
+            """Finish a lowered module: add code that it needs once, such as constructors."""
             ...
 
 
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
-"""Bytes that stay near, and pixels between rows that share cache sets: what a decision seed draws."""
+"""Values of `BlockCosts.near` and `BlockCosts.crowded_pixels` from which a decision seed draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine the lowering can aim at.
+    """A machine to lower for.
 
     Attributes:
         name: What `--target=` calls it.
         title: One line for `tlx targets`.
 
     Code:
-        features: Subtarget features of its kernels, LLVM spelling with the plus; empty for any backend.
+        features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
         finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
@@ -79,7 +79,8 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        bfloat_rounding: Rounds sums of products, which are never subnormal, to bfloat, if an instruction does.
+        bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
+            one.
         float_instructions: Instructions for mathematical functions, if there are any.
         permutes: Instructions that permute elements of registers, if there are any.
 
@@ -91,7 +92,7 @@ class Target:
         caches: Cache sizes.
         memory: Bandwidths and latency.
         core: Ports, latency and costs of kernels.
-        blocks: Costs of blocks and copies, for the first stage.
+        blocks: Costs of blocks and copies, for stage 1.
 
     Detection, before lowering and when a program runs:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
@@ -154,7 +155,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.vector_bytes not in (16, 32, 64):
-            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32 and 64 are known"
+            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32 and 64 are supported"
             raise ValueError(msg)
         for feature in self.features:
             if feature[:1] not in ("+", "-"):
@@ -164,10 +165,10 @@ class Target:
     def with_features(self, extra: tuple[str, ...]) -> Target:
         """The target with more (or, by `-`, fewer) features; dot products follow the features.
 
-        Of several versions, those that know the features as optional get them, if any does.
+        Of several versions, those with the features among their optional ones get them, if there is any.
         """
         if self.versions:
-            versions = tuple(v.with_features(_concerning(v, self.versions, extra)) for v in self.versions)
+            versions = tuple(v.with_features(_features_for(v, self.versions, extra)) for v in self.versions)
             return replace(self, features=versions[0].features, versions=versions)
         off = {f[1:] for f in extra if f.startswith("-")}
         remaining = tuple(f for f in self.features if f[1:] not in off)
@@ -175,10 +176,10 @@ class Target:
         return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
 
     def with_attributes(self, attrs: tuple[str, ...]) -> Target:
-        """The target with features that a user adds or takes away.
+        """The target with features that a user adds or removes.
 
         Raises:
-            UsageError: A feature cannot be taken away: others imply it, or all code of the target uses it.
+            UsageError: A feature cannot be removed: others imply it, or all code of the target uses it.
         """
         for version in self.versions:
             version.with_attributes(attrs)
@@ -208,10 +209,10 @@ class Target:
         return self._with_optional(self.cpus[cpu]).with_dot_costs(self.cpus[cpu])
 
     def with_decision_seed(self, seed: int) -> Target:
-        """The target on which a seed decides in place of the cost model: blocks, copies, register tiles, the unit.
+        """The target with a seed that decides on blocks, copies, tiles and the unit in place of the cost model.
 
-        It also draws how much stays in the caches between blocks, so that operands are copied slice by slice. All that
-        other choices depend on costs nothing.
+        The seed also draws how many bytes stay in the caches between blocks, so that operands are copied slice by
+        slice. Costs on which other choices depend are zero.
         """
         near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
         blocks = replace(
@@ -245,19 +246,19 @@ class Target:
             raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
         counts = [v.registers for v in self.vectors if v.size * 8 == bits and not v.architectures] or [self.registers]
         size, registers = bits // 8, counts[0]
-        known = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
-        return replace(self, vector_bytes=size, registers=registers, vectors=known)
+        resized = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
+        return replace(self, vector_bytes=size, registers=registers, vectors=resized)
 
     def for_features(self, features: str) -> Target:
         """The target for a function with these `"target-features"`.
 
-        Where the function is compiled for the target's kind of machine (it has the target's first feature), its
-        optional features are the function's; else the function says nothing about the machine, and they stay. A target
-        that leaves its vectors open has all features of a function that determine them. A target of several versions is
-        unchanged: its program detects the machine at run time.
+        If the function is compiled for the target's kind of machine (it has the target's first feature), the target's
+        optional features are the function's; else the function does not describe the machine, and they stay. A target
+        that leaves its vectors open takes all features of a function that determine them. A target of several versions
+        is unchanged: its program detects the machine at run time.
         """
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
-        if any(known.feature in have for known in self.vectors):
+        if any(vectors.feature in have for vectors in self.vectors):
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
         if self.versions or not self.features or self.features[0][1:] not in have:
             return self
@@ -281,12 +282,12 @@ class Target:
 
     @property
     def can_round_pairs(self) -> bool:
-        """Whether `bfloat_rounding` is there and its feature is on."""
+        """Whether the target has `bfloat_rounding` and its feature is on."""
         return self.bfloat_rounding is not None and f"+{self.bfloat_rounding.feature}" in self.features
 
     @property
     def function_attributes(self) -> tuple[str, ...]:
-        """Attributes of functions that only run on the target, whose vectors backends would otherwise cut in two."""
+        """Attributes of functions that only run on the target, whose vectors backends would otherwise split."""
         width = self.vector_bytes * 8
         features = (f'"target-features"="{",".join(self.features)}"',) if self.features else ()
         if not features and width <= _COMMON_BITS:
@@ -330,31 +331,31 @@ def normalized_feature(feature: str) -> str:
 
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
     """The target with the vectors of these features or that architecture, if it leaves its vectors open."""
-    for known in target.vectors:
-        if known.feature in features or architecture in known.architectures:
+    for vectors in target.vectors:
+        if vectors.feature in features or architecture in vectors.architectures:
             return replace(
                 target,
-                vector_bytes=known.size,
-                registers=known.registers,
-                masked_bits=known.masked_bits,
-                fused=known.fused,
-                converts_half=known.converts_half,
-                rounds=known.rounds,
+                vector_bytes=vectors.size,
+                registers=vectors.registers,
+                masked_bits=vectors.masked_bits,
+                fused=vectors.fused,
+                converts_half=vectors.converts_half,
+                rounds=vectors.rounds,
             )
     return target
 
 
-def _concerning(version: Target, versions: Sequence[Target], extra: Sequence[str]) -> tuple[str, ...]:
-    """The features to add to and take from one of several versions."""
-    known = frozenset[str]().union(*(v.optional for v in versions))
-    return tuple(f for f in extra if f[0] == "-" or f[1:] not in known or f[1:] in version.optional)
+def _features_for(version: Target, versions: Sequence[Target], extra: Sequence[str]) -> tuple[str, ...]:
+    """The features to add to and to remove from one of several versions."""
+    optional = frozenset[str]().union(*(v.optional for v in versions))
+    return tuple(f for f in extra if f[0] == "-" or f[1:] not in optional or f[1:] in version.optional)
 
 
 _TARGET_GROUP: Final = "tlx.legalize"
 
 
 SEMANTICS_MODULE: Final = "semantics"
-"""Module of an architecture's folder that defines its instructions for the evaluator; no target."""
+"""Module of an architecture's folder that defines its instructions for the evaluator; it is not a target."""
 
 
 @cache
@@ -362,10 +363,10 @@ def target_modules() -> dict[str, str]:
     """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
 
     They are in `tlx.legalize` or in one of its folders, each of which is an architecture. A module whose name begins
-    with an underscore is no target.
+    with an underscore is not a target.
     """
-    found = {name.rpartition(".")[2]: name for name in _target_module_names()}
-    return {name: found[name] for name in sorted(found) if not name.startswith("_") and name != SEMANTICS_MODULE}
+    modules = {name.rpartition(".")[2]: name for name in _target_module_names()}
+    return {name: modules[name] for name in sorted(modules) if not name.startswith("_") and name != SEMANTICS_MODULE}
 
 
 def semantics_modules() -> list[str]:
@@ -406,7 +407,7 @@ def targets() -> dict[str, Target]:
 
 
 def matrix_emulations() -> list[MatrixEmulation]:
-    """How LLVM runs the matrix units of all targets without them."""
+    """How LLVM emulates the matrix units of all targets."""
     units = (target.matrix for target in targets().values() if target.matrix is not None)
     return [unit.emulation for unit in units if unit.emulation is not None]
 

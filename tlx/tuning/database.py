@@ -8,8 +8,8 @@
         "complete": true,
         "best": {"knobs": "tile=8x48", "ratio": 1.04, "rate": 98.1, "default_rate": 94.3, "date": "2026-11-22"}}}}
 
-Every change reads the file, changes it and replaces it as a whole, under a lock on another file in its directory. A
-file that is damaged, or of a later schema, is never overwritten.
+Every change reads the file and replaces it as a whole, under a lock on another file in its directory. A file that is
+damaged, or of a later schema, is never overwritten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tlx.tuning.trial import Trial, TrialOutcome
 
 SCHEMA: Final = 1
-_NAMED: Final = 3
+_MAX_LISTED: Final = 3
 _FIELDS: Final = {"problem": str, "cpu": str, "target": str, "features": list, "trials": dict, "complete": bool}
 _NUMBER: Final = (int, float)
 _BEST: Final = {"knobs": str, "ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "date": str}
@@ -117,11 +117,11 @@ class Database:
         Raises:
             UsageError: The file cannot be read or written.
         """
-        found = asdict(best) if best else None
-        self._change(key, lambda entry: entry.update(best=found, complete=complete))
+        fields = asdict(best) if best else None
+        self._change(key, lambda entry: entry.update(best=fields, complete=complete))
 
     def forget(self, key: EntryKey) -> None:
-        """Replace an entry by a new one without trials.
+        """Replace an entry with a new one without trials.
 
         Raises:
             UsageError: The file cannot be read or written.
@@ -183,7 +183,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class BestKnobs:
-    """The best knobs of an entry, their speed and the model's choice's in 10^9 operations a second, and the date."""
+    """The best knobs of an entry, and the date; speeds, also of the model's choice, in 10^9 operations a second."""
 
     knobs: str
     ratio: float
@@ -205,55 +205,55 @@ class TunedKnobs:
         self._threads = threads
         self._cpu = cpu
         self._entries: dict[str, Entry] | None = None
-        self._asked: dict[str, bool] = {}
+        self._has_knobs: dict[str, bool] = {}  # by query
 
-    def __call__(self, question: KnobQuery, /) -> Knobs:
+    def __call__(self, query: KnobQuery, /) -> Knobs:
         """The best known knobs; else those of the product on one thread, of the unfused product, or of both.
 
         Raises:
             UsageError: The database is damaged.
         """
-        knobs = self._best(question)
-        self._asked[question.text] = bool(knobs)
+        knobs = self._best(query)
+        self._has_knobs[query.text] = bool(knobs)
         return knobs
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
         """See `tlx.lower.knobs.TrackedKnobSource`."""
-        without = [text for text, found in self._asked.items() if not found]
+        without = [text for text, has_knobs in self._has_knobs.items() if not has_knobs]
         if without:
-            few = f"{', '.join(without[:_NAMED])}{', ...' * (len(without) > _NAMED)}"
-            yield f"{self._database.path} has nothing better than the model's choice for {few}", None
+            examples = f"{', '.join(without[:_MAX_LISTED])}{', ...' * (len(without) > _MAX_LISTED)}"
+            yield f"{self._database.path} has nothing better than the model's choice for {examples}", None
 
-    def _best(self, question: KnobQuery) -> Knobs:
+    def _best(self, query: KnobQuery) -> Knobs:
         if self._entries is None:
             self._entries = self._database.entries()
-        for problem in self._like(question.text):
-            knobs = self._of(question, problem)
-            if knobs and FUSED in question.text and FUSED not in problem:
+        for problem in self._similar(query.text):
+            knobs = self._best_of(query, problem)
+            if knobs and FUSED in query.text and FUSED not in problem:
                 settings = {name: value for name, value in knobs.settings.items() if name != "kc"}
                 return Knobs(**settings, origin=knobs.origin)
             if knobs:
                 return knobs
         return NO_KNOBS
 
-    def _like(self, text: str) -> Iterator[str]:
+    def _similar(self, text: str) -> Iterator[str]:
         """The problems whose knobs suit a query, best match first."""
-        alone = text.removesuffix(f" {OPENMP}")
-        for one in dict.fromkeys((alone, alone.removesuffix(f" {FUSED}"))):
-            if text != alone:
-                yield f"{one} {OPENMP}={self._threads}"
-            yield one
+        sequential = text.removesuffix(f" {OPENMP}")
+        for problem in dict.fromkeys((sequential, sequential.removesuffix(f" {FUSED}"))):
+            if text != sequential:
+                yield f"{problem} {OPENMP}={self._threads}"
+            yield problem
 
-    def _of(self, question: KnobQuery, problem: str) -> Knobs:
+    def _best_of(self, query: KnobQuery, problem: str) -> Knobs:
         assert self._entries is not None
-        target = question.target.partition(".")[0]  # a version is named `target.features`
-        key = EntryKey(problem, target, question.features, self._cpu)
+        target = query.target.partition(".")[0]  # a version is named `target.features`
+        key = EntryKey(problem, target, query.features, self._cpu)
         best = best_of(self._entries.get(str(key), {}))
         return parse_knobs(best.knobs, KnobOrigin(best.text, binding=False)) if best else NO_KNOBS
 
 
 def tuned_knobs(path: str | None = None) -> TunedKnobs:
-    """Tuned knobs for this machine, from a file or the user's cache: `Options(knobs=tuned())`.
+    """Tuned knobs for this machine, from a file or the user's cache: `Options(knobs=tuned_knobs())`.
 
     The number of threads is that of OpenMP: OMP_NUM_THREADS, or the processors that this process may use.
 
@@ -264,8 +264,8 @@ def tuned_knobs(path: str | None = None) -> TunedKnobs:
 
     if path and not Path(path).exists():
         raise UsageError(f"no tuning database '{path}'; 'tlx tune --database={path}' would write it")
-    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    threads = int(wanted) if wanted.isdecimal() else len(os.sched_getaffinity(0))
+    requested = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    threads = int(requested) if requested.isdecimal() else len(os.sched_getaffinity(0))
     return TunedKnobs(Database(Path(path) if path else None), processor(), threads)
 
 
@@ -289,11 +289,11 @@ def _entries(source: Source) -> dict[str, Entry]:
         raise _damaged(source, "objects are nested too deeply") from None
     if not isinstance(content, dict) or not isinstance(cast("Any", content).get("schema"), int):
         raise _damaged(source, "there is no schema")
-    found = cast("dict[str, Any]", content)
-    if found["schema"] > SCHEMA:
-        message = f"the tuning database has schema {found['schema']}, this TLX supports {SCHEMA}: update TLX"
+    table = cast("dict[str, Any]", content)
+    if table["schema"] > SCHEMA:
+        message = f"the tuning database has schema {table['schema']}, this TLX supports {SCHEMA}: update TLX"
         raise UsageError(message, source.span(0))
-    entries = found.get("entries")
+    entries = table.get("entries")
     if not isinstance(entries, dict):
         raise _damaged(source, "there are no entries")
     for name, entry in cast("dict[str, Any]", entries).items():
@@ -317,10 +317,10 @@ def _is_entry(entry: Any) -> bool:
     return True
 
 
-def _has(values: Any, wanted: Mapping[str, type | tuple[type, ...]]) -> bool:
+def _has(values: Any, fields: Mapping[str, type | tuple[type, ...]]) -> bool:
     if not isinstance(values, dict):
         return False
-    return all(isinstance(cast("Entry", values).get(name), type_) for name, type_ in wanted.items())
+    return all(isinstance(cast("Entry", values).get(name), type_) for name, type_ in fields.items())
 
 
 def _damaged(source: Source, what: str, offset: int = 0) -> UsageError:

@@ -7,11 +7,11 @@
     tile = "3x24"
 
     file    = { pattern table }
-    pattern = [ target ":" ] words, in which `*` matches anything, `?` a character, `[a-z]` one of these
+    pattern = [ target ":" ] words, in which `*` matches anything, `?` a character, `[a-z]` a character of a range
     table   = { knob value }
 
-The first pattern that matches a product applies. A pattern may have fewer words than the product. A word that no
-product can have is an error; a pattern that matches no product of a file is not, as knobs files serve many inputs.
+The first pattern that matches a product applies. A pattern may omit the last words of a product. A word that no product
+can have is an error; a pattern that matches no product of an input is only a remark, as knobs files serve many inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Final, cast
 from tlx.diagnostics import Source, Span, UsageError
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_value
 
-_NAMED: Final = 3
+_MAX_LISTED: Final = 3
 _WILD: Final = re.compile(r"[*?\[]")
 _EXTENTS: Final = re.compile(r"\d+x\d+x\d+")
 _WORD: Final = re.compile(
@@ -43,14 +43,14 @@ class KnobsEntry:
     pattern: str
     knobs: Knobs
 
-    def matches(self, question: KnobQuery) -> bool:
+    def matches(self, query: KnobQuery) -> bool:
         """Whether the pattern matches a product."""
         target, colon, words = self.pattern.partition(": ")
         if not colon:
             target, words = "*", self.pattern
-        if not fnmatchcase(question.target, target.replace("+", ".")):
+        if not fnmatchcase(query.target, target.replace("+", ".")):
             return False
-        return fnmatchcase(question.text, words) or fnmatchcase(question.text, f"{words} *")
+        return fnmatchcase(query.text, words) or fnmatchcase(query.text, f"{words} *")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +67,23 @@ class KnobsFile:
     queries: dict[str, None] = field(default_factory=dict[str, None])
     used: set[str] = field(default_factory=set[str])
 
-    def __call__(self, question: KnobQuery, /) -> Knobs:
+    def __call__(self, query: KnobQuery, /) -> Knobs:
         """The knobs of the first entry that matches."""
-        self.queries[question.text] = None
-        found = next((entry for entry in self.entries if entry.matches(question)), None)
-        if found is None:
+        self.queries[query.text] = None
+        match = next((entry for entry in self.entries if entry.matches(query)), None)
+        if match is None:
             return NO_KNOBS
-        self.used.add(found.pattern)
-        return found.knobs
+        self.used.add(match.pattern)
+        return match.knobs
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
         """See `tlx.lower.knobs.TrackedKnobSource`."""
         products = list(self.queries)
-        others = f"; there are {', '.join(products[:_NAMED])}{', ...' * (len(products) > _NAMED)}" if products else ""
+        others = (
+            f"; there are {', '.join(products[:_MAX_LISTED])}{', ...' * (len(products) > _MAX_LISTED)}"
+            if products
+            else ""
+        )
         for entry in self.entries:
             if entry.pattern not in self.used and entry.knobs.origin is not None:
                 yield f"no product matches '{entry.pattern}'{others}", entry.knobs.origin.span
@@ -112,22 +116,22 @@ def _entry(source: Source, pattern: str, settings: object) -> KnobsEntry:
     if not isinstance(settings, dict):
         raise UsageError(f'\'{pattern}\' has no table of knobs, such as ["{pattern}"] with tile = "8x48" below', span)
     _check_pattern(pattern, span)
-    known: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for key, value in cast("dict[str, object]", settings).items():
         try:
-            known[key] = parse_value(key, value)
+            parsed[key] = parse_value(key, value)
         except UsageError as error:
             raise UsageError(error.message, _place(source, key, span.end)) from None
     line = source.location(span.start)[0]
     origin = KnobOrigin(f"from {source.name}, line {line}", span)
     try:
-        return KnobsEntry(pattern, Knobs(**known, origin=origin))
+        return KnobsEntry(pattern, Knobs(**parsed, origin=origin))
     except UsageError as error:
         raise UsageError(error.message, span) from None
 
 
 def _check_pattern(pattern: str, span: Span) -> None:
-    """Refuse words that no product can have, and unknown targets."""
+    """Reject words that no product can have, and unknown targets."""
     target, colon, text = pattern.partition(": ")
     if colon and not _WILD.search(target):
         _check_target(target, span)
@@ -158,13 +162,13 @@ def _hint(word: str) -> str:
 
 
 def _place(source: Source, name: str, start: int = 0) -> Span:
-    """The span of a key, a string or a bare word; the file's first character if it is spelled differently."""
+    """The span of a key, quoted or bare, from `start` on; the character at `start` if it is spelled differently."""
     spellings = (json.dumps(name), json.dumps(name, ensure_ascii=False), f"'{name}'")
     for spelling in (*spellings, name):
         pattern = rf"(?m)(?<![\w-]){re.escape(spelling)}(?=\s*[\]=:])"
-        found = re.compile(pattern).search(source.text, start)
-        if found:
-            return source.span(found.start(), found.end())
+        match = re.compile(pattern).search(source.text, start)
+        if match:
+            return source.span(match.start(), match.end())
     return source.span(start)
 
 
@@ -172,9 +176,9 @@ def _toml(source: Source) -> dict[str, object]:
     try:
         return tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as error:
-        found = _TOML_PLACE.match(str(error))
-        message = found[1] if found else str(error)
-        offset = source.offset(int(found[2]), int(found[3])) if found and found[2] else len(source.text.rstrip())
+        match = _TOML_PLACE.match(str(error))
+        message = match[1] if match else str(error)
+        offset = source.offset(int(match[2]), int(match[3])) if match and match[2] else len(source.text.rstrip())
         raise UsageError(message[:1].lower() + message[1:], source.span(offset)) from None
     except RecursionError:
         raise UsageError("tables are nested too deeply", source.span(0)) from None
@@ -182,13 +186,13 @@ def _toml(source: Source) -> dict[str, object]:
 
 def _json(source: Source) -> dict[str, object]:
     def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        made: dict[str, object] = {}
+        values: dict[str, object] = {}
         for key, value in pairs:
-            if key in made:
+            if key in values:
                 first = _place(source, key)
                 raise UsageError(f"duplicate key '{key}'", _place(source, key, first.end))
-            made[key] = value
-        return made
+            values[key] = value
+        return values
 
     try:
         return json.loads(source.text, object_pairs_hook=table)

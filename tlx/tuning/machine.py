@@ -8,6 +8,8 @@ import platform
 import re
 from pathlib import Path
 
+from tlx.diagnostics import UsageError
+
 
 def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
     """Have libraries use a number of threads, and OpenBLAS its best kernels for this machine.
@@ -23,23 +25,30 @@ def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
         os.environ[name] = str(threads)
 
 
+def processors_for(cpu: int | None, threads: int = 1) -> list[int]:
+    """A processor for each thread: `cpu` first, by default the last one.
+
+    Raises:
+        UsageError: There is no such processor, or there are fewer than threads.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    if cpu is not None and cpu not in allowed:
+        raise UsageError(f"there is no processor {cpu} here, only {', '.join(map(str, allowed))}")
+    if threads > len(allowed):
+        raise UsageError(f"{threads} threads need as many processors; there are {len(allowed)}")
+    first = cpu if cpu is not None else allowed[-1]
+    return [first, *[other for other in reversed(allowed) if other != first]][:threads]
+
+
 def pin(cpu: int | None, threads: int = 1) -> list[int]:
     """Pin the process to one processor, or to as many as there are threads; returns their numbers.
 
     Raises:
-        ValueError: There is no such processor, or there are fewer than threads.
+        UsageError: As `processors_for`.
     """
-    allowed = sorted(os.sched_getaffinity(0))
-    if cpu is not None and cpu not in allowed:
-        msg = f"there is no processor {cpu} here, only {', '.join(map(str, allowed))}"
-        raise ValueError(msg)
-    if threads > len(allowed):
-        msg = f"{threads} threads need as many processors; there are {len(allowed)}"
-        raise ValueError(msg)
-    first = cpu if cpu is not None else allowed[-1]
-    chosen = [first, *[other for other in reversed(allowed) if other != first]][:threads]
-    os.sched_setaffinity(0, chosen)
-    return chosen
+    processors = processors_for(cpu, threads)
+    os.sched_setaffinity(0, processors)
+    return processors
 
 
 def processor() -> str:

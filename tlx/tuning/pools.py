@@ -1,4 +1,4 @@
-"""Pools of machines that run trials. Machines with the same processor are of one kind, and trials are run by kind."""
+"""Pools of machines that run trials. Machines with the same processor are of one kind, which trials are run for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queue import Empty, Queue
 from typing import Any, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.tuning.machine import processor
+from tlx.tuning.machine import processor, processors_for
 from tlx.tuning.trial import Trial, TrialOutcome
 
 TRIAL_SECONDS: Final = 180.0
@@ -43,12 +43,7 @@ class LocalPool:
     """A process on this machine, pinned to as many processors as its code has threads, and restarted after a crash."""
 
     def __init__(self, cpu: int | None = None, threads: int = 1) -> None:
-        allowed = sorted(os.sched_getaffinity(0))
-        if threads > len(allowed):
-            raise UsageError(f"{threads} threads need as many processors; there are {len(allowed)}")
-        if cpu is not None and cpu not in allowed:
-            raise UsageError(f"there is no processor {cpu} here, only {', '.join(map(str, allowed))}")
-        self._cpu = allowed[-1] if cpu is None else cpu
+        self._cpu = processors_for(cpu, threads)[0]
         self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
         self.kinds: Sequence[str] = [processor()]
@@ -73,9 +68,9 @@ class LocalPool:
         assert process.stdin is not None
         process.stdin.write(json.dumps(asdict(trial)).encode() + b"\n")
         process.stdin.flush()
-        answer: dict[str, Any] = json.loads(_line(process, TRIAL_SECONDS))
-        answer["ratios"] = tuple(answer["ratios"])
-        return TrialOutcome(**answer)
+        outcome: dict[str, Any] = json.loads(_line(process, TRIAL_SECONDS))
+        outcome["ratios"] = tuple(outcome["ratios"])
+        return TrialOutcome(**outcome)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tlx.tuning.worker", str(self._cpu), str(self._threads)]
@@ -112,10 +107,10 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
         while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise TimeoutError
-            part = os.read(process.stdout.fileno(), 1 << 16)
-            if not part:
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            if not data:
                 raise OSError
-            line += part
+            line += data
     return line
 
 
@@ -123,7 +118,7 @@ class DaskPool:
     """The workers of a Dask cluster, one trial at a time on each."""
 
     _CONNECT_SECONDS: Final = 10
-    _LOOK_SECONDS: Final = 2
+    _POLL_SECONDS: Final = 2
 
     def __init__(self, address: str) -> None:
         try:
@@ -136,8 +131,8 @@ class DaskPool:
             _check_address(address)
             self._client: Any = distributed.Client(address, timeout=self._CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"could not reach a Dask scheduler at '{address}': {said}") from None
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"could not reach a Dask scheduler at '{address}': {text}") from None
         try:
             self.kinds: Sequence[str] = sorted(self._by_kind())
         except BaseException:
@@ -150,11 +145,11 @@ class DaskPool:
     def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, TrialOutcome]]:
         """Run trials on the workers of a kind, as many at a time as there are."""
         workers = self._by_kind().get(kind, [])
-        how: dict[str, Any] = {"workers": workers, "allow_other_workers": False, "resources": self._resources}
+        placement: dict[str, Any] = {"workers": workers, "allow_other_workers": False, "resources": self._resources}
         ended: Queue[Any] = Queue()
         pending: dict[str, tuple[Trial, Any]] = {}
         for trial in trials[: len(trials) if workers else 0]:
-            future = self._client.submit(_run, trial, pure=False, retries=0, **how)
+            future = self._client.submit(_run, trial, pure=False, retries=0, **placement)
             pending[future.key] = trial, future
             future.add_done_callback(ended.put)
         for _ in range(len(pending)):
@@ -173,7 +168,7 @@ class DaskPool:
         end = time.monotonic() + TRIAL_SECONDS
         while time.monotonic() < end:
             try:
-                return ended.get(timeout=self._LOOK_SECONDS)
+                return ended.get(timeout=self._POLL_SECONDS)
             except Empty:
                 known: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
                 if not any(worker in known for worker in workers):
@@ -207,7 +202,7 @@ class DaskPool:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an invalid address before a client is created, which could not be closed.
+    """Reject an invalid address before a client is created, which could not be closed.
 
     Raises:
         ValueError: The address is invalid.
@@ -226,8 +221,8 @@ def _result(future: Any, kind: str) -> TrialOutcome:
     error: BaseException | None = future.exception()
     if error is None:
         return future.result()
-    said = " ".join(str(error).split())
-    return TrialOutcome(cpu=kind, error=f"the worker failed: {type(error).__name__}: {said}"[:300])
+    text = " ".join(str(error).split())
+    return TrialOutcome(cpu=kind, error=f"the worker failed: {type(error).__name__}: {text}"[:300])
 
 
 def _kind() -> str:

@@ -67,7 +67,7 @@ class ProductOperand:
         element: Element type.
         rows, cols: Extents.
         by_rows: Whether it is row-major; otherwise column-major.
-        pitch: Elements from one line to the next.
+        pitch: Elements from one line (a row or a column) to the next.
         group: Number of rows interleaved in memory.
         terms: Number of matrices, consecutive in memory.
     """
@@ -105,10 +105,10 @@ class ProductOperand:
 
     @property
     def size(self) -> int:
-        """Elements from one of the matrices to the next."""
+        """Elements from one matrix to the next."""
         return self.shape[0] * self.pitch
 
-    def loaded(self, b: WorkloadBuilder, name: str) -> Value:
+    def load(self, b: WorkloadBuilder, name: str) -> Value:
         """Emit a load of the matrix; returns its token."""
         if self.group > 1:
             flat = TensorType.dense(element_type(self.element), self.shape)
@@ -133,7 +133,7 @@ class ProductOperand:
 
 @dataclass(frozen=True, slots=True)
 class ProductWorkload:
-    """`C = A @ B`, or a sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 for none."""
+    """`C = A @ B`, or a sum of such products, on a number of threads; C is dense and row-major."""
 
     words: str
     a: ProductOperand
@@ -197,7 +197,7 @@ class ProductWorkload:
         return b.store_buffer("c", b.typeinfo(value, type_))
 
     def _product(self, b: WorkloadBuilder, type_: TensorType) -> Value:
-        lhs, rhs = self.a.loaded(b, "a"), self.b.loaded(b, "b")
+        lhs, rhs = self.a.load(b, "a"), self.b.load(b, "b")
         if self.a.terms > 1:
             return b.contract(lhs, rhs, (0, 2), (0, 1), result=type_)
         if self._signs in (("f", "f"), ("s", "s")):
@@ -284,8 +284,8 @@ def products_of_file(
 
     products: dict[KnobQuery, None] = {}
 
-    def note(question: KnobQuery) -> Knobs:
-        products[replace(question, text=with_threads(question.text, threads))] = None
+    def note(query: KnobQuery) -> Knobs:
+        products[replace(query, text=with_threads(query.text, threads))] = None
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")

@@ -1,11 +1,11 @@
 """The search for the best knobs of a product: the model's candidates, measured by successive halving.
 
-probe:   the model's choice alone, to see whether it can be measured at all
+probe:   the model's choice alone, to see whether it can be measured
 tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on: the register
          tiles with the highest predicted share of the peak, some of them with the opposite packing of B
 blocks:  the same with candidates around the best one and the model's choice, and once more if that helped: one knob
          changed, K cut into passes, blocks of M and N halved and doubled, packing, prefetches
-final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise
+final:   the best one against the model's choice, in many rounds; it wins if it is faster beyond noise
 
 All candidates fit the product and the target, and no two give the same kernel.
 """
@@ -75,10 +75,10 @@ class Search:
             if not self._complete:
                 break
             around = [NO_KNOBS, best] if best and not sweep else [best]
-            found, better = self._halved([knobs for base in around for knobs in candidates.blocks(base)])
-            if better <= ratio:
+            variant, variant_ratio = self._halved([knobs for base in around for knobs in candidates.blocks(base)])
+            if variant_ratio <= ratio:
                 break
-            best, ratio = found, better
+            best, ratio = variant, variant_ratio
         if not best:
             return SearchResult(NO_KNOBS, None, self._complete)
         return self._final(best)
@@ -97,7 +97,7 @@ class Search:
                 ratio, best = measured[0]
             if len(alive) == 1:
                 break
-            alive = [knobs for found, knobs in measured[: len(alive) // 2] if found > 0]
+            alive = [knobs for speedup, knobs in measured[: len(alive) // 2] if speedup > 0]
             rounds = min(2 * rounds + 1, _MOST_ROUNDS)
         return best, ratio
 
@@ -136,26 +136,26 @@ class Candidates:
         """The most promising register tiles; the first few, and the model's choice, also with the opposite packing."""
         candidates = [(recipe.efficiency, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
         candidates.sort(key=lambda pair: -pair[0])
-        least = _WORST * max([self.default.efficiency, *(share for share, _ in candidates[:1])])
-        tiles = [knobs for share, knobs in candidates if share >= least]
+        minimum = _WORST * max([self.default.efficiency, *(share for share, _ in candidates[:1])])
+        tiles = [knobs for share, knobs in candidates if share >= minimum]
         packed = (replace(k, pack_b=on) for k in (NO_KNOBS, *tiles[: count // 5]) for on in (True, False))
-        others = list(self._fitting(packed))
+        others = list(self._new_candidates(packed))
         return [*tiles[: max(count - len(others), 0)], *others][:count]
 
     def blocks(self, around: Knobs) -> list[Knobs]:
         """Variations of some knobs in one cache block, in packing or in prefetches."""
         recipe = select(self._gemm, self._target, around)
         k = self._gemm.k
-        wanted: list[Knobs] = []
+        variants: list[Knobs] = []
         if not self._product.fused:
             cuts = {round_up(-(-k // passes), recipe.tile.kstep) for passes in (1, 2, 3, 4, 8)}
-            wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
+            variants += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
         tile, blocks = recipe.tile, recipe.blocks
-        wanted += [replace(around, mc=round_up(max(1, int(blocks.mc * f)), tile.mr)) for f in (0.25, 0.5, 2, 4)]
-        wanted += [replace(around, nc=round_up(max(1, int(blocks.nc * f)), tile.nr)) for f in (0.25, 0.5, 2, 4)]
-        wanted += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
-        wanted += [replace(around, pack_a=not recipe.packing.a), replace(around, pack_b=not recipe.packing.b)]
-        return list(self._fitting(wanted))
+        variants += [replace(around, mc=round_up(max(1, int(blocks.mc * f)), tile.mr)) for f in (0.25, 0.5, 2, 4)]
+        variants += [replace(around, nc=round_up(max(1, int(blocks.nc * f)), tile.nr)) for f in (0.25, 0.5, 2, 4)]
+        variants += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
+        variants += [replace(around, pack_a=not recipe.packing.a), replace(around, pack_b=not recipe.packing.b)]
+        return list(self._new_candidates(variants))
 
     def _tiles(self) -> Iterator[tuple[int, int]]:
         lanes = self.default.tile.lanes
@@ -171,8 +171,8 @@ class Candidates:
     def _matrix_rows(self) -> int:
         return self._target.matrix.rows if self._target.matrix else 1
 
-    def _fitting(self, wanted: Iterable[Knobs]) -> Iterator[Knobs]:
-        return (knobs for knobs in wanted if self._new(knobs) is not None)
+    def _new_candidates(self, variants: Iterable[Knobs]) -> Iterator[Knobs]:
+        return (knobs for knobs in variants if self._new(knobs) is not None)
 
     def _new(self, knobs: Knobs) -> Recipe | None:
         """The recipe for some knobs; None if they do not fit or give a kernel that was proposed before."""

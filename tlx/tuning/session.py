@@ -19,7 +19,7 @@ from tlx.tuning.trial import Trial, TrialOutcome, target_of
 
 
 def format_report(report: SearchReport, *, several: bool) -> str:
-    """Describe the result of a search; `several`: there are several kinds of machines."""
+    """Describe the result of a search; the processor is named if there are `several`."""
     where = f" on {report.key.cpu}" if several else ""
     head = f"{report.key.target}: {report.key.problem}{where}: "
     if report.error:
@@ -43,8 +43,8 @@ def format_database(entries: Mapping[str, Entry], path: Path) -> str:
 def format_knobs_file(entries: Mapping[str, Entry], cpu: str) -> str:
     """The best knobs on a processor as a knobs file; longest patterns first, as the first match applies."""
     lines = [f"# Knobs that 'tlx tune' found for {cpu}."]
-    mine = [entry for entry in entries.values() if entry["cpu"] == cpu]
-    for entry in sorted(mine, key=lambda e: (-len(key_of(e).problem.split()), _order(e))):
+    own = [entry for entry in entries.values() if entry["cpu"] == cpu]
+    for entry in sorted(own, key=lambda e: (-len(key_of(e).problem.split()), _order(e))):
         best = best_of(entry)
         if best is None:
             continue
@@ -72,7 +72,7 @@ def _toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The cost limit of a search: trials, seconds, or none."""
+    """The limit of a search: trials, seconds, or none."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -106,7 +106,7 @@ class TuningSession:
         pool: Runs the trials.
         budget: Budget of each search.
         remeasure: Whether to repeat earlier searches.
-        step: Called after every trial.
+        step: Called after each trial.
     """
 
     database: Database
@@ -115,25 +115,25 @@ class TuningSession:
     remeasure: bool = False
     step: Callable[[], object] = lambda: None
 
-    def run(self, questions: Sequence[KnobQuery]) -> Iterator[SearchReport]:
+    def run(self, queries: Sequence[KnobQuery]) -> Iterator[SearchReport]:
         """Search for every product on every kind of machine; yields each report when its search ends.
 
         Raises:
             UsageError: The database cannot be written, or a product is invalid.
         """
-        keys = [EntryKey(q.text, q.target, q.features, kind) for kind in self.pool.kinds for q in questions]
+        keys = [EntryKey(q.text, q.target, q.features, kind) for kind in self.pool.kinds for q in queries]
         with ThreadPoolExecutor(len(self.pool.kinds)) as threads:  # one search at a time for each kind of machine
             groups = [[key for key in keys if key.cpu == kind] for kind in self.pool.kinds]
             if len(groups) == 1:
-                yield from map(self._searched, groups[0])
+                yield from map(self._search, groups[0])
                 return
-            for reports in threads.map(self._all_searched, groups):
+            for reports in threads.map(self._search_all, groups):
                 yield from reports
 
-    def _all_searched(self, keys: Sequence[EntryKey]) -> list[SearchReport]:
-        return [self._searched(key) for key in keys]
+    def _search_all(self, keys: Sequence[EntryKey]) -> list[SearchReport]:
+        return [self._search(key) for key in keys]
 
-    def _searched(self, key: EntryKey) -> SearchReport:
+    def _search(self, key: EntryKey) -> SearchReport:
         if self.remeasure:
             self.database.forget(key)
         entry = self.database.entry(key)
@@ -141,45 +141,45 @@ class TuningSession:
             return SearchReport(key, best_of(entry), complete=True, known=True)
         measuring = _Measuring(self, key, entry)
         product = parse_product(key.problem)
-        finding = Search(product, target_of(key.target, key.features), measuring).run()
-        best = _best(finding)
-        if finding.error:
-            return SearchReport(key, None, complete=False, error=finding.error)
-        self.database.finish(key, best, complete=finding.complete)
-        return SearchReport(key, best, finding.complete)
+        result = Search(product, target_of(key.target, key.features), measuring).run()
+        best = _best(result)
+        if result.error:
+            return SearchReport(key, None, complete=False, error=result.error)
+        self.database.finish(key, best, complete=result.complete)
+        return SearchReport(key, best, result.complete)
 
 
-def _best(finding: SearchResult) -> BestKnobs | None:
-    outcome = finding.outcome
-    if outcome is None or not finding.knobs:
+def _best(result: SearchResult) -> BestKnobs | None:
+    outcome = result.outcome
+    if outcome is None or not result.knobs:
         return None
     rate, default = round(outcome.rate, 2), round(outcome.default_rate, 2)
-    return BestKnobs(str(finding.knobs), round(outcome.ratio, 4), rate, default, today()[:10])
+    return BestKnobs(str(result.knobs), round(outcome.ratio, 4), rate, default, today()[:10])
 
 
 class _Measuring:
-    """Measures the trials of one search within the budget, unless the database has their outcomes."""
+    """Measures those trials of a search that the database has no outcomes of, within the budget."""
 
     def __init__(self, session: TuningSession, key: EntryKey, entry: Entry) -> None:
         self._session = session
         self._key = key
         trials: dict[str, Entry] = entry["trials"]
-        self._known = {name: _outcome(found, key.cpu) for name, found in trials.items() if not found["error"]}
+        self._known = {name: _outcome(trial, key.cpu) for name, trial in trials.items() if not trial["error"]}
         self._left = session.budget.trials
         seconds = session.budget.seconds
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def __call__(self, trials: Sequence[Trial]) -> list[TrialOutcome | None]:
         outcomes: dict[Trial, TrialOutcome] = {t: self._known[t.key] for t in trials if t.key in self._known}
-        for part in self._parts([t for t in trials if t not in outcomes]):
-            for trial, outcome in self._session.pool.run(self._key.cpu, part):
+        for batch in self._batches([t for t in trials if t not in outcomes]):
+            for trial, outcome in self._session.pool.run(self._key.cpu, batch):
                 self._session.database.record(self._key, trial, outcome)
                 outcomes[trial] = outcome
                 self._session.step()
         return [outcomes.get(trial) for trial in trials]
 
-    def _parts(self, trials: list[Trial]) -> Iterator[list[Trial]]:
-        """The trials that the budget allows; a few at a time if it limits time."""
+    def _batches(self, trials: list[Trial]) -> Iterator[list[Trial]]:
+        """The trials that the budget allows: all at once, or one by one if it limits time."""
         if self._left is not None:
             trials = trials[: self._left]
             self._left -= len(trials)
@@ -192,7 +192,7 @@ class _Measuring:
             yield [trial]
 
 
-def _outcome(found: Entry, cpu: str) -> TrialOutcome:
+def _outcome(trial: Entry, cpu: str) -> TrialOutcome:
     return TrialOutcome(
-        tuple(found["ratios"]), found["best_ratio"], found["rate"], found["default_rate"], cpu, found["error"]
+        tuple(trial["ratios"]), trial["best_ratio"], trial["rate"], trial["default_rate"], cpu, trial["error"]
     )

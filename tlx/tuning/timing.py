@@ -11,14 +11,15 @@ The loops are machine code too, so that measurements include neither Python nor 
       ...
     }
 
-Time is the thread's CPU time: other programs on the processor affect caches and the clock frequency, but take none.
+Time is the thread's CPU time, which other programs on the processor affect only through caches and clock frequency.
 Another program may run on the core's second hyperthread, however. That does not slow down a loop of multiply-adds, so
 the peak does not show it; but it takes half of the front end, which slows code that also loads, stores and counts by a
 fifth to a third. It shows in the ratio of
 
     the time of nops, which saturate the front end   /   the time of a chain of multiplications, bound by latency
 
-The ratio is about the same in all quiet moments, at any clock frequency, and 1.5 to 2 times as high in shared ones.
+The ratio is about the same whenever the core is quiet, at any clock frequency, and 1.5 to 2 times as high when it is
+shared.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class NativeCall:
 
     def text(self) -> str:
         """The call as LLVM IR."""
-        given = ", ".join(f"{type_} {_constant(type_, value)}" for type_, value in self.arguments)
-        return f"  call void inttoptr (i64 {self.address} to ptr)({given})\n"
+        arguments = ", ".join(f"{type_} {_constant(type_, value)}" for type_, value in self.arguments)
+        return f"  call void inttoptr (i64 {self.address} to ptr)({arguments})\n"
 
 
 def call_loop(steps: Sequence[NativeCall], keep: object = None) -> Repeat:
@@ -83,8 +84,8 @@ def loop_function(body: str, last: str = LOOP_LABEL, first: str = "", attributes
         first: Instructions before the loop.
         attributes: Attributes of the function.
     """
-    around = counted_loop(LOOP_LABEL, "entry", "%n", body, last=last)
-    return f"define void @repeat(i64 %n) {attributes} {{\nentry:\n{first}{around}  ret void\n}}\n"
+    loop = counted_loop(LOOP_LABEL, "entry", "%n", body, last=last)
+    return f"define void @repeat(i64 %n) {attributes} {{\nentry:\n{first}{loop}  ret void\n}}\n"
 
 
 def counted_loop(name: str, before: str, limit: object, body: str, step: int = 1, last: str = "") -> str:
@@ -125,8 +126,8 @@ def function_address(function: Any) -> int:
 
 
 SAMPLE_NS: Final = 8_000_000
-_ENOUGH_NS: Final = 200_000
-_FEWEST: Final = 3
+_MIN_SAMPLE_NS: Final = 200_000
+_MIN_ROUNDS: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
 _VERY_LONG_NS: Final = 20_000_000_000
@@ -217,7 +218,7 @@ def interleaved(
         ratio = core.ratio() if core else 0.0
         for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
             if counts[name] > 1:
-                contestants[name].repeat(1)  # the peak loop has evicted this one's memory
+                contestants[name].repeat(1)  # the peak loop has evicted its data from the cache
             elapsed = _elapsed(contestants[name], counts[name])
             samples[name].append(contestants[name].operations * counts[name] / elapsed)
             ratio = max(ratio, core.ratio() if core else 0.0)
@@ -235,7 +236,7 @@ def _few(quiet: Sequence[int], rounds: int) -> bool:
 
 def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
     """Whether to run another round, given the number of rounds done and the nanoseconds spent."""
-    if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
+    if (done >= _MIN_ROUNDS and spent > _LONG_NS) or (done >= _MIN_ROUNDS - 1 and spent > _VERY_LONG_NS):
         return False
     return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
 
@@ -246,7 +247,7 @@ def fastest(contestants: Sequence[Contestant]) -> int:
         return 0
     if all(one.seconds_estimate > LENGTHY for one in contestants):
         return min(range(len(contestants)), key=lambda index: contestants[index].seconds_estimate)
-    rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _FEWEST).rates
+    rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _MIN_ROUNDS).rates
     return max(range(len(contestants)), key=lambda index: rates[str(index)].best)
 
 
@@ -262,7 +263,7 @@ def seconds(repeat: Callable[[int], object], times: int = 2) -> float:
 
 def rate(contestant: Contestant) -> float:
     """The best speed of a few samples."""
-    return interleaved({"": contestant}, _FEWEST).rates[""].best
+    return interleaved({"": contestant}, _MIN_ROUNDS).rates[""].best
 
 
 def _calibrated(contestant: Contestant) -> int:
@@ -271,7 +272,7 @@ def _calibrated(contestant: Contestant) -> int:
         return 1
     count = 1
     _elapsed(contestant, count)
-    while (elapsed := _elapsed(contestant, count)) < _ENOUGH_NS:
+    while (elapsed := _elapsed(contestant, count)) < _MIN_SAMPLE_NS:
         count *= 4
     return max(1, count * SAMPLE_NS // elapsed)
 

@@ -1,4 +1,4 @@
-"""One measurement: a candidate against the model's choice, on the machine that this runs on.
+"""One measurement: a candidate against the model's choice, on this machine.
 
 The candidate's result is compared with numpy's before it is timed.
 """
@@ -111,9 +111,9 @@ def _measured(trial: Trial) -> TrialOutcome:
 def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: str) -> Contestant:
     """The kernel for some knobs, after checking its result."""
     target = target_of(target_name, features)
-    lacking = missing_features(target, cpu_flags())
-    if lacking:
-        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
+    missing = missing_features(target, cpu_flags())
+    if missing:
+        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(missing)}")
     work, arrays, expected = _problem(words)
     parsed_knobs = parse_knobs(knobs, KnobOrigin("from the tuner")) if knobs else NO_KNOBS
     threads = parse_product(words).threads
@@ -135,6 +135,6 @@ def _problem(words: str) -> tuple[Workload, dict[str, Array], ResultCheck]:
 
 def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck) -> None:
     out: Any = arrays[work.output.name]
-    out.view("u1")[...] = 0xA5  # so that elements that are not written are wrong
+    out.view("u1")[...] = 0xA5  # elements that are not written are wrong
     repeat(1)
     work.check(out, expected, "the candidate")

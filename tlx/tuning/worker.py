@@ -1,4 +1,4 @@
-"""A process that runs trials: one per line of JSON on standard input, one outcome per line on standard output.
+"""A process that runs trials: reads one from each line of standard input, and writes its outcome to standard output.
 
     python -m tlx.tuning.worker 3 2      runs two threads, pinned to processor 3 and another one
     {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
@@ -23,7 +23,7 @@ def main() -> None:
     cpu, threads = map(int, sys.argv[1:])
     machine.pin(cpu, threads)
     machine.prepare_libraries(cpu_flags(), threads)
-    answers = os.dup(1)
+    outcomes = os.dup(1)
     os.dup2(2, 1)  # other output must not be mistaken for an outcome
     from tlx.tuning.trial import Trial, run_trial
 
@@ -32,7 +32,7 @@ def main() -> None:
         fields["features"] = tuple(fields["features"])
         outcome = run_trial(Trial(**fields))
         try:
-            os.write(answers, f"{json.dumps(asdict(outcome))}\n".encode())
+            os.write(outcomes, f"{json.dumps(asdict(outcome))}\n".encode())
         except BrokenPipeError:  # the parent was interrupted
             return
 

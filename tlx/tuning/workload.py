@@ -39,7 +39,7 @@ class Element:
 
     Attributes:
         name: Name in the table, such as `u8`.
-        llvm: Name in LLVM, which does not tell signedness.
+        llvm: Name in LLVM, which has no signedness.
         dtype: Type of numpy arrays that hold it.
         precision: Bits of a float's significand, including the hidden one; 0 for integers.
     """
@@ -139,14 +139,14 @@ class GemmProblem:
 
 @dataclass(frozen=True)
 class LayerProblem:
-    """`y = relu(x @ w + bias)`: a product whose `c` is y, its a and b being x and w."""
+    """`y = relu(x @ w + bias)`: `gemm` is the product, with a = x, b = w and c = y."""
 
     gemm: GemmProblem
 
 
 @dataclass(frozen=True)
 class BatchProblem:
-    """`count` products of one shape, consecutive in memory; all added to the same c if `reduced`."""
+    """`count` products of one shape, consecutive in memory; their sum is c if `reduced`."""
 
     count: int
     gemm: GemmProblem
@@ -202,7 +202,7 @@ class FusedProblem:
 
 
 class WrongResultError(TlxError):
-    """What was computed is not what numpy computes."""
+    """The result of a workload is not numpy's."""
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ class Workload:
     def arguments(self, arrays: dict[str, Array]) -> tuple[tuple[str, int | float], ...]:
         """The function's arguments as (LLVM type, value)."""
         order = self.order or tuple(buffer.name for buffer in self.buffers)
-        return tuple(("ptr", arrays[one].ctypes.data) if isinstance(one, str) else one for one in order)
+        return tuple(("ptr", arrays[item].ctypes.data) if isinstance(item, str) else item for item in order)
 
     def arrays(self) -> dict[str, Array]:
         """Arrays for the operands (random) and the output, by buffer name."""
@@ -484,12 +484,12 @@ def freivalds_check(a: Array, b: Array, lhs: Element, rhs: Element, *, exact: bo
     generator = np.random.default_rng(rows)
     sample = np.unique([0, rows - 1, *generator.integers(0, rows, _ROWS)])
     x = generator.choice([-1.0, 1.0], (columns, _VECTORS))
-    some = lhs.widen(a[sample]).astype(np.float64)
+    sampled = lhs.widen(a[sample]).astype(np.float64)
     values, sizes, bx, sums = [np.zeros(s) for s in ((len(sample), columns),) * 2 + ((k, _VECTORS), (k,))]
     for part, block in _row_blocks(b, rhs):
         bx[part], sums[part] = block @ x, np.abs(block).sum(1)
-        values += some[:, part] @ block
-        sizes += np.abs(some[:, part]) @ np.abs(block)
+        values += sampled[:, part] @ block
+        sizes += np.abs(sampled[:, part]) @ np.abs(block)
     products, magnitude = np.zeros((rows, _VECTORS)), np.zeros(rows)
     for part, block in _row_blocks(a, lhs):
         products[part], magnitude[part] = block @ bx, np.abs(block) @ sums

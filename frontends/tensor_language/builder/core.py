@@ -123,8 +123,8 @@ def method(
 
 def document(text: str, arguments: Mapping[str, str], refused: str) -> str:
     """The docstring of an operation, without its name."""
-    taken = "".join(f"\n    {argument}: {meaning}" for argument, meaning in arguments.items())
-    return f"{text}\n\n{'Args:' * bool(taken)}{taken}\n\nRaises:\n    TlxError: {refused}\n"
+    lines = "".join(f"\n    {argument}: {meaning}" for argument, meaning in arguments.items())
+    return f"{text}\n\n{'Args:' * bool(lines)}{lines}\n\nRaises:\n    TlxError: {refused}\n"
 
 
 def access_meanings(name: str) -> dict[str, str]:
@@ -272,9 +272,8 @@ class Core(Checked):
         for frame in self._frames:
             if key in frame.constants:
                 return frame.constants[key]
-        made = self._write_one(Constant(value=number), type_)
-        self._frame.constants[key] = made
-        return made
+        self._frame.constants[key] = self._write_one(Constant(value=number), type_)
+        return self._frame.constants[key]
 
     def _memref(self, value: object, what: str) -> MemrefType:
         """The type of a value that must be a memref."""

@@ -51,7 +51,7 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Namespace[Value]):
         self.name = name
         self.function = Function(
             name=Name(_identifier(name, span), span),
-            parameters=tuple(self._parameter(n, given) for n, given in parameters.items()),
+            parameters=tuple(self._parameter(n, parameter) for n, parameter in parameters.items()),
             attributes=dictionary_of(attributes, span),
             body=self._frame.region,
             span=span,

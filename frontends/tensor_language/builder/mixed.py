@@ -140,7 +140,7 @@ class Arithmetic(Core):
     native_log2 = method(_unary, "native_log2", _function)
 
     def cast(self, operand: Value, type_: TypeLike) -> Value:
-        """`cast`: the value in another type. Floats are rounded to nearest; to integers they are cut off and saturate.
+        """`cast`: the value in another type. Floats are rounded to nearest, and truncated to integers, which saturate.
 
         Args:
             operand: A number or a cooperative matrix.

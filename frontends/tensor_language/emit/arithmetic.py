@@ -145,12 +145,12 @@ def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
         return e.b.cast("fptrunc", value, typed_like(value, HALF))
     bits_type = typed_like(value, I32)
     bits = e.b.cast("bitcast", value, bits_type)
-    lowest = e.b.binary("and", _shifted(e, bits, 16), _full(bits_type, 1))
+    lowest = e.b.binary("and", _upper_half(e, bits), _full(bits_type, 1))
     rounded = e.b.binary("add", e.b.binary("add", bits, _full(bits_type, 0x7FFF)), lowest)
     is_nan = _fcmp(e, "uno", value, value)
     quiet = e.b.binary("or", bits, _full(bits_type, 0x400000))
     chosen = e.b.select(is_nan, quiet, rounded)
-    return e.b.cast("trunc", _shifted(e, chosen, 16), typed_like(value, I16))
+    return e.b.cast("trunc", _upper_half(e, chosen), typed_like(value, I16))
 
 
 def from_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
@@ -211,8 +211,8 @@ def _full(type_: LLVMType, number: float) -> Value:
     return const_vector([value] * type_.count) if isinstance(type_, VectorType) else value
 
 
-def _shifted(e: Emitter, bits: Value, distance: int) -> Value:
-    return e.b.binary("lshr", bits, _full(bits.type, distance))
+def _upper_half(e: Emitter, bits: Value) -> Value:
+    return e.b.binary("lshr", bits, _full(bits.type, 16))
 
 
 def _fcmp(e: Emitter, predicate: str, lhs: Value, rhs: Value) -> Value:

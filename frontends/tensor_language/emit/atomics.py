@@ -5,13 +5,13 @@
     everything else         a compare-and-exchange loop on the bits:
 
       %first = load atomic i32, ptr %p monotonic
-    again:
-      %old = phi i32 [ %first, %before ], [ %seen, %again ]
+    retry:
+      %old = phi i32 [ %first, %before ], [ %seen, %retry ]
       %new = bits of f(value of %old, operand)
       %pair = cmpxchg ptr %p, i32 %old, i32 %new monotonic monotonic
       %seen = extractvalue { i32, i1 } %pair, 0
       %done = extractvalue { i32, i1 } %pair, 1
-      br i1 %done, label %end, label %again
+      br i1 %done, label %end, label %retry
 
 LLVM's default scope, the system, includes every scope of the language. A complex number is accessed part by part.
 
@@ -163,7 +163,7 @@ def _exchanged(
     b = e.b
     first = _load_bits(e, address, type_, "monotonic")
     before = b.block
-    again = b.new_block("again")
+    again = b.new_block("retry")
     end = b.new_block("exchanged", again)
     b.branch(again)
     b.at_end(again)
@@ -178,7 +178,7 @@ def _exchanged(
 
 
 def _compare_exchange(e: Emitter, address: Value, old: Value, new: Value, ordering: str) -> tuple[Value, Value]:
-    """The value that was found, and whether it was `old` and has been replaced."""
+    """The value in memory, and whether it was `old` and has been replaced."""
     pair_type = StructType((old.type, I1))
     pointer = e.b.retype(address, old.type)
     failure = _OF_LOADS.get(ordering, ordering)

@@ -373,8 +373,8 @@ class WorkItemLayout:
     def side_by_side(self) -> int:
         """`K1`: neighbouring blocks of rows that alternate."""
         blocks = self.type.rows // self.subgroup_size
-        wanted = max(1, 2 // self.type.component.size) if self.type.use == "matrix_b" else 1
-        return wanted if not self.is_linear and blocks % wanted == 0 else 1
+        interleaved = max(1, 2 // self.type.component.size) if self.type.use == "matrix_b" else 1
+        return interleaved if not self.is_linear and blocks % interleaved == 0 else 1
 
     def place(self, component: int) -> tuple[int, int]:
         """Row and column of the first entry of a chunk."""

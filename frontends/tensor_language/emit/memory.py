@@ -160,7 +160,7 @@ def _lanes(mask: Value | None, vector: VectorType) -> Value:
 
 def _truth(e: Emitter) -> Value:
     """`true`, loaded from volatile memory so that LLVM cannot fold it."""
-    place = e.b.alloca(I8, "truth", 1)
+    place = e.b.alloca(I8, "true", 1)
     one = const_int(I8, 1)
     written = e.b.emit("store", VOID, [one, place], f"store volatile {one.typed}, {place.typed}, align 1")
     read = e.b.emit("load", I8, [place], f"load volatile i8, {place.typed}, align 1")

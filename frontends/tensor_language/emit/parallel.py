@@ -17,7 +17,7 @@
           body with %ti = min(M, b - i), %tj = min(N, d - j)   ; by one subgroup
 
 Loop fission at barriers: if a body run by several subgroups contains barriers, all subgroups run the instructions
-between two barriers before any of them goes on. Values that are live across a barrier are kept in arrays with a slot
+between two barriers before any of them continues. Values that are live across a barrier are kept in arrays with a slot
 for each subgroup:
 
     parallel {                           for s in subgroups:
@@ -26,7 +26,7 @@ for each subgroup:
       %y = ... %x ...                      ... x[s] ...
     }
 
-All work-items reach a barrier, so they take the same way through an `if` or `for` that contains one: its branches are
+All work-items reach a barrier, so they take the same path through an `if` or `for` that contains one: its branches are
 emitted once, outside the loops over the subgroups, and the condition of work-item 0, or the trip count of its bounds,
 decides. The variable of a `for` may differ between work-items, as starts and steps may:
 
@@ -63,12 +63,11 @@ from tlx.frontends.tensor_language.emit.emitter import (
     loop_interval,
     register_type,
 )
-from tlx.frontends.tensor_language.emit.sequential import as_varying, has_next_iteration, open_phi, variable_in_trip
+from tlx.frontends.tensor_language.emit.sequential import UniformLoop, as_varying, variable_in_trip
 from tlx.frontends.tensor_language.emit.subgroups import run_if, to_uniform
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, ScalarType
-from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import I1, I8, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_int, const_ints
 
@@ -450,35 +449,24 @@ class Fission:
             return self._copy(self._region(region), flags, slots)
 
     def _for(self, i: For) -> None:
-        e, b = self._e, self._e.b
+        e = self._e
         numbers = [self._number(name) for name in (i.start, i.stop)]
         numbers.append(self._number(i.step) if i.step is not None else constant(numbers[0].type, 1))
-        known = loop_interval(*numbers[:2])
+        interval = loop_interval(*numbers[:2])
         start, stop, step = (to_uniform(e, number) for number in numbers)
         flags = [e.is_varying(name) for name in i.carried]
         slots = self._copy(i.initial, flags, None)
-        before = b.block
-        body = b.new_block("for")
-        end = b.new_block("endfor", body)
-        b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
-        b.at_end(body)
-        variable = open_phi(e, start.value, before)
         bounds = [self._saved(i.start), self._saved(i.step) if i.step is not None else _Common(step)]
         are_common = all(isinstance(bound, _Common) for bound in bounds)
-        trip = None if are_common else open_phi(e, constant(start.type, 0).value, before)
+        loop = UniformLoop(e, i, start, stop, step, counts_trips=not are_common)
         with e.region(), self._scope():
-            if trip is not None:
-                self._slots[i.variable.text] = _LoopVariable(bounds[0], bounds[1], trip.value, known)
+            if loop.trip is not None:
+                self._slots[i.variable.text] = _LoopVariable(bounds[0], bounds[1], loop.trip, interval)
             else:
-                e.bind(i.variable, Number(start.type, (variable.value,), interval=known))
+                e.bind(i.variable, Number(start.type, (loop.variable,), interval=interval))
             self._slots.update(zip((name.text for name in i.carried), slots, strict=True))
             self._copy(self._region(i.body), flags, slots)
-        following = b.add(variable.value, step.value)
-        add_incoming(variable, following, b.block.name)
-        if trip is not None:
-            add_incoming(trip, b.add(trip.value, 1), b.block.name)
-        b.branch_if(has_next_iteration(e, variable.value, following, stop.value, step.value), body, end)
-        b.at_end(end)
+        loop.close()
         self._slots.update(zip((name.text for name in i.results), slots, strict=True))
 
     # Slots -----------------------------------------------------------------------------------------------------

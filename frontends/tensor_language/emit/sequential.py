@@ -28,7 +28,7 @@ skipped.
       %x = select %c, %a', %b'
 
 Short arms of cheap arithmetic run unconditionally, without a mask or a branch. A `for` runs while any work-item has
-iterations left; the others keep the values that they left with.
+iterations left; the others keep the values of their last iteration.
 
 The loop of a subgroup over neighbouring elements, `for %k=%local_id,%n,%size`, mostly has *full* iterations, which all
 work-items run. They come first, without masks and with a scalar counter, as long as the last lane is below the bound:
@@ -67,6 +67,66 @@ from tlx.ir.instructions import Instruction as LLVMInstruction
 from tlx.ir.module import Raw
 from tlx.ir.rewrite import add_incoming
 from tlx.ir.values import Value, const_int
+
+
+class LoopBlocks:
+    """The blocks of a `for`: code is emitted at the head of the body first, after the loop once it is closed.
+
+    before:  br i1 %runs, label %for, label %endfor
+    for:     ...
+             br i1 %again, label %for, label %endfor
+    endfor:
+
+    Attributes:
+        before: The block that branches to the loop or past it.
+    """
+
+    def __init__(self, e: Emitter, i: For, runs: Value) -> None:
+        self._e = e
+        self._for = i
+        self.before = e.b.block
+        self._body = e.b.new_block("for")
+        self._end = e.b.new_block("endfor", self._body)
+        e.b.branch_if(runs, self._body, self._end)
+        e.b.at_end(self._body)
+
+    def close(self, again: Value) -> Block:
+        """Branch back if there is another iteration; returns the last block of the body."""
+        latch = self._e.b.block
+        branch_back(self._e, self._for, again, self._body, self._end)
+        self._e.b.at_end(self._end)
+        return latch
+
+
+class UniformLoop:
+    """A `for` with a uniform trip count, given by `start`, `stop` and `step`.
+
+    Attributes:
+        before: The block that branches to the loop or past it.
+        variable: The variable, counted from `start`.
+        trip: The number of the iteration, counted from 0; None if trips are not counted.
+    """
+
+    def __init__(self, e: Emitter, i: For, start: Number, stop: Number, step: Number, *, counts_trips: bool) -> None:
+        self._e = e
+        self._stop, self._step = stop.value, step.value
+        self._blocks = LoopBlocks(e, i, e.b.icmp("slt", start.value, stop.value))
+        self.before = self._blocks.before
+        self._variable = open_phi(e, start.value, self.before)
+        self._trip = open_phi(e, constant(start.type, 0).value, self.before) if counts_trips else None
+        self.variable = self._variable.value
+        self.trip = None if self._trip is None else self._trip.value
+
+    def close(self) -> Block:
+        """Advance to the next iteration; returns the last block of the body."""
+        b = self._e.b
+        following = b.add(self.variable, self._step)
+        trips = b.add(self.trip, 1) if self.trip is not None else None
+        latch = self._blocks.close(has_next_iteration(self._e, self.variable, following, self._stop, self._step))
+        add_incoming(self._variable, following, latch.name)
+        if self._trip is not None and trips is not None:
+            add_incoming(self._trip, trips, latch.name)
+        return latch
 
 
 def branch_back(e: Emitter, i: For, again: Value, body: Block, end: Block) -> None:
@@ -127,35 +187,35 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
 
 def uniform_for(e: Emitter, i: For, *bounds: Number) -> None:
     """A `for` with a uniform trip count; its variable may still vary."""
-    b = e.b
     start, stop, step = (to_uniform(e, number) for number in bounds)
     initial = [as_varying(e, e.scope[n.text], e.is_varying(c)) for n, c in zip(i.initial, i.carried, strict=True)]
-    before = b.block
-    body = b.new_block("for")
-    end = b.new_block("endfor", body)
-    b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
-    b.at_end(body)
-    variable = open_phi(e, start.value, before)
-    differs = bounds[0].is_varying or bounds[2].is_varying
-    trip = open_phi(e, constant(start.type, 0).value, before) if differs else None
-    opened = [open_value(e, value, before) for value in initial]
+    loop = UniformLoop(e, i, start, stop, step, counts_trips=bounds[0].is_varying or bounds[2].is_varying)
+    opened = [open_value(e, value, loop.before) for value in initial]
     with e.region():
-        known = loop_interval(bounds[0], bounds[1])
-        number = Number(start.type, (variable.value,), interval=known)
-        e.bind(i.variable, variable_in_trip(e, bounds[0], bounds[2], trip.value, known) if trip is not None else number)
+        interval = loop_interval(bounds[0], bounds[1])
+        number = Number(start.type, (loop.variable,), interval=interval)
+        if loop.trip is not None:
+            number = variable_in_trip(e, bounds[0], bounds[2], loop.trip, interval)
+        e.bind(i.variable, number)
         for name, (value, _) in zip(i.carried, opened, strict=True):
             e.bind(name, value)
         yields = e.instructions(i.body.instructions)
         yields = [as_varying(e, v, varies(value)) for v, (value, _) in zip(yields, opened, strict=True)]
-    following = b.add(variable.value, step.value)
-    if trip is not None:
-        add_incoming(trip, b.add(trip.value, 1), b.block.name)
-    latch = b.block
-    branch_back(e, i, has_next_iteration(e, variable.value, following, stop.value, step.value), body, end)
-    add_incoming(variable, following, latch.name)
+    _finish(e, i, loop.before, loop.close(), initial, opened, yields)
+
+
+def _finish(
+    e: Emitter,
+    i: For,
+    before: Block,
+    latch: Block,
+    initial: Sequence[_T],
+    opened: Sequence[tuple[_T, list[LLVMInstruction]]],
+    yields: Sequence[_T],
+) -> None:
+    """Complete the phis of the carried values after a loop, and bind its results."""
     for (_, phis), value in zip(opened, yields, strict=True):
         close_value(phis, value, latch)
-    b.at_end(end)
     for name, first, last in zip(i.results, initial, yields, strict=True):
         e.bind(name, merge_values(e, [(before, first), (latch, last)]))
 
@@ -229,9 +289,9 @@ def varies(value: Emitted) -> bool:
     return isinstance(value, Number) and value.is_varying
 
 
-def as_varying(e: Emitter, value: Emitted, wanted: bool) -> Emitted:
-    """A value, as a vector with a lane for each work-item if `wanted`."""
-    return vary(e, value) if wanted and isinstance(value, Number) else value
+def as_varying(e: Emitter, value: Emitted, is_varying: bool) -> Emitted:
+    """A value, as a vector with a lane for each work-item if `is_varying`."""
+    return vary(e, value) if is_varying and isinstance(value, Number) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,10 +431,11 @@ class _LoopExit:
 
 def _joined(e: Emitter, start: Number, *exits: _LoopExit) -> Entry:
     """The state at the start of the masked iterations: the initial one, or that after the last full iteration."""
-    base = e.b.phi(exits[0].base.type, [(way.base, way.block) for way in exits])
-    mask = e.b.phi(exits[0].mask.type, [(way.mask, way.block) for way in exits])
-    columns = zip(*(way.values for way in exits), strict=True)
-    values = [merge_values(e, [(way.block, value) for way, value in zip(exits, same, strict=True)]) for same in columns]
+    base = e.b.phi(exits[0].base.type, [(leaving.base, leaving.block) for leaving in exits])
+    mask = e.b.phi(exits[0].mask.type, [(leaving.mask, leaving.block) for leaving in exits])
+    columns = zip(*(leaving.values for leaving in exits), strict=True)
+    blocks = [leaving.block for leaving in exits]
+    values = [merge_values(e, list(zip(blocks, column, strict=True))) for column in columns]
     assert start.linear is not None
     return Entry(linear_number(e, start.type, replace(start.linear, base=base)), mask, values)
 
@@ -437,15 +498,10 @@ def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None
     b = e.b
     limit, stride = splat(e, bounds.stop.value), splat(e, bounds.step.value)
     counter = Counter(e, entry.start, bounds)
-    runs = any_lane(e, entry.mask)
-    before = b.block
-    body = b.new_block("for")
-    end = b.new_block("endfor", body)
-    b.branch_if(runs, body, end)
-    b.at_end(body)
-    counter.open(before)
-    active = open_phi(e, entry.mask, before)
-    opened = [open_value(e, value, before) for value in entry.values]
+    loop = LoopBlocks(e, i, any_lane(e, entry.mask))
+    counter.open(loop.before)
+    active = open_phi(e, entry.mask, loop.before)
+    opened = [open_value(e, value, loop.before) for value in entry.values]
     variable = counter.number()
     with e.masked(active.value):
         yields = run_iteration(e, i, variable, [value for value, _ in opened])
@@ -455,14 +511,9 @@ def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None
     )
     again = any_lane(e, going)
     counter.close()
-    add_incoming(active, going, b.block.name)
-    latch = b.block
-    for (_, phis), value in zip(opened, selected, strict=True):
-        close_value(phis, value, latch)
-    branch_back(e, i, again, body, end)
-    b.at_end(end)
-    for name, first, last in zip(i.results, entry.values, selected, strict=True):
-        e.bind(name, merge_values(e, [(before, first), (latch, last)]))
+    latch = loop.close(again)
+    add_incoming(active, going, latch.name)
+    _finish(e, i, loop.before, latch, entry.values, opened, selected)
 
 
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:

@@ -210,8 +210,8 @@ def _tensor_of(memref: Memref, labels: tuple[Label, Label]) -> tuple[TensorType,
     else:
         order, pitch = (1, 0), strides[1] if len(strides) > 1 else extents[0]
     own: list[Label] = [mode if mode < len(shape) else None for mode in order]
-    wanted = [label if label is not None and label < len(shape) else None for label in labels]
-    layout = (0, 1) if own == wanted else (1, 0)
+    logical = [label if label is not None and label < len(shape) else None for label in labels]
+    layout = (0, 1) if own == logical else (1, 0)
     element = tensor_element(memref.type.element)
     return TensorType(element, (extents[order[0]], extents[order[1]]), layout, (0, 0)), (0, pitch)
 

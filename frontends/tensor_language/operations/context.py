@@ -299,9 +299,9 @@ class Context:
         entry = operation_of(node)
         if entry.region is not None and entry.region != kind:
             self.wrong_region(node, entry.region)
-        wanted = _COUNTS[entry.results]
-        if wanted is not None and not (wanted == len(node.results) == len(node.types)):
-            self._wrong_results(node, wanted)
+        results = _COUNTS[entry.results]
+        if results is not None and not (results == len(node.results) == len(node.types)):
+            self._wrong_results(node, results)
             return
         for reference in node.types:
             if type(reference.type) is not ScalarType:
@@ -326,18 +326,18 @@ class Context:
         if message:
             self.error(f"{reference}: {message}", reference.span)
 
-    def wrong_region(self, node: Instruction, wanted: RegionKind) -> None:
+    def wrong_region(self, node: Instruction, required: RegionKind) -> None:
         """Report an instruction of the other kind of region."""
         owner = self.frame.owner
         notes = () if owner is None else (Note("the region belongs to this instruction", owner.span),)
-        if wanted == "collective":
+        if required == "collective":
             hint = "is collective and cannot be in an SPMD region: move it out of parallel, foreach, foreach_tile"
         else:
             hint = "is an SPMD instruction and cannot be in a collective region: put it into parallel { ... }"
         self.error(f"{mnemonic(node)} {hint}", node.span, *notes)
 
-    def _wrong_results(self, node: Instruction, wanted: int) -> None:
-        gives = "one result of one type" if wanted else "no result"
+    def _wrong_results(self, node: Instruction, expected: int) -> None:
+        gives = "one result of one type" if expected else "no result"
         got = f"{counted(len(node.results), 'name')} and {counted(len(node.types), 'type')}"
         self.error(f"{mnemonic(node)} gives {gives}, but it is written with {got}", node.span)
         for name in node.results:
@@ -352,10 +352,10 @@ class Context:
         names = others if at in others else (*others, at)
         self.error(f"{mnemonic(node)}: {message}", at.span, *self.notes(*names))
 
-    def report_wrong_kind(self, node: Instruction, value: Value, name: Name, wanted: str) -> None:
+    def report_wrong_kind(self, node: Instruction, value: Value, name: Name, expected: str) -> None:
         """Report an operand of the wrong kind."""
         if value.type is not None:
-            self.error(f"{mnemonic(node)}: {name} must be {wanted}, but it is {value.type}", name.span, value.note())
+            self.error(f"{mnemonic(node)}: {name} must be {expected}, but it is {value.type}", name.span, value.note())
 
     def memref(self, node: Instruction, name: Name) -> MemrefType | None:
         """A memref."""
@@ -380,14 +380,14 @@ class Context:
 
     def matrix(self, node: Instruction, name: Name, use: MatrixUse | None = None) -> CoopMatrixType | None:
         """A cooperative matrix."""
-        wanted = f"a coopmatrix of use {use}" if use else "a coopmatrix"
-        return self._operand(node, name, wanted, CoopMatrixType, accepts=lambda type_: use in (None, type_.use))
+        expected = f"a coopmatrix of use {use}" if use else "a coopmatrix"
+        return self._operand(node, name, expected, CoopMatrixType, accepts=lambda type_: use in (None, type_.use))
 
     def _operand(
         self,
         node: Instruction,
         name: Name,
-        wanted: str,
+        expected: str,
         *classes: type[_Type],
         accepts: Callable[[_Type], bool] = lambda _: True,
     ) -> _Type | None:
@@ -395,13 +395,13 @@ class Context:
         value = self.value(name)
         if isinstance(value.type, classes) and accepts(value.type):
             return value.type
-        return self.report_wrong_kind(node, value, name, wanted)
+        return self.report_wrong_kind(node, value, name, expected)
 
-    def check_operand_type(self, node: Instruction, name: Name, wanted: Type) -> None:
+    def check_operand_type(self, node: Instruction, name: Name, type_: Type) -> None:
         """An operand of one certain type."""
         value = self.value(name)
-        if value.type != wanted:
-            self.report_wrong_kind(node, value, name, f"of type {wanted}")
+        if value.type != type_:
+            self.report_wrong_kind(node, value, name, f"of type {type_}")
 
     def check_indices(self, node: Instruction, names: Iterable[Name], role: str = "an index of type index") -> None:
         """Positions in memory, each of type `index`."""
@@ -443,9 +443,9 @@ class Context:
     def check_result(self, node: Instruction, reason: str) -> None:
         """The type of the one result follows from the operands, which are of the right kind."""
         reference: TypeRef = node.types[0]
-        wanted = self.result_type(node)
-        if reference.type != wanted:
-            self.error(f"{mnemonic(node)}: the result must be {wanted}, {reason}, not {reference}", reference.span)
+        expected = self.result_type(node)
+        if reference.type != expected:
+            self.error(f"{mnemonic(node)}: the result must be {expected}, {reason}, not {reference}", reference.span)
 
 
 def types_of(references: tuple[TypeRef, ...]) -> tuple[Type | None, ...]:

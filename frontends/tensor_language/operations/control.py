@@ -259,10 +259,10 @@ def check_for(context: Context, node: For) -> None:
             f"for {counted(len(types), 'type')}; there must be as many of each"
         )
         context.error(message, node.span)
-    for name, wanted in zip(node.initial, types, strict=False):
+    for name, type_ in zip(node.initial, types, strict=False):
         value = context.value(name)
-        if value.type != wanted and wanted is not None:
-            context.report_wrong_kind(node, value, name, f"{wanted} as the list of types says")
+        if value.type != type_ and type_ is not None:
+            context.report_wrong_kind(node, value, name, f"{type_} as the list of types says")
     _check_loop_body(context, node, start, types)
 
 
@@ -361,14 +361,14 @@ def check_yield(context: Context, node: Yield) -> None:
 
 
 def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Value]) -> None:
-    wanted = frame.yields or ()
-    if len(wanted) != len(values):
-        expected = f"{len(wanted)}: {_list(wanted)}" if wanted else "none"
+    types = frame.yields or ()
+    if len(types) != len(values):
+        expected = f"{len(types)}: {_list(types)}" if types else "none"
         message = f"yield gives {counted(len(values), 'value')} where the types require {expected}"
         notes = [Note("by this instruction", frame.owner.span)] if frame.owner else []
         context.error(message, node.span, *notes)
         return
-    for name, value, type_ in zip(node.values, values, wanted, strict=True):
+    for name, value, type_ in zip(node.values, values, types, strict=True):
         if value.type != type_ and type_ is not None:
             context.report_wrong_kind(node, value, name, f"{type_} as the region returns")
 

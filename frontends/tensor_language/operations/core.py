@@ -146,8 +146,8 @@ class Operation:
         def read(c: Cursor) -> Instruction:
             values: dict[str, Any] = initial[c.keyword].copy()
             if has_modifiers and c.kinds[c.at] == "modifier":
-                given = modifiers(c, *words, hint=hint)
-                values.update((m.field, m.value(word)) for m, word in zip(slots, given, strict=True))
+                modifier_words = modifiers(c, *words, hint=hint)
+                values.update((m.field, m.value(word)) for m, word in zip(slots, modifier_words, strict=True))
             elif required:
                 raise c.expected(f"{required} after '{c.keyword}'")
             for read_piece, field, fields in steps:

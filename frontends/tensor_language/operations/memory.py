@@ -367,9 +367,9 @@ def check_associated(context: Context, node: Associated) -> None:
 
 
 def _wrong_count(
-    context: Context, node: Instruction, name: Name, wanted: int, position: tuple[Name, ...], why: str
+    context: Context, node: Instruction, name: Name, order: int, position: tuple[Name, ...], why: str
 ) -> None:
-    message = f"{mnemonic(node)}: {name} takes {counted(wanted, 'index', 'indices')}, not {len(position)}: {why}"
+    message = f"{mnemonic(node)}: {name} takes {counted(order, 'index', 'indices')}, not {len(position)}: {why}"
     context.error(message, name.span, *context.notes(name))
 
 
@@ -528,29 +528,29 @@ def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefTyp
 
 def _check_view(context: Context, node: Instruction) -> None:
     """The annotated type is the one that follows from the operand, with some strides weakened to `?`."""
-    reference, wanted = node.types[0], context.result_type(node)
+    reference, expected = node.types[0], context.result_type(node)
     written = reference.type
-    assert isinstance(wanted, MemrefType)
-    if written == wanted:
+    assert isinstance(expected, MemrefType)
+    if written == expected:
         return
-    problem = f"must be {wanted}" if not isinstance(written, MemrefType) else _difference(written, wanted)
+    problem = f"must be {expected}" if not isinstance(written, MemrefType) else _difference(written, expected)
     if problem:
         message = f"{mnemonic(node)}: the result {problem}, not {reference}"
         context.error(message, reference.span, *context.notes(next(node.operands())))
 
 
-def _difference(written: MemrefType, wanted: MemrefType) -> str | None:
-    if written.element != wanted.element:
-        return f"must have the operand's element type, {wanted.element}: expected {wanted}"
-    if written.address_space != wanted.address_space:
-        return f"must lie in the operand's address space, {wanted.address_space}: expected {wanted}"
-    if written.order != wanted.order:
-        return f"must have order {wanted.order}: expected {wanted}"
-    for mode, (got, extent) in enumerate(zip(written.shape, wanted.shape, strict=True)):
+def _difference(written: MemrefType, expected: MemrefType) -> str | None:
+    if written.element != expected.element:
+        return f"must have the operand's element type, {expected.element}: expected {expected}"
+    if written.address_space != expected.address_space:
+        return f"must lie in the operand's address space, {expected.address_space}: expected {expected}"
+    if written.order != expected.order:
+        return f"must have order {expected.order}: expected {expected}"
+    for mode, (got, extent) in enumerate(zip(written.shape, expected.shape, strict=True)):
         if got != extent:
-            return f"must have extent {extent_text(extent)} in mode {mode}: expected {wanted}"
-    for mode, (got, stride) in enumerate(zip(written.stride, wanted.stride, strict=False)):
+            return f"must have extent {extent_text(extent)} in mode {mode}: expected {expected}"
+    for mode, (got, stride) in enumerate(zip(written.stride, expected.stride, strict=False)):
         if got not in {stride, None}:
             allowed = "?" if stride is None else f"{stride} or ?"
-            return f"must have stride {allowed} in mode {mode}: expected {wanted}"
+            return f"must have stride {allowed} in mode {mode}: expected {expected}"
     return None

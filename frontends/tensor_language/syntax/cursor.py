@@ -212,7 +212,7 @@ class Cursor:
         return ParseError(message, self.span(self.at if at is None else at), list(notes))
 
     def expected(self, what: str, hint: str = "", known: Sequence[str] = ()) -> ParseError:
-        """The error that the next token is unexpected; at the end of the previous line if the text breaks off there.
+        """The error that the next token is unexpected; at the end of the previous line if the text ends early.
 
         Args:
             what: What is expected.
@@ -539,7 +539,7 @@ def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:
     """The name in version 2 of an instruction of version 1.
 
     Args:
-        word: The word found.
+        word: The unknown word.
         modifier: The modifier after it, with its dot, or an empty string.
         known: The instructions of version 2.
     """

@@ -60,8 +60,8 @@ def parse(source: Source) -> Program:
     c = Cursor(source, reports, FORMS)
     read = program(c, lambda c: function(c, argument, attribute_list))
     unparsed = _assigned(c) if reports.errors else set[str]()
-    taken = frozenset(re.findall(r"%(\w+)", source.text, re.ASCII))
-    converted = Program([_converted(f, Converter(reports, taken, unparsed)) for f in read.functions])
+    names = frozenset(re.findall(r"%(\w+)", source.text, re.ASCII))
+    converted = Program([_converted(f, Converter(reports, names, unparsed)) for f in read.functions])
     reports.finish()
     return converted
 

@@ -133,7 +133,7 @@ class Converter:
 
     Args:
         reports: Where errors go.
-        taken: Names of the text, which are not used for new values.
+        names: Names of the text, which are not used for new values.
         unparsed: Names that may be defined by parts of the text that could not be parsed.
 
     Attributes:
@@ -141,12 +141,12 @@ class Converter:
         has_wide_factors: Whether an instruction has an alpha or a beta that version 2 refuses.
     """
 
-    def __init__(self, reports: Reports, taken: frozenset[str], unparsed: set[str]) -> None:
+    def __init__(self, reports: Reports, names: frozenset[str], unparsed: set[str]) -> None:
         self.span: Span | None = None
         self.has_wide_factors = False
         self._reports = reports
         self._scope = Scope(reports, unparsed)
-        self._taken = set(taken)
+        self._used_names = set(names)
         self._numbers: dict[str, int] = {}
         self._written: list[Instruction] = []
         self._constants: dict[tuple[str, ScalarType], Name] = {}
@@ -206,10 +206,10 @@ class Converter:
     def _fresh(self, stem: str) -> str:
         """An unused name: the stem, or the stem and the first number that makes it one."""
         name = stem
-        while name in self._taken:
+        while name in self._used_names:
             self._numbers[stem] = self._numbers.get(stem, 0) + 1
             name = f"{stem}_{self._numbers[stem]}"
-        self._taken.add(name)
+        self._used_names.add(name)
         return name
 
     def known(self, name: Name) -> Name:

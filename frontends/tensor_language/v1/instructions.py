@@ -3,6 +3,12 @@
 Conversion needs the types of names, which are known only after all of a text has been read: a name that is defined in
 text that does not parse must not be reported as undefined.
 
+BLAS instructions are read by their entries in the table of operations, which give operands and transposes. The other
+instructions have productions of their own. Operands may be constants and are followed by their types, and most
+instructions have other names, modifiers or operands than in version 2. Only `load`, `store`, `size`, `fuse` and
+`lifetime_stop` share the order of their operands with an entry; to read those five by the table, its pieces would need
+a description that each can be rebuilt from, which is more code than their productions.
+
     %y = arith.add %x, 1 : f32          an operand may be a constant, in version 2 it is a name
     %v = load %A[%i] : memref<f32x?>    the type is that of what is read, in version 2 that of the result
     %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written

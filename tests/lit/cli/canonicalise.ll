@@ -1,5 +1,6 @@
 ; Spellings of the proposal (unmangled, undeclared, several overloads of a name, the prototype's operand order) become
-; what stock LLVM takes. All else stays, byte for byte, and so does what is canonical already, also behind opt.
+; names and declarations that stock LLVM accepts. Everything else stays byte for byte, canonical calls included, also after
+; opt.
 ;
 ; RUN: split-file %s %t
 ; RUN: tlx canonicalise %t/opaque.ll -o %t/opaque.out.ll

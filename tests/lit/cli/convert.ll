@@ -1,4 +1,4 @@
-; What LLVM's matrix intrinsics can say is said by them; a remark names what stays. The way back takes no remarks.
+; Operations that LLVM has matrix intrinsics for become calls of them; remarks name the others. Converting back gives no remarks.
 ;
 ; RUN: tlx convert --to=matrix %s -o %t.ll 2>&1 | FileCheck %s --check-prefix=REMARK
 ; RUN: grep -v "^;" %t.ll | FileCheck %s --implicit-check-not=@llvm.tensor.matmul

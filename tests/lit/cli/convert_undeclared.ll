@@ -1,5 +1,5 @@
-; Tensor calls as the proposal spells them, unmangled and undeclared, beside LLVM's matrices: what is written is
-; declared, either way, and LLVM accepts it.
+; Tensor calls as the proposal spells them, unmangled and undeclared, beside LLVM's matrices: in both
+; directions the output declares what it calls, and LLVM accepts it.
 ;
 ; RUN: tlx convert --to=tensor %s -o %t.ll
 ; RUN: grep -v "^;" %t.ll | FileCheck %s

@@ -1,4 +1,4 @@
-; A rule that a whole function breaks.
+; LLVM's verifier rejects a function as a whole.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck %s
 ; CHECK: judge_function_invalid.ll:7:13: error: Function takes x86_amx but isn't an intrinsic

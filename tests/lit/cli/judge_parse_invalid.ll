@@ -1,4 +1,4 @@
-; What LLVM cannot parse is reported in LLVM's words at the user's place; a column counts characters, not bytes.
+; Parse errors have LLVM's message and the location in the user's file; columns count characters, not bytes.
 ;
 ; RUN: not tlx-lower %s 2>&1 | FileCheck %s
 ; RUN: not tlx verify %s 2>&1 | FileCheck %s

@@ -1,4 +1,4 @@
-; LLVM judges the canonical form of a module with tensors; places are those of the user's text all the same.
+; LLVM verifies the canonical form of a module with tensors, but locations are those of the user's file.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck %s
 ; RUN: not tlx-lower %s 2>&1 | FileCheck %s

@@ -1,4 +1,4 @@
-; The verifier of LLVM names no place; the instructions it prints are looked up.
+; LLVM's verifier gives no location: it follows from the instructions that it prints.
 ;
 ; RUN: not tlx-lower %s 2>&1 | FileCheck %s
 ; RUN: not tlx verify %s 2>&1 | FileCheck %s

@@ -1,4 +1,4 @@
-; A module without tensor operations goes through byte for byte, odd spelling and all.
+; A module without tensor operations is output byte for byte, odd spelling included.
 ;
 ; RUN: tlx-lower %s | cmp - %s
 ; RUN: tlx-lower --no-verify-each %s | cmp - %s

@@ -1,4 +1,4 @@
-; IR of LLVM 5 to 14 goes through as well: typed pointers, and what today's LLVM cannot read without help.
+; IR of LLVM 5 to 14 is output unchanged, too: typed pointers, and syntax that current LLVM cannot read.
 ;
 ; RUN: tlx-lower %s | cmp - %s
 ; RUN: tlx verify %s | count 0

@@ -1,4 +1,4 @@
-; The placeholder functions of tlx.h become tensor operations; other modules go through as they are.
+; The placeholder functions of tlx.h become tensor operations; other modules are output unchanged.
 ;
 ; RUN: tlx raise %s | FileCheck %s
 ; RUN: tlx raise %s -o %t.ll && tlx verify %t.ll 2>&1 | count 0

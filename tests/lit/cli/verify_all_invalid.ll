@@ -1,4 +1,4 @@
-; Every broken rule is reported, not just the first.
+; All errors are reported, not just the first.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck %s
 ; CHECK: verify_all_invalid.ll:[[#@LINE+4]]:{{[0-9]+}}: error: typeinfo: expected 12 elements

@@ -66,9 +66,9 @@ class StrictMatcher(Matcher):
 
     def _occurs(self, op: CheckOp) -> bool:
         pattern, _ = compile_uops(op, {}, self.opts)
-        for found in pattern.finditer(self.file.content):
-            if not any(begin < found.end() and found.start() < end for begin, end in self.spans):
-                line = self.file.content.count("\n", 0, found.start()) + 1
+        for match in pattern.finditer(self.file.content):
+            if not any(begin < match.end() and match.start() < end for begin, end in self.spans):
+                line = self.file.content.count("\n", 0, match.start()) + 1
                 sys.stderr.write(f"{self.opts.match_filename}: error: excluded {op.arg!r} occurs in line {line}\n")
                 return True
         return False
@@ -79,8 +79,8 @@ def main(arguments: list[str]) -> int:
     plain, excluded = list[str](), list[str]()
     waiting = iter(arguments)
     for argument in waiting:
-        if found := IMPLICIT.fullmatch(argument):
-            excluded.append(next(waiting) if found[1] is None else found[1])
+        if match := IMPLICIT.fullmatch(argument):
+            excluded.append(next(waiting) if match[1] is None else match[1])
         else:
             plain.append(argument)
     options = parse_argv_options(plain)

@@ -1,5 +1,5 @@
-; A function with many equal operations: each distinct one is lowered once, as a function that is called in their places. A call
-; has the same aliasing information as the function around it: none about two pointers into the same memory.
+; A function with many equal operations: each distinct one is lowered once, as a function that is called in their place.
+; The function knows no more about aliasing than its caller: two pointers into the same memory are not noalias.
 ;
 ; RUN: %python %S/Inputs/repeat.py %s > %t.ll
 ; RUN: tlx-lower %t.ll -o %t.lowered.ll --target=avx2 --remarks=%t.remarks

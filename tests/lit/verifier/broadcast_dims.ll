@@ -1,4 +1,4 @@
-; Places of a broadcast tensor's dimensions are distinct.
+; A broadcast maps the tensor's dimensions to distinct dimensions of the result.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

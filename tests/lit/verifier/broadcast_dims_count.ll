@@ -1,4 +1,4 @@
-; Each dimension of a broadcast tensor gets a place.
+; A broadcast maps each dimension of the tensor to one of the result.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Each dimension of a broadcast tensor gets a place.
+; A broadcast maps each dimension of the tensor to one of the result.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: broadcast_dims_count_invalid.ll:14:102: error: broadcast: dims <1> has 1 entries and x has rank 2

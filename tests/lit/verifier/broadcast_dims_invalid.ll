@@ -1,4 +1,4 @@
-; Places of a broadcast tensor's dimensions are distinct.
+; A broadcast maps the tensor's dimensions to distinct dimensions of the result.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: broadcast_dims_invalid.ll:14:102: error: broadcast: dims <1, 3> must be distinct dimensions of the result, 0 to 2

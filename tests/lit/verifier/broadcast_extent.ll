@@ -1,4 +1,4 @@
-; Only extents of 1 stretch.
+; Only dimensions of extent 1 are repeated.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

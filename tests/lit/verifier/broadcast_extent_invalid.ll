@@ -1,4 +1,4 @@
-; Only extents of 1 stretch.
+; Only dimensions of extent 1 are repeated.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: broadcast_extent_invalid.ll:14:55: error: broadcast: dimension 1 of x has extent 4 and becomes dimension 2 of 2x3x5, extent 5: extents must agree or be 1

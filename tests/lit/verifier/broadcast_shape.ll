@@ -1,4 +1,4 @@
-; A broadcast makes tensors that hold something.
+; The shape of a broadcast has positive extents.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A broadcast makes tensors that hold something.
+; The shape of a broadcast has positive extents.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: broadcast_shape_invalid.ll:14:68: error: broadcast: out_shape <0, 3> must be at least 1 in every dimension

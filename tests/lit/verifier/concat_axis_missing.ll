@@ -1,4 +1,4 @@
-; The axis is said.
+; The axis is required.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

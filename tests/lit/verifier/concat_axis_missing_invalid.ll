@@ -1,4 +1,4 @@
-; The axis is said.
+; The axis is required.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_axis_missing_invalid.ll:13:62: error: concat: operand axis must be a constant i32, got token

@@ -1,4 +1,4 @@
-; The axis counts from the front.
+; The axis is not negative.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The axis counts from the front.
+; The axis is not negative.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_axis_negative_invalid.ll:19:70: error: concat: axis -1 is no dimension of x[0], 0 to 1

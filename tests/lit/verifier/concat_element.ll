@@ -1,4 +1,4 @@
-; Tensors to join have the same element type.
+; Joined tensors have the same element type.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Tensors to join have the same element type.
+; Joined tensors have the same element type.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_element_invalid.ll:19:62: error: concat: x[1] has elements of type half and the result of type float: they must agree

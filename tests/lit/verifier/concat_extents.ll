@@ -1,4 +1,4 @@
-; Tensors differ along the axis only.
+; Joined tensors differ in extent along the axis only.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

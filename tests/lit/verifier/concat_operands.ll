@@ -1,4 +1,4 @@
-; Something is joined.
+; At least one tensor is joined.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Something is joined.
+; At least one tensor is joined.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_operands_invalid.ll:11:3: error: concat: expected operands (x..., axis), got 1 operands

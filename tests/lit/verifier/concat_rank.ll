@@ -1,4 +1,4 @@
-; Tensors to join have the same rank.
+; Joined tensors have the same rank.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

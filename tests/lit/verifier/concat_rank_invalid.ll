@@ -1,4 +1,4 @@
-; Tensors to join have the same rank.
+; Joined tensors have the same rank.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_rank_invalid.ll:19:62: error: concat: x[0] has rank 2 and x[1] has rank 3: ranks must agree

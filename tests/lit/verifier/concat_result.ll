@@ -1,4 +1,4 @@
-; Joined tensors have the elements of all.
+; The result of concat has the elements of all operands.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Joined tensors have the elements of all.
+; The result of concat has the elements of all operands.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_result_invalid.ll:19:3: error: concat: returns <20 x float> (5x4 float), not <24 x float>

@@ -1,4 +1,4 @@
-; Axes count from the front.
+; Axes are not negative.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

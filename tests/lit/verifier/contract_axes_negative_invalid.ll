@@ -1,4 +1,4 @@
-; Axes count from the front.
+; Axes are not negative.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_axes_negative_invalid.ll:19:104: error: contract: axes_b <1, -3> must be dimensions of b, 0 to 2

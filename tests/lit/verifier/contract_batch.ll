@@ -1,4 +1,4 @@
-; A dimension is contracted or counts batches, not both.
+; A dimension is contracted or a batch dimension, not both.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

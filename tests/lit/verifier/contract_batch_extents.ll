@@ -1,4 +1,4 @@
-; Batches of both operands are as many.
+; Paired batch dimensions have the same extent.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

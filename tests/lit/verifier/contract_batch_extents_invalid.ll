@@ -1,4 +1,4 @@
-; Batches of both operands are as many.
+; Paired batch dimensions have the same extent.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_batch_extents_invalid.ll:19:143: error: contract: batch_a and batch_b pair dimension 1 of a, extent 3, with dimension 1 of b, extent 2: extents must agree

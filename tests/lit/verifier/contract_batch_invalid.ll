@@ -1,4 +1,4 @@
-; A dimension is contracted or counts batches, not both.
+; A dimension is contracted or a batch dimension, not both.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_batch_invalid.ll:19:124: error: contract: batch_a <2> names dimension 2 of a and axes_a does too

@@ -1,4 +1,4 @@
-; Over no dimension: all lists left out, or <-1> for an empty one.
+; A contraction over no dimension: all lists are omitted, or an empty list is <-1>.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; LLVM has no vector without elements; a list is empty as a whole, and so is its partner.
+; LLVM has no empty vectors: an empty list of axes is <-1>, and both lists of a pair are empty.
 ;
 ; REQUIRES: split-file
 ; RUN: split-file %s %t

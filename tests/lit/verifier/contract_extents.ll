@@ -1,4 +1,4 @@
-; Axes that are paired have the same extent.
+; Paired axes have the same extent.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

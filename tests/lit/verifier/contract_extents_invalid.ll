@@ -1,4 +1,4 @@
-; Axes that are paired have the same extent.
+; Paired axes have the same extent.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_extents_invalid.ll:19:104: error: contract: axes_a and axes_b pair dimension 1 of a, extent 3, with dimension 0 of b, extent 4: extents must agree

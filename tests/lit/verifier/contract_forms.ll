@@ -1,4 +1,4 @@
-; A batch is that of both operands.
+; Both operands have batch dimensions, or neither.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A batch is that of both operands.
+; Both operands have batch dimensions, or neither.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_forms_invalid.ll:13:3: error: contract: expected operands (a, b, axes_a, axes_b) or (a, b, axes_a, axes_b, batch_a, batch_b) or (a, b), got 5 operands

@@ -1,4 +1,4 @@
-; Operands of contract are integers where the result is.
+; Operands of contract are integers if the result is.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Operands of contract are integers where the result is.
+; Operands of contract are integers if the result is.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_kind_invalid.ll:19:54: error: contract: a has elements of type i8 and the result of type float: both must be integers or both floats

@@ -1,4 +1,4 @@
-; What is left of both operands is the result.
+; The result of contract has the dimensions that are not contracted.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

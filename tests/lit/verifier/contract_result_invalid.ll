@@ -1,4 +1,4 @@
-; What is left of both operands is the result.
+; The result of contract has the dimensions that are not contracted.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: contract_result_invalid.ll:19:3: error: contract: returns <10 x float> (2x5 float), not <24 x float>

@@ -1,4 +1,4 @@
-; The kernel fits into the input.
+; The kernel is not larger than the input.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The kernel fits into the input.
+; The kernel is not larger than the input.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_extent_invalid.ll:19:67: error: convolution: w is larger than x in dimension 2: 3 and 2 positions

@@ -1,4 +1,4 @@
-; Groups divide the filters.
+; The number of filters is a multiple of the number of groups.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Groups divide the filters.
+; The number of filters is a multiple of the number of groups.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_filters_invalid.ll:19:67: error: convolution: w has 5 filters for 2 groups (4 channels of x, 2 of w): 2 does not divide 5

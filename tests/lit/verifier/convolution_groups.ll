@@ -1,4 +1,4 @@
-; Channels of the kernel divide those of the input.
+; The number of input channels is a multiple of the kernel's.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Channels of the kernel divide those of the input.
+; The number of input channels is a multiple of the kernel's.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_groups_invalid.ll:19:67: error: convolution: x has 4 channels and w takes 3: groups of 3 do not divide 4

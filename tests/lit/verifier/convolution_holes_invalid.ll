@@ -1,4 +1,4 @@
-; The kernel fits into the input, holes included.
+; The dilated kernel is not larger than the input.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_holes_invalid.ll:19:67: error: convolution: w is larger than x in dimension 3: 7 (3 and holes) and 6 positions

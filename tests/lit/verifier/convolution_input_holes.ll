@@ -1,4 +1,4 @@
-; The kernel fits into the input, holes of both included.
+; The dilated kernel is not larger than the dilated input.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

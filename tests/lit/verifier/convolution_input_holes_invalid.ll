@@ -1,4 +1,4 @@
-; The kernel fits into the input, holes of both included.
+; The dilated kernel is not larger than the dilated input.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_input_holes_invalid.ll:19:68: error: convolution: w is larger than x in dimension 2: 13 (3 and holes) and 11 (6 and holes) positions

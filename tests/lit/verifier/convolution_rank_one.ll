@@ -1,4 +1,4 @@
-; A kernel slides along two dimensions, or along those behind N and C.
+; A kernel slides along both dimensions of a matrix, or along all dimensions after N and C.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A kernel slides along two dimensions, or along those behind N and C.
+; A kernel slides along both dimensions of a matrix, or along all dimensions after N and C.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_rank_one_invalid.ll:19:3: error: convolution: x has rank 1 and w has rank 1: both must have the same rank of at least 2

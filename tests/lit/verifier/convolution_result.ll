@@ -1,4 +1,4 @@
-; A kernel stands where it is inside the input as a whole.
+; A result counts only kernel positions entirely inside the input.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A kernel stands where it is inside the input as a whole.
+; A result counts only kernel positions entirely inside the input.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_result_invalid.ll:19:3: error: convolution: returns <96 x float> (1x6x4x4 float), not <216 x float>

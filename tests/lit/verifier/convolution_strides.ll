@@ -1,4 +1,4 @@
-; Strides of spatial dimensions are positive; those of N and C mean nothing.
+; Strides of spatial dimensions are positive; those of N and C are ignored.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

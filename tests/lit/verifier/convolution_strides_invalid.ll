@@ -1,4 +1,4 @@
-; Strides of spatial dimensions are positive; those of N and C mean nothing.
+; Strides of spatial dimensions are positive; those of N and C are ignored.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_strides_invalid.ll:19:81: error: convolution: strides <2, 0> must be at least 1 in every spatial dimension

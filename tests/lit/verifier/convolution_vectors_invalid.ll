@@ -1,4 +1,4 @@
-; Strides have an entry a dimension or a spatial dimension.
+; Strides have one entry for each dimension, or for each spatial dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: convolution_vectors_invalid.ll:19:81: error: convolution: strides <1, 2, 2> has 3 entries, x has rank 4: expected 2 or 4

@@ -1,4 +1,4 @@
-; Calls of elementwise intrinsics work on tensors of run-time size, other calls do not.
+; Elementwise intrinsics take tensors of run-time size, other functions do not.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

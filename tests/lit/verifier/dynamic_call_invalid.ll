@@ -1,7 +1,7 @@
-; Calls of elementwise intrinsics work on tensors of run-time size, other calls do not.
+; Elementwise intrinsics take tensors of run-time size, other functions do not.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_call_invalid.ll:12:58: error: %r stands for a tensor whose size is known only at run time: llvm.tensor.typeinfo and elementwise instructions take it, @g does not
+; CHECK: dynamic_call_invalid.ll:12:58: error: %r is the handle of a tensor whose size is known only at run time: llvm.tensor.typeinfo and elementwise instructions take it, @g does not
 ; CHECK-NEXT: %a = call <vscale x 1 x float> @g(<vscale x 1 x float> %r)
 ; CHECK-NEXT: {{^ {57}\^~$}}
 

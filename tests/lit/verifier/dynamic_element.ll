@@ -1,4 +1,4 @@
-; Element types are checked.
+; Element types of tensors of run-time size are checked.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

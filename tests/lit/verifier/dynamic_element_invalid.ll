@@ -1,4 +1,4 @@
-; Element types are checked.
+; Element types of tensors of run-time size are checked.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: dynamic_element_invalid.ll:11:59: error: matmul: lhs has elements of type float, which do not extend to the result's type half

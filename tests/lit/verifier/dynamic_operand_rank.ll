@@ -1,4 +1,4 @@
-; Ranks are known, and are checked.
+; Ranks of tensors of run-time size are constant and checked.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

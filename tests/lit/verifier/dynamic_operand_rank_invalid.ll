@@ -1,4 +1,4 @@
-; Ranks are known, and are checked.
+; Ranks of tensors of run-time size are constant and checked.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: dynamic_operand_rank_invalid.ll:12:3: error: matmul: lhs has rank 2 and rhs has rank 3: both must have the same rank of at least 2

@@ -1,4 +1,4 @@
-; Padding that is known is less than the extent where that is known.
+; Constant padding is less than a constant extent.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

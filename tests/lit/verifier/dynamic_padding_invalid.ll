@@ -1,4 +1,4 @@
-; Padding that is known is less than the extent where that is known.
+; Constant padding is less than a constant extent.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: dynamic_padding_invalid.ll:12:114: error: load: padding 3 of dimension 1 is outside 0 to 2

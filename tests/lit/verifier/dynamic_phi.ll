@@ -1,4 +1,4 @@
-; How many elements a splat has follows from what it meets; in a phi it meets nothing.
+; The length of a splat follows from the other operands of its user; a phi does not determine it.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

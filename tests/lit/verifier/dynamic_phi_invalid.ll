@@ -1,7 +1,7 @@
-; How many elements a splat has follows from what it meets; in a phi it meets nothing.
+; The length of a splat follows from the other operands of its user; a phi does not determine it.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_phi_invalid.ll:13:35: error: zeroinitializer is no result of a tensor operation, so its number of elements is not known
+; CHECK: dynamic_phi_invalid.ll:13:35: error: zeroinitializer is not the result of a tensor operation, so its number of elements is unknown
 ; CHECK-NEXT: %a = phi <vscale x 1 x float> [ zeroinitializer, %0 ], [ %r, %loop ]
 ; CHECK-NEXT: {{^ {34}\^~~~~~~~~~~~~~~$}}
 

@@ -1,4 +1,4 @@
-; Shape and layout have as many entries.
+; Shape and layout have the same number of entries.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

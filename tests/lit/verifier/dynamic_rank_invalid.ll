@@ -1,4 +1,4 @@
-; Shape and layout have as many entries.
+; Shape and layout have the same number of entries.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: dynamic_rank_invalid.ll:11:88: error: load: shape has 2 entries, layout 3 and padding 2: a tensor needs one of each per dimension

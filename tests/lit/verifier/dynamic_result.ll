@@ -1,4 +1,4 @@
-; What comes of tensors whose extents are known only at run time is a <vscale x 1 x T>.
+; The result of operations on tensors of run-time size is a <vscale x 1 x T>.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,7 +1,7 @@
-; What comes of tensors whose extents are known only at run time is a <vscale x 1 x T>.
+; The result of operations on tensors of run-time size is a <vscale x 1 x T>.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_result_invalid.ll:11:3: error: matmul: returns <vscale x 1 x float>, not <16 x float>, as the extents of %t are known at run time only
+; CHECK: dynamic_result_invalid.ll:11:3: error: matmul: returns <vscale x 1 x float>, not <16 x float>, as the extents of %t are known only at run time
 ; CHECK-NEXT: %r = call <16 x float> @llvm.tensor.matmul(token %t, token %u)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -1,4 +1,4 @@
-; What comes of tensors of known extents has a known size.
+; The result of operations on tensors of constant size has a constant size.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; What comes of tensors of known extents has a known size.
+; The result of operations on tensors of constant size has a constant size.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: dynamic_result_known_invalid.ll:12:3: error: matmul: returns <vscale x 1 x float> though all extents are constants: return a vector of known size

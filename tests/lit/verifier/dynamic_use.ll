@@ -1,4 +1,4 @@
-; A tensor of run-time size leaves by llvm.tensor.store.
+; A tensor of run-time size is stored by llvm.tensor.store only.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,7 +1,7 @@
-; A tensor of run-time size leaves by llvm.tensor.store.
+; A tensor of run-time size is stored by llvm.tensor.store only.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_use_invalid.ll:12:30: error: %r stands for a tensor whose size is known only at run time: llvm.tensor.typeinfo and elementwise instructions take it, 'store' does not
+; CHECK: dynamic_use_invalid.ll:12:30: error: %r is the handle of a tensor whose size is known only at run time: llvm.tensor.typeinfo and elementwise instructions take it, 'store' does not
 ; CHECK-NEXT: store <vscale x 1 x float> %r, ptr %q
 ; CHECK-NEXT: {{^ {29}\^~$}}
 

@@ -1,4 +1,4 @@
-; A <vscale x 1 x T> that a token is made for is the result of a tensor operation.
+; typeinfo takes a <vscale x 1 x T> only if it is the result of a tensor operation.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

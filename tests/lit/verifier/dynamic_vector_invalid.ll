@@ -1,7 +1,7 @@
-; A <vscale x 1 x T> that a token is made for is the result of a tensor operation.
+; typeinfo takes a <vscale x 1 x T> only if it is the result of a tensor operation.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_vector_invalid.ll:11:62: error: typeinfo: %v is no result of a tensor operation, so its number of elements is not known
+; CHECK: dynamic_vector_invalid.ll:11:62: error: typeinfo: %v is not the result of a tensor operation, so its number of elements is unknown
 ; CHECK-NEXT: %w = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %v, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
 ; CHECK-NEXT: {{^ {61}\^~$}}
 

@@ -1,4 +1,4 @@
-; A flattened vector has as many elements as its shape says.
+; A flattened vector has as many elements as its shape.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A flattened vector has as many elements as its shape says.
+; A flattened vector has as many elements as its shape.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: element_count_invalid.ll:9:55: error: typeinfo: expected 240 elements for shape 16x5x3, got <239 x float>

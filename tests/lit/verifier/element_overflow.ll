@@ -1,4 +1,4 @@
-; The number of elements fits 64 bits.
+; The number of elements fits in 64 bits.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The number of elements fits 64 bits.
+; The number of elements fits in 64 bits.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: element_overflow_invalid.ll:9:71: error: load: shape <2147483647, 2147483647, 3> has 13835058042397261827 elements, which overflows 64 bits

@@ -1,4 +1,4 @@
-; Elements are of the types that tensors have.
+; The element type is one that tensors support.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,7 +1,7 @@
-; Elements are of the types that tensors have.
+; The element type is one that tensors support.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: element_type_invalid.ll:9:54: error: typeinfo: fp128 is no element type of tensors: these are i1, i8, i16, i32, i64, half, bfloat, float, double
+; CHECK: element_type_invalid.ll:9:54: error: typeinfo: tensors cannot have elements of type fp128: use i1, i8, i16, i32, i64, half, bfloat, float, double
 ; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo(<12 x fp128> %v, <2 x i32> <i32 3, i32 4>,
 ; CHECK-NEXT: {{^ {53}\^~$}}
 

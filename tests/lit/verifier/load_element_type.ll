@@ -1,4 +1,4 @@
-; Loaded elements are of the types that tensors have.
+; The element type of a load is one that tensors support.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,7 +1,7 @@
-; Loaded elements are of the types that tensors have.
+; The element type of a load is one that tensors support.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: load_element_type_invalid.ll:9:63: error: load: x86_fp80 is no element type of tensors: these are i1, i8, i16, i32, i64, half, bfloat, float, double
+; CHECK: load_element_type_invalid.ll:9:63: error: load: tensors cannot have elements of type x86_fp80: use i1, i8, i16, i32, i64, half, bfloat, float, double
 ; CHECK-NEXT: %t = call token @llvm.tensor.load(ptr elementtype(x86_fp80) %p, <2 x i32> <i32 3, i32 4>,
 ; CHECK-NEXT: {{^ {62}\^~$}}
 

@@ -1,4 +1,4 @@
-; With typed pointers the remedy is a cast.
+; For typed pointers, the message suggests a cast.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

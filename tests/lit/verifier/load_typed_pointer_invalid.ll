@@ -1,7 +1,7 @@
-; With typed pointers the remedy is a cast.
+; For typed pointers, the message suggests a cast.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: load_typed_pointer_invalid.ll:9:41: error: load: no user of the token tells the element type of i8* %p; cast the pointer to T*
+; CHECK: load_typed_pointer_invalid.ll:9:41: error: load: no user of the token determines the element type of i8* %p; cast the pointer to T*
 ; CHECK-NEXT: %t = call token @llvm.tensor.load(i8* %p, <2 x i32> <i32 3, i32 4>,
 ; CHECK-NEXT: {{^ {40}\^~$}}
 

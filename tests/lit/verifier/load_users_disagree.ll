@@ -1,4 +1,4 @@
-; Users of a token agree on its element type.
+; All users of a token imply the same element type.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Users of a token agree on its element type.
+; All users of a token imply the same element type.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: load_users_disagree_invalid.ll:15:41: error: load: the users of the token disagree about the element type of ptr %p: float and i32; write ptr elementtype(T) %p

@@ -1,4 +1,4 @@
-; The element type behind an opaque pointer is told by an attribute or a user.
+; The element type of an opaque pointer comes from an attribute or from a user of the token.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

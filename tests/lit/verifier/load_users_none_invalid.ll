@@ -1,7 +1,7 @@
-; The element type behind an opaque pointer is told by an attribute or a user.
+; The element type of an opaque pointer comes from an attribute or from a user of the token.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: load_users_none_invalid.ll:9:41: error: load: no user of the token tells the element type of ptr %p; write ptr elementtype(T) %p
+; CHECK: load_users_none_invalid.ll:9:41: error: load: no user of the token determines the element type of ptr %p; write ptr elementtype(T) %p
 ; CHECK-NEXT: %t = call token @llvm.tensor.load(ptr %p, <2 x i32> <i32 3, i32 4>,
 ; CHECK-NEXT: {{^ {40}\^~$}}
 

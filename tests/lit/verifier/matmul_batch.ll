@@ -1,4 +1,4 @@
-; Batch extents of matmul's operands agree.
+; Both operands of matmul have the same batch extents.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Batch extents of matmul's operands agree.
+; Both operands of matmul have the same batch extents.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: matmul_batch_invalid.ll:19:3: error: matmul: batch extents differ: 2 of lhs and 3 of rhs

@@ -1,4 +1,4 @@
-; Columns of lhs are rows of rhs.
+; The columns of lhs match the rows of rhs.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Columns of lhs are rows of rhs.
+; The columns of lhs match the rows of rhs.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: matmul_inner_invalid.ll:19:3: error: matmul: lhs is 3x4 and rhs is 5x3: inner extents 4 and 5 differ

@@ -1,4 +1,4 @@
-; A result may keep padding where the return type says so, if that tells which.
+; A result may keep padding if the return type says so unambiguously.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A result may keep padding where the return type says so, if that tells which.
+; A result may keep padding if the return type says so unambiguously.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: matmul_padding_invalid.ll:19:3: error: matmul: <12 x float> may keep padding <1, 0> or <0, 1>: drop or keep all padding of the result

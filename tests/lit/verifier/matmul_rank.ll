@@ -1,4 +1,4 @@
-; Operands of matmul have one rank, of at least 2.
+; Operands of matmul have the same rank, at least 2.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Operands of matmul have one rank, of at least 2.
+; Operands of matmul have the same rank, at least 2.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: matmul_rank_invalid.ll:19:3: error: matmul: lhs has rank 3 and rhs has rank 2: both must have the same rank of at least 2

@@ -1,4 +1,4 @@
-; The result type of matmul is what its operands give.
+; The result type of matmul follows from its operands.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

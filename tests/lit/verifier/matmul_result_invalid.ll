@@ -1,4 +1,4 @@
-; The result type of matmul is what its operands give.
+; The result type of matmul follows from its operands.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: matmul_result_invalid.ll:19:3: error: matmul: returns <9 x float> (3x3 float), not <12 x float>

@@ -1,4 +1,4 @@
-; Operands are as many as a form of the intrinsic has.
+; The number of operands is that of a form of the intrinsic.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

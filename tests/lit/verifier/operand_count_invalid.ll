@@ -1,4 +1,4 @@
-; Operands are as many as a form of the intrinsic has.
+; The number of operands is that of a form of the intrinsic.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: operand_count_invalid.ll:11:3: error: transpose: expected operands (x, new_layout) or (x), got 3 operands

@@ -1,4 +1,4 @@
-; Operands are of the kinds of a form of the intrinsic.
+; The kinds of the operands are those of a form of the intrinsic.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

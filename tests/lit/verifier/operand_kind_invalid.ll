@@ -1,4 +1,4 @@
-; Operands are of the kinds of a form of the intrinsic.
+; The kinds of the operands are those of a form of the intrinsic.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: operand_kind_invalid.ll:11:69: error: transpose: operand new_layout must be a constant vector of i32, got <2 x i64>

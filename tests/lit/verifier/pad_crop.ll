@@ -1,4 +1,4 @@
-; Cropping leaves something.
+; Cropping leaves at least one element.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Cropping leaves something, whatever is added at the other side.
+; Cropping leaves at least one element, even if the other side is padded.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

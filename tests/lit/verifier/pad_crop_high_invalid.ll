@@ -1,4 +1,4 @@
-; Cropping leaves something, whatever is added at the other side.
+; Cropping leaves at least one element, even if the other side is padded.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_crop_high_invalid.ll:14:89: error: pad: low 4 and high -4 crop 4 of the 4 positions of dimension 1: at least one must be left

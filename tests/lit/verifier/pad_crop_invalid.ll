@@ -1,4 +1,4 @@
-; Cropping leaves something.
+; Cropping leaves at least one element.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_crop_invalid.ll:14:62: error: pad: low -1 and high -2 crop 3 of the 3 positions of dimension 0: at least one must be left

@@ -1,4 +1,4 @@
-; Interior padding has an entry a dimension.
+; Interior padding has one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Interior padding has an entry a dimension.
+; Interior padding has one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_interior_rank_invalid.ll:14:128: error: pad: interior <1> has 1 entries and x has rank 2

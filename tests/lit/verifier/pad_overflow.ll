@@ -1,4 +1,4 @@
-; A result has a number of elements that 64 bits hold.
+; The number of elements of a result fits in 64 bits.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

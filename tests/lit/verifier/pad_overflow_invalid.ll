@@ -1,4 +1,4 @@
-; A result has a number of elements that 64 bits hold.
+; The number of elements of a result fits in 64 bits.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_overflow_invalid.ll:14:3: error: pad: shape <4294967297, 4294967297> has 18446744082299486209 elements, which overflows 64 bits

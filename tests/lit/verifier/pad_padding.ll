@@ -1,4 +1,4 @@
-; A dimension to which nothing is added may keep its padding.
+; A dimension that pad does not change may keep its padding.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A dimension to which nothing is added may keep its padding.
+; A dimension that pad does not change may keep its padding.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_padding_invalid.ll:14:3: error: pad: returns <12 x float> (4x3 float), not <16 x float>

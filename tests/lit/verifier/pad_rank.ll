@@ -1,4 +1,4 @@
-; Borders have an entry a dimension.
+; Borders have one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Borders have an entry a dimension.
+; Borders have one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_rank_invalid.ll:14:89: error: pad: high <1, 0, 0> has 3 entries and x has rank 2

@@ -1,4 +1,4 @@
-; What is added is part of the result.
+; The result includes the added elements.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

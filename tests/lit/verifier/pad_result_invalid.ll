@@ -1,4 +1,4 @@
-; What is added is part of the result.
+; The result includes the added elements.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: pad_result_invalid.ll:14:3: error: pad: returns <12 x float> (4x3 float), not <9 x float>

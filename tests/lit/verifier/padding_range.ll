@@ -1,4 +1,4 @@
-; Padding is less than its extent and not negative.
+; Padding is not negative and less than the extent.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

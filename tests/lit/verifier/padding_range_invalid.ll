@@ -1,4 +1,4 @@
-; Padding is less than its extent and not negative.
+; Padding is not negative and less than the extent.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: padding_range_invalid.ll:10:43: error: typeinfo: padding 3 of dimension 0 is outside 0 to 2 (shape <3, 4>)

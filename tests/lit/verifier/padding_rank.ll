@@ -1,4 +1,4 @@
-; Padding has one entry a dimension.
+; Padding has one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

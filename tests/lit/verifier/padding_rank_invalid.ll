@@ -1,4 +1,4 @@
-; Padding has one entry a dimension.
+; Padding has one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: padding_rank_invalid.ll:10:50: error: typeinfo: shape has 3 entries, layout 3 and padding 2: a tensor needs one of each per dimension

@@ -1,4 +1,4 @@
-; The proposal's example of contract returns eight elements; two dimensions of two are left.
+; The proposal's example of contract returns eight elements, but the result is 2x2.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The proposal's example of contract returns eight elements; two dimensions of two are left.
+; The proposal's example of contract returns eight elements, but the result is 2x2.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: proposal_contract_invalid.ll:23:3: error: contract: returns <4 x float> (2x2 float), not <8 x float>

@@ -1,4 +1,4 @@
-; The proposal's example of load has a vector of three entries of a type of two.
+; The proposal's example of load has three elements in a vector of two.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

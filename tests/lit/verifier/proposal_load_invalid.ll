@@ -1,4 +1,4 @@
-; The proposal's example of load has a vector of three entries of a type of two.
+; The proposal's example of load has three elements in a vector of two.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: proposal_load_invalid.ll:9:3: error: {{.*}}'<3 x i32>'{{.*}}'<2 x i32>'

@@ -1,4 +1,4 @@
-; The proposal says 640000 elements for 1 x 10 x 800 x 800.
+; The proposal gives 640000 elements for 1 x 10 x 800 x 800.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The proposal says 640000 elements for 1 x 10 x 800 x 800.
+; The proposal gives 640000 elements for 1 x 10 x 800 x 800.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: proposal_pointer_invalid.ll:10:91: error: typeinfo: expected 6400000 elements for shape 1x10x800x800, got <640000 x i32>

@@ -1,4 +1,4 @@
-; The proposal's example of store has 240 elements for 16 x 6 x 4.
+; The proposal's example of store gives 240 elements for 16 x 6 x 4.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; The proposal's example of store has 240 elements for 16 x 6 x 4.
+; The proposal's example of store gives 240 elements for 16 x 6 x 4.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: proposal_store_invalid.ll:9:66: error: typeinfo: expected 384 elements for shape 16x6x4, got <240 x float>

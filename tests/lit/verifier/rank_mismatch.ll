@@ -1,4 +1,4 @@
-; Shape, layout and padding have one entry a dimension each.
+; Shape, layout and padding have one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

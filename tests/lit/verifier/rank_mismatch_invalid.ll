@@ -1,4 +1,4 @@
-; Shape, layout and padding have one entry a dimension each.
+; Shape, layout and padding have one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: rank_mismatch_invalid.ll:10:17: error: typeinfo: shape has 2 entries, layout 3 and padding 2: a tensor needs one of each per dimension

@@ -1,4 +1,4 @@
-; A window does not reach into padding.
+; Windows do not include padding.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A window does not reach into padding.
+; Windows do not include padding.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_padding_invalid.ll:14:69: error: reduce.add: window <4, 1> does not fit: dimension 0 of x has extent 3

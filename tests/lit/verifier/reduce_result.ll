@@ -1,4 +1,4 @@
-; A result has an element a window.
+; The result of a reduction has one element for each window.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A result has an element a window.
+; The result of a reduction has one element for each window.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_result_invalid.ll:14:3: error: reduce.add: returns <6 x float> (2x3 float), not <15 x float>

@@ -1,4 +1,4 @@
-; A window moves on.
+; Strides of a reduction are positive.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A window moves on.
+; Strides of a reduction are positive.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_strides_invalid.ll:14:95: error: reduce.max: strides <0, 2> must be at least 1 in every dimension

@@ -1,4 +1,4 @@
-; Strides have an entry a dimension.
+; Strides have one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Strides have an entry a dimension.
+; Strides have one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_strides_rank_invalid.ll:14:95: error: reduce.add: strides <2, 2, 2> has 3 entries and x has rank 2

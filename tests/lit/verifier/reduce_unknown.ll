@@ -1,4 +1,4 @@
-; Reductions have names.
+; The name of a reduction is known.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Reductions have names.
+; The name of a reduction is known.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_unknown_invalid.ll:11:25: error: unknown intrinsic @llvm.tensor.reduce.sum; did you mean @llvm.tensor.reduce.mul?

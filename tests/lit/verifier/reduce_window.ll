@@ -1,4 +1,4 @@
-; A window fits into the tensor.
+; A window is not larger than the tensor.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A window holds something.
+; A window has at least one element.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A window holds something.
+; A window has at least one element.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_window_empty_invalid.ll:14:69: error: reduce.add: window <2, 0> must be at least 1 in every dimension

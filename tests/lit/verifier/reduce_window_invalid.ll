@@ -1,4 +1,4 @@
-; A window fits into the tensor.
+; A window is not larger than the tensor.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_window_invalid.ll:14:69: error: reduce.add: window <5, 1> does not fit: dimension 0 of x has extent 4

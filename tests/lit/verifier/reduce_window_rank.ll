@@ -1,4 +1,4 @@
-; A window has an entry a dimension.
+; A window has one entry for each dimension.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A window has an entry a dimension.
+; A window has one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: reduce_window_rank_invalid.ll:14:69: error: reduce.add: window <2> has 1 entries and x has rank 2

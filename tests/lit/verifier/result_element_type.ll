@@ -1,4 +1,4 @@
-; Elements of a result are of the types that tensors have.
+; The element type of a result is one that tensors support.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

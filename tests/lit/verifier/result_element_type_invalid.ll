@@ -1,7 +1,7 @@
-; Elements of a result are of the types that tensors have.
+; The element type of a result is one that tensors support.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: result_element_type_invalid.ll:11:3: error: tovector: i128 is no element type of tensors: these are i1, i8, i16, i32, i64, half, bfloat, float, double
+; CHECK: result_element_type_invalid.ll:11:3: error: tovector: tensors cannot have elements of type i128: use i1, i8, i16, i32, i64, half, bfloat, float, double
 ; CHECK-NEXT: %u = call <12 x i128> @llvm.tensor.tovector(token %t)
 ; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

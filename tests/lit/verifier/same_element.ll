@@ -1,4 +1,4 @@
-; An operation that only moves elements keeps their type.
+; An operation that only moves elements does not change their type.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; An operation that only moves elements keeps their type.
+; An operation that only moves elements does not change their type.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: same_element_invalid.ll:14:3: error: tovector: the operand has elements of type float and the result of type double: they must agree

@@ -1,4 +1,4 @@
-; Shapes are constants, however they are computed.
+; Shapes may be computed if LLVM folds them to constants.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Shapes of vectors of known size are constants, however they are computed.
+; Shapes of vectors of constant size are constants.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: shape_constant_invalid.ll:9:68: error: typeinfo: operand shape must be a constant in every entry; %s is not; a tensor whose size is known only at run time is a <vscale x 1 x T>

@@ -1,4 +1,4 @@
-; A pointer with a type takes elements of that type.
+; A typed pointer takes elements of its type.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; A pointer with a type takes elements of that type.
+; A typed pointer takes elements of its type.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: store_element_invalid.ll:14:55: error: store: ptr %q takes float and the tensor is 3x4 i32

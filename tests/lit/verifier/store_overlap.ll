@@ -1,4 +1,4 @@
-; A store's rows do not overlap; a load's may.
+; Rows of a store do not overlap; those of a load may.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

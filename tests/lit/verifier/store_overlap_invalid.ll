@@ -1,4 +1,4 @@
-; A store's rows do not overlap; a load's may.
+; Rows of a store do not overlap; those of a load may.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: store_overlap_invalid.ll:14:60: error: store: stride 2 of dimension 1 is less than its extent 4: rows would overlap

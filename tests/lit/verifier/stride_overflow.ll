@@ -1,4 +1,4 @@
-; What strides reach fits 64 bits.
+; The extent of a tensor in memory fits in 64 bits.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

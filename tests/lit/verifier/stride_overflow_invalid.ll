@@ -1,4 +1,4 @@
-; What strides reach fits 64 bits.
+; The extent of a tensor in memory fits in 64 bits.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: stride_overflow_invalid.ll:10:83: error: load: strides <0, 2147483647, 2147483647> of shape 3x4x5 reach beyond 64 bits

@@ -1,4 +1,4 @@
-; Strides have one entry a dimension.
+; Strides have one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: strides_rank_invalid.ll:10:69: error: load: strides has 1 entries, shape 3x4 has 2

@@ -1,4 +1,4 @@
-; A token operand stands for a tensor.
+; A token operand is a tensor, not `none`.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

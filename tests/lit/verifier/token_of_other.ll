@@ -1,4 +1,4 @@
-; A token operand comes from a call that makes a tensor.
+; A token operand is the result of a tensor operation.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

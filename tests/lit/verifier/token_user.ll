@@ -1,4 +1,4 @@
-; A tensor's token is for tensor intrinsics.
+; The token of a tensor is used by tensor intrinsics only.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,7 +1,7 @@
-; A tensor's token given to a function that is no tensor intrinsic.
+; The token of a tensor is passed to a function that is not a tensor intrinsic.
 ; RUN: not tlx-lower %s -o - 2>&1 | FileCheck %s
 
-; CHECK: token_user_invalid.ll:[[#@LINE+5]]:38: error: %t stands for a tensor: only llvm.tensor.* take it, not this call
+; CHECK: token_user_invalid.ll:[[#@LINE+5]]:38: error: %t is the token of a tensor, which only llvm.tensor.* take, not this call
 ; CHECK-NEXT:   call void @llvm.tensormatmul(token %t)
 ; CHECK-NEXT:                                      ^~
 define void @f(<4 x float> %v) {

@@ -1,4 +1,4 @@
-; Without a new layout there are two dimensions to swap.
+; Without a new layout, a transpose has two dimensions to swap.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

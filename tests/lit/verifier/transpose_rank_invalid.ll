@@ -1,4 +1,4 @@
-; Without a new layout there are two dimensions to swap.
+; Without a new layout, a transpose has two dimensions to swap.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: transpose_rank_invalid.ll:14:55: error: transpose: x has rank 1: the form without new_layout swaps the last two of at least 2 dimensions

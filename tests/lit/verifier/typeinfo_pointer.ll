@@ -1,4 +1,4 @@
-; A pointer to a flattened tensor says of which type it is.
+; typeinfo of a pointer needs its element type.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

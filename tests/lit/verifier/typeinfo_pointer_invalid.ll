@@ -1,4 +1,4 @@
-; A pointer to a flattened tensor says of which type it is.
+; typeinfo of a pointer needs its element type.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: typeinfo_pointer_invalid.ll:9:45: error: typeinfo: ptr %p does not say what it points to: write elementtype(<E x T>) in front of it

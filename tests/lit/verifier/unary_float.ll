@@ -1,4 +1,4 @@
-; Functions of real numbers take floats.
+; Mathematical functions take floating-point elements.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

@@ -1,4 +1,4 @@
-; Functions of real numbers take floats.
+; Mathematical functions take floating-point elements.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: unary_float_invalid.ll:14:47: error: exp: x has elements of type i32: exp takes floats, convert x first

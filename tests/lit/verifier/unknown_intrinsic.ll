@@ -1,4 +1,4 @@
-; Names that are nearly right are suggested.
+; A misspelt name is reported with a suggestion.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 

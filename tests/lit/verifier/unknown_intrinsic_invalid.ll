@@ -1,4 +1,4 @@
-; Names that are nearly right are suggested.
+; A misspelt name is reported with a suggestion.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: unknown_intrinsic_invalid.ll:11:26: error: unknown intrinsic @llvm.tensor.transposed.v12f32; did you mean @llvm.tensor.transpose?

@@ -1,4 +1,4 @@
-; LLVM 14 accepts calls of equal parts, in a module with typed pointers and arguments without names.
+; LLVM 14 accepts the functions for equal regions and their calls, in a module with typed pointers and arguments without names.
 ;
 ; REQUIRES: clang-14
 ; RUN: %python %S/../lower/Inputs/repeat.py %s > %t.ll

@@ -1,4 +1,4 @@
-"""Decisions of the first stage, forced through the target: by other costs, or by a seed in place of the cost model."""
+"""Decisions of stage 1, controlled through the target: by other costs, or by a seed in place of the cost model."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def stage1(text: str, target: Target, remarks: Remarks | None = None) -> Module:
 
 
 def with_costs(target: Target | str, **costs: object) -> Target:
-    """A target whose blocks and copies cost something else."""
+    """The target with other costs of blocks and copies."""
     machine = find_target(target) if isinstance(target, str) else target
     return replace(machine, blocks=replace(machine.blocks, **costs))
 
 
 def drawn_decisions(target: Target | str, seed: int) -> Target:
-    """A target on which a seed decides, or, for some seeds, copies cost nothing and are therefore made.
+    """A target on which a seed decides, or, for some seeds, one on which copies are free.
 
     A decision seed hardly ever copies a convolution's input: the cost of the copy is drawn, and added to the least of
     many drawn costs of products.
@@ -54,8 +54,8 @@ def deciding(text: str, target: Target, *marks: str, without: tuple[str, ...] = 
     Args:
         text: The program.
         target: The machine.
-        marks: Patterns of what the program then has, such as names of copies and loops.
-        without: Names that it has not.
+        marks: Patterns that occur in the result, such as names of copies and loops.
+        without: Names that do not occur in it.
         costs: Figures that the seed does not draw.
     """
     for seed in range(_SEEDS):

@@ -86,7 +86,7 @@ class Writer:
         self.counts: dict[str, int] = {}
 
     def program(self, elements: tuple[Type, Type, Type], terms: int) -> Program:
-        """What has been written."""
+        """The program that has been written."""
         body = "".join(f"  {line}\n" for line in self.lines)
         text = f"define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{\n{body}  ret void\n}}\n"
         return Program(text, elements, (self.counts["a"], self.counts["b"], self.counts["c"]), terms, self.seed)
@@ -160,7 +160,7 @@ def contraction(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
 
 
 def convolution(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
-    """A convolution of any rank, with groups, strides and holes.
+    """A convolution of any rank, with groups, strides and dilations.
 
     Args:
         seed: Of all choices.

@@ -80,10 +80,10 @@ def test_every_choice_means_the_same(generate: Generate, target: str, first: int
     assert generate is contraction or names >= {"split.buf", "transpose"}
 
 
-def test_one_of_two_copies_is_made_by_parts() -> None:
-    """The batch is innermost in memory: both operands are copied, the larger one for one position at a time.
+def test_one_of_two_copies_is_sliced() -> None:
+    """The batch is innermost in memory: both operands are copied, the larger one slice by slice.
 
-    The loop around a part moves on in the whole copy of the other one, too.
+    The loop around the slices advances in the whole copy of the other operand, too.
     """
     dense = "<3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
     text = f"""
@@ -101,8 +101,8 @@ define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
     a, b = (np.arange(720, dtype=np.int32), np.arange(1920, dtype=np.int32) % 97)
     c = np.zeros(864, np.int32)
     Machine(module).call("f", a, b, c)
-    wanted = np.einsum("mkb,knb->bmn", a.reshape(9, 20, 4), b.reshape(20, 24, 4))
-    np.testing.assert_array_equal(c.reshape(4, 9, 24), wanted)
+    expected = np.einsum("mkb,knb->bmn", a.reshape(9, 20, 4), b.reshape(20, 24, 4))
+    np.testing.assert_array_equal(c.reshape(4, 9, 24), expected)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])

@@ -30,8 +30,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_wide_operands_mean_the_same(case: Case, target: str) -> None:
     """On a machine where this always pays off; loads of half may convert, too."""
-    found = find_target(target)
-    machine = replace(found, blocks=replace(found.blocks, alternative_share=math.inf))
+    base = find_target(target)
+    machine = replace(base, blocks=replace(base.blocks, alternative_share=math.inf))
     expected = evaluated(parse(case.text), case.inputs())
     module = stage1(case, machine)
     check_contract(module)

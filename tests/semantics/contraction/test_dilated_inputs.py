@@ -201,7 +201,7 @@ def test_phases_mean_the_same_on_all_targets(types: tuple[str, str], target: str
     np.testing.assert_array_equal(evaluated(lower(parse(case.text), by_phases(target)), case.inputs(weights)), expected)
 
 
-def test_holes_count_for_the_phases_that_leave_a_weight_out() -> None:
+def test_zeros_times_skipped_weights_are_added() -> None:
     case = Case(("float", "float"), (3, 3), (2, 2), ((1, 1), (1, 1), (0, 0)))
     y, x, w, other = case.inputs()
     x[:], w[:] = 1, 1
@@ -213,21 +213,21 @@ def test_holes_count_for_the_phases_that_leave_a_weight_out() -> None:
     assert np.isnan(y[~with_weight]).all()
 
 
-def test_numbers_only_take_no_look_at_holes() -> None:
+def test_nnan_ignores_skipped_weights() -> None:
     case = Case(("float", "float"), (1, 2, 4, 4), (2, 2, 2, 2), ((1, 1), (1, 1), (0, 0)))
-    assert "holes" in str(stage1(case, by_phases("generic")))
+    assert "%skipped" in str(stage1(case, by_phases("generic")))
     module = parse(case.text.replace("%c = call <", "%c = call nnan <"))
     canonicalise(module)
     to_2d(module, LoweringContext(by_phases("generic")))
-    assert "holes" not in str(module)
+    assert "%skipped" not in str(module)
 
 
-def test_too_many_phases_are_one_convolution_of_zeros() -> None:
+def test_too_many_phases_become_one_convolution_with_zeros() -> None:
     case = Case(("float", "float"), (1, 1, 4, 4), (1, 1, 9, 9), ((1, 1), (8, 8), (0, 0)))
     assert "%dilated.buf" in str(stage1(case, by_phases("generic")))
 
 
-def test_phases_share_the_work_among_threads() -> None:
+def test_phases_run_on_threads() -> None:
     case = Case(("float", "float"), (2, 32, 20, 20), (48, 32, 4, 4), ((1, 1), (1, 1), (0, 0)), "relu")
     expected = evaluated(parse(case.text), case.inputs())
     arguments = case.inputs()

@@ -39,18 +39,18 @@ class Scaled:
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
         self.random = random.Random(seed)
-        self.kept: tuple[int, ...] = ()
+        self.factor_extents: tuple[int, ...] = ()
         self.extents: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()
 
     def __call__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
         self.extents = tuple(dim.extent for dim in target.dims)
-        self.kept = tuple(extent if self.random.random() < 0.6 else 1 for extent in self.extents)
+        self.factor_extents = tuple(extent if self.random.random() < 0.6 else 1 for extent in self.extents)
         strides: list[int] = []
         stride = 1
-        for extent, kept in reversed(list(zip(self.extents, self.kept, strict=True))):
-            strides.insert(0, stride if kept == extent else 0)
-            stride *= kept * (1 if len(strides) > 1 else self.random.choice([1, 2]))
+        for extent, factor_extent in reversed(list(zip(self.extents, self.factor_extents, strict=True))):
+            strides.insert(0, stride if factor_extent == extent else 0)
+            stride *= factor_extent * (1 if len(strides) > 1 else self.random.choice([1, 2]))
         self.strides = tuple(strides)
         element = target.element
         wide = WIDER.get(element, I64) if isinstance(element, FloatType) else I64
@@ -90,7 +90,7 @@ def factors(rule: Scaled, element: Type) -> Array:
 
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("generate", [contraction, convolution])
-def test_blocks_go_through_the_epilogue(
+def test_the_epilogue_is_applied_to_blocks(
     generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: set[str] = set()

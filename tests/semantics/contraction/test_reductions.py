@@ -1,4 +1,4 @@
-"""Products whose results are reduced: the same numbers whatever strategy is chosen."""
+"""Reductions of products: the same result by every strategy."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ KINDS = ("add", "max", "min", "add", "mul", "xor")
 
 def reduced(program: Program, choose: random.Random) -> tuple[str, TensorType] | None:
     """The program with a reduction of whole dimensions of its result, and the expected result."""
-    head, found, _ = program.text.partition("  store ")
-    if not found:
+    head, store, _ = program.text.partition("  store ")
+    if not store:
         return None
     module = parse(program.text)
     result = next(op.result for op in analyse(module, module.functions[0]).ops if op.result is not None)
@@ -91,10 +91,10 @@ def test_reduced_products(generate: Callable[[int], Program]) -> None:
     temporaries: set[str] = set()
     for seed in range(7000, 7000 + PROGRAMS):
         program = generate(seed)
-        found = reduced(program, random.Random(seed))
-        if found is None:
+        reduction = reduced(program, random.Random(seed))
+        if reduction is None:
             continue
-        text, left = found
+        text, left = reduction
         remarks = Remarks()
         module = stage1(text, drawn_decisions("generic", seed), remarks)
         check_contract(module)
@@ -182,7 +182,7 @@ def test_reduced_convolutions(window: str, types: tuple[str, str, Type | None, T
     assert all(message.startswith("fused convolution") for message in into)
 
 
-def test_columns_of_a_product_are_reduced_as_they_are_computed() -> None:
+def test_columns_of_a_product_are_reduced_in_the_kernel() -> None:
     text = f"""
 define void @f(ptr noalias %x, ptr noalias %w, ptr noalias %y) {{
   {_load("a", "float", "x", (60, 30))}

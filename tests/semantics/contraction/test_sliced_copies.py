@@ -1,4 +1,4 @@
-"""Convolutions on vectors with operands copied part by part, or with interleaved sums."""
+"""Convolutions on vectors with sliced copies of operands, or with interleaved sums."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_interleaved_sums_mean_the_same(case: Case, target: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_filters_copied_by_parts_mean_the_same(case: Case) -> None:
-    """Caches are so small that parts are made."""
+def test_sliced_copies_of_filters_mean_the_same(case: Case) -> None:
+    """The caches are so small that copies are sliced."""
     check(case, deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", near=_NEAR), "part.loop")
 
 
 @pytest.mark.parametrize("case", TALL)
-def test_images_copied_by_parts_mean_the_same(case: Case) -> None:
-    """Copy with channels innermost, a few rows of the result at a time, with padding between pixels.
+def test_sliced_copies_of_images_mean_the_same(case: Case) -> None:
+    """The copy has channels innermost and padding between pixels, and is made for a few rows of the result at a time.
 
     Transposing costs nothing, so that the image is copied although the caches are so small.
     """
@@ -76,7 +76,7 @@ def test_images_copied_by_parts_mean_the_same(case: Case) -> None:
     target = by_interleaved_sums(
         "avx512", near=most, copied_input=(most, most), crowded_pixels=32, transposed_tile=(0, 0)
     )
-    found = re.search(r"%last.buf = alloca \[(\d+) x float\]", str(stage1(case.text, target)))
-    assert found is not None
-    assert 4 * int(found[1]) < size
+    match = re.search(r"%last.buf = alloca \[(\d+) x float\]", str(stage1(case.text, target)))
+    assert match is not None
+    assert 4 * int(match[1]) < size
     check(case, target, "part.loop")

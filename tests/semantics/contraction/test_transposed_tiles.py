@@ -67,8 +67,8 @@ define void @f(ptr noalias %x.p, ptr noalias %w.p, ptr noalias %b.p, ptr noalias
     def inputs(self) -> list[Array]:
         """Small multiples of an eighth, whose sums are exact; the result is not zero before."""
         random = np.random.default_rng(self.channels)
-        *given, out = self.shapes
-        return [*(random.integers(-3, 4, s).astype(np.float32) / 8 for s in given), np.full(out, 7, np.float32)]
+        *operands, out = self.shapes
+        return [*(random.integers(-3, 4, s).astype(np.float32) / 8 for s in operands), np.full(out, 7, np.float32)]
 
 
 def _tensor(shape: tuple[int, ...]) -> str:
@@ -100,7 +100,7 @@ def evaluated(case: Case, module: Module) -> Array:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("case", CASES)
-def test_transposed_tiles_go_through_the_epilogue(case: Case, target: str) -> None:
+def test_the_epilogue_is_applied_to_transposed_tiles(case: Case, target: str) -> None:
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)

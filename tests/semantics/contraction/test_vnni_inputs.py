@@ -144,5 +144,5 @@ def test_interleaved_images_mean_the_same(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_interleaved_windows_mean_the_same(case: Case) -> None:
-    """Windows are copied in groups of rows, and the left operand only where the seed says so."""
+    """Windows are copied in groups of rows, the left operand only if the seed decides so."""
     check(case, deciding(case.text, find_target("amx"), "%rhs.buf", GROUPS, without=("%groups.buf",)))

@@ -21,7 +21,7 @@ def _square(t: Body, pointer: str) -> str:
 
 
 def _power(t: Body) -> None:
-    """A phi of handles, squared or multiplied in each round, used behind the loop."""
+    """A phi of handles, squared or multiplied in each iteration, used after the loop."""
     first = t.op("tovector", "float", _square(t, "%a"))
     t.line("br label %loop")
     t.label("loop")
@@ -39,7 +39,7 @@ def _power(t: Body) -> None:
 
 
 def _swap(t: Body) -> None:
-    """Two phis that change places; one way out of the loop's head goes to another block as well."""
+    """Two phis that are swapped; an edge from the loop header leaves the loop."""
     first, second = t.op("tovector", "float", _square(t, "%a")), t.op("tovector", "float", _square(t, "%b"))
     t.line("br label %loop")
     t.label("loop")
@@ -54,7 +54,7 @@ def _swap(t: Body) -> None:
 
 
 def _branches(t: Body) -> None:
-    """A tensor from one of two branches, and an early way out."""
+    """A tensor from one of two branches, and an early return."""
     t.line("%none = icmp eq i32 %times, 3")
     x = t.op("tovector", "float", _square(t, "%a"))
     t.line("br i1 %none, label %out, label %next")
@@ -72,7 +72,7 @@ def _branches(t: Body) -> None:
 
 
 def _overwritten(t: Body) -> None:
-    """What a load means is what was there when it ran."""
+    """A load reads the memory as it was when it executed."""
     x, y = _square(t, "%a"), t.view("%b", "float", ("%n", "%n"))
     t.store("%a", y, (0, 0))
     t.line("store float 9.0, ptr %b, align 4")
@@ -93,7 +93,7 @@ def _shifted(t: Body) -> None:
 
 
 def _batch_in_loop(t: Body) -> None:
-    """Loops that are built in a block with phis behind it."""
+    """Loops in a block that is followed by phis."""
     t.line("br label %loop")
     t.label("loop")
     t.line("%i = phi i32 [ 0, %0 ], [ %j, %loop ]")
@@ -108,7 +108,7 @@ def _batch_in_loop(t: Body) -> None:
 
 
 def _onto_itself(t: Body) -> None:
-    """Written where it was read from; then a part of it one element further, which nothing may see too early."""
+    """Written in place, then shifted by one element: all is read before anything is written."""
     x = t.op("tovector", "float", t.load("%a", "float", ("%n",)))
     t.put("%a", t.vscale(f"fadd H {x}, {x}"), "float", ("%n",))
     t.line("%less = sub i32 %n, 1")

@@ -35,14 +35,14 @@ def _expression(t: Body) -> None:
     flags = "<vscale x 1 x i1>"
     least = t.value(f"select {flags} {less}, <vscale x 1 x float> {moved}, <vscale x 1 x float> {y}")
     is_big = t.value("icmp ugt i32 %n, 20")
-    picked = t.value(f"select i1 {is_big}, <vscale x 1 x float> {least}, <vscale x 1 x float> {moved}")
-    negative = t.vscale(f"fneg H {picked}")
+    chosen = t.value(f"select i1 {is_big}, <vscale x 1 x float> {least}, <vscale x 1 x float> {moved}")
+    negative = t.vscale(f"fneg H {chosen}")
     whole = t.value(f"fptosi <vscale x 1 x float> {negative} to <vscale x 1 x i32>")
     back = t.value(f"sitofp <vscale x 1 x i32> {whole} to <vscale x 1 x float>")
     t.put("%c", t.vscale(f"fsub H {back}, {moved}"), "float", ("%n",))
 
 
-def _kept_comparison(t: Body) -> None:
+def _comparison_used_twice(t: Body) -> None:
     """A comparison that is used twice is in memory."""
     x, y = _handle(t, "%a", "i32", "%n"), _handle(t, "%b", "i32", "%n")
     less = t.vscale(f"icmp slt H {x}, {y}", "i32")
@@ -126,7 +126,7 @@ def _reduction(kind: str, element: str, window: Any, out: Any, strides: Any = (1
 
 
 def _broadcast_row(t: Body) -> None:
-    """A row and a column stretched, and added."""
+    """A row and a column, repeated and added."""
     row = t.op("broadcast", "float", t.load("%a", "float", ("%n",)), t.vector(("%m", "%n")), "<1 x i32> <i32 1>")
     x = t.load("%a", "float", ("%m", 1), None, None, (0, "%n"))
     column = t.op("broadcast", "float", x, t.vector(("%m", "%n")), "<2 x i32> <i32 0, i32 1>")
@@ -134,7 +134,7 @@ def _broadcast_row(t: Body) -> None:
 
 
 def _stretch(t: Body) -> None:
-    """Whether the extent is 1 shows at run time."""
+    """Whether the extent is 1 is known only at run time."""
     x = t.load("%a", "float", ("%n", "%p"))
     t.put(
         "%c", t.op("broadcast", "float", x, t.vector(("%n", "%m")), "<2 x i32> <i32 0, i32 1>"), "float", ("%n", "%m")
@@ -152,7 +152,7 @@ def _fill(t: Body) -> None:
 
 
 def _transpose(t: Body) -> None:
-    """The padding moves along."""
+    """The padding is transposed, too."""
     x = t.load("%a", "i16", ("%m", "%n"), None, (0, "%p"))
     y = t.op("transpose", "i16", x, "<2 x i32> <i32 1, i32 0>")
     t.put("%c", t.vscale(f"add H {y}, splat (i16 1)", "i16"), "i16", ("%n", "%m"))
@@ -207,7 +207,7 @@ def _window_arguments(rng: np.random.Generator, m: int, n: int) -> list[Any]:
 
 ELEMENTS: list[Program] = [
     Program("expression", VECTOR, _expression, _vectors(np.float32), LENGTHS),
-    Program("kept_comparison", VECTOR, _kept_comparison, _vectors(np.int32), LENGTHS),
+    Program("comparison_used_twice", VECTOR, _comparison_used_twice, _vectors(np.int32), LENGTHS),
     Program("division", VECTOR, _division, _vectors(np.int8), LENGTHS),
     Program("intrinsics", VECTOR, _intrinsics, _vectors(np.float64), LENGTHS),
     Program("absolute", VECTOR, _absolute, _vectors(np.int16), LENGTHS),
@@ -221,7 +221,7 @@ ELEMENTS: list[Program] = [
     Program("sum_columns", MATRIX, _reduction("add", "float", ("%m", 1), (1, "%n")), _matrix(np.float32), MATRICES),
     Program("sum_all", MATRIX, _reduction("add", "i8", ("%m", "%n"), (1, 1)), _matrix(np.int8), MATRICES),
     Program(
-        "max_turned", MATRIX, _reduction("max", "float", (1, "%m"), ("%n", 1), layout=(1, 0)), _matrix(np.float32),
+        "max_columns", MATRIX, _reduction("max", "float", (1, "%m"), ("%n", 1), layout=(1, 0)), _matrix(np.float32),
         MATRICES,
     ),
     Program("min_pairs", MATRIX, _reduction("min", "i32", (2, 1), ("half", "%n"), (2, 1)), _reduced_half, MATRICES),

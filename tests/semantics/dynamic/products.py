@@ -79,8 +79,8 @@ def matrix(flat: Array, rows: int, columns: int, pitch: int, way: str) -> Array:
     outer, inner = (rows, columns) if way == "r" else (columns, rows)
     full = np.zeros(outer * pitch, flat.dtype)
     full[: min(len(flat), len(full))] = flat[: len(full)]
-    found = full.reshape(outer, pitch)[:, :inner]
-    return found if way == "r" else found.T
+    result = full.reshape(outer, pitch)[:, :inner]
+    return result if way == "r" else result.T
 
 
 def _batch(t: Body) -> None:
@@ -158,7 +158,7 @@ def _outer_arguments(rng: np.random.Generator, g: int, m: int, n: int, k: int) -
 
 
 def _chain(t: Body) -> None:
-    """(A @ B) @ A, C read in place of what the first product gives."""
+    """(A @ B) @ A: the result of the first product is read in place."""
     x = t.load("%a", "double", ("%m", "%k"))
     y = t.load("%b", "double", ("%k", "%m"))
     p = t.info(t.op("matmul", "double", x, y), "double", ("%m", "%m"))
@@ -181,7 +181,7 @@ def _onto_arguments(rng: np.random.Generator, m: int, k: int) -> list[Any]:
 
 
 def _mixed(t: Body) -> None:
-    """A matrix of known extents times one of unknown ones."""
+    """A matrix of constant size times one of run-time size."""
     t.line("%v = load <12 x float>, ptr %a, align 4")
     dims = "<2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
     x = t.value(f"call token @llvm.tensor.typeinfo(<12 x float> %v, {dims})")

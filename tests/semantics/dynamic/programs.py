@@ -1,7 +1,7 @@
-"""Programs with extents known only at run time, and what is to be passed to them.
+"""Programs with extents known only at run time, and their arguments.
 
-Every program is a function of pointers and numbers; what it computes is told by the evaluator on its text, and by numpy
-where that is said.
+Every program is a function of pointers and numbers; the evaluator computes the expected result from its text, and numpy
+where `expected` is given.
 """
 
 from __future__ import annotations

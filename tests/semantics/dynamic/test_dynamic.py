@@ -45,9 +45,9 @@ def arguments(program: Program, size: tuple[int, ...]) -> list[Any]:
     return program.arguments(np.random.default_rng(sum(size)), *size)
 
 
-def evaluated(module: Module, name: str, given: list[Any]) -> list[Any]:
-    """What the arrays hold afterwards; no memory may be left."""
-    copies: list[Any] = [copy(a) for a in given]
+def evaluated(module: Module, name: str, original: list[Any]) -> list[Any]:
+    """The arrays after the call; all memory must have been freed."""
+    copies: list[Any] = [copy(a) for a in original]
     machine = Machine(module)
     allocate, heap = machine.memory.allocate, list[MemoryRegion]()
 
@@ -67,8 +67,8 @@ def expected(name: str, size: tuple[int, ...]) -> list[Any]:
     return evaluated(parse(PROGRAMS[name].text), name, arguments(PROGRAMS[name], size))
 
 
-def compare(program: Program, got: list[Any], wanted: list[Any]) -> None:
-    for one, other in zip(got, wanted, strict=True):
+def compare(program: Program, got: list[Any], expected_arrays: list[Any]) -> None:
+    for one, other in zip(got, expected_arrays, strict=True):
         if program.exact:
             np.testing.assert_array_equal(one, other)
         else:
@@ -91,7 +91,7 @@ def lowered(name: str, target: str) -> dict[str, Module]:
     """A program after each stage, by the stage's name."""
     stages = StageRecorder()
     lower(parse(PROGRAMS[name].text), target, options=Options(print_after=stages))
-    return {step.name: parse(text, wanted=lambda _text: True) for step, text in stages.texts}
+    return {step.name: parse(text, is_parsed=lambda _text: True) for step, text in stages.texts}
 
 
 @pytest.mark.parametrize(("name", "size"), SMALL)
@@ -107,7 +107,7 @@ def test_stages_mean_the_same(name: str, size: tuple[int, ...]) -> None:
 def without_shapes(name: str) -> Module:
     """A program after stage 1 alone."""
     module = lower(parse(PROGRAMS[name].text), "generic", options=Options(stop_after="to-2d"))
-    return parse(str(module), wanted=lambda _text: True)
+    return parse(str(module), is_parsed=lambda _text: True)
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY[::3])
@@ -122,7 +122,7 @@ def test_stock_llvm_may_optimise_first(name: str, size: tuple[int, ...]) -> None
     module = parse(PROGRAMS[name].text)
     canonicalise(module)
     optimised = lower(parse(emit_code(str(module), "ll", 2).decode()), "generic", options=Options(stop_after="to-2d"))
-    got = evaluated(parse(str(optimised), wanted=lambda _text: True), name, arguments(PROGRAMS[name], size))
+    got = evaluated(parse(str(optimised), is_parsed=lambda _text: True), name, arguments(PROGRAMS[name], size))
     compare(PROGRAMS[name], got, expected(name, size))
 
 
@@ -147,16 +147,16 @@ def test_machine_code_means_the_same(name: str, size: tuple[int, ...], target: s
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY[::5])
-def test_an_arena_gives_memory_of_run_time_size(name: str, size: tuple[int, ...]) -> None:
+def test_an_arena_holds_values_of_run_time_size(name: str, size: tuple[int, ...]) -> None:
     code = compiled("generic", "arena")
     for _ in range(2):
         check_guarded(code, name, size, at_end=True)
 
 
 def check_guarded(code: CompiledModule, name: str, size: tuple[int, ...], *, at_end: bool) -> None:
-    given = arguments(PROGRAMS[name], size)
-    guards = {k: GuardedArray(a, at_end=at_end) for k, a in enumerate(given) if hasattr(a, "dtype")}
-    passed = [guards[k].array if k in guards else a for k, a in enumerate(given)]
+    values = arguments(PROGRAMS[name], size)
+    guards = {k: GuardedArray(a, at_end=at_end) for k, a in enumerate(values) if hasattr(a, "dtype")}
+    passed = [guards[k].array if k in guards else a for k, a in enumerate(values)]
     code[name](*passed)
     compare(PROGRAMS[name], passed, expected(name, size))
     assert all(guard.is_intact for guard in guards.values())
@@ -191,14 +191,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", list(WRONG))
-def test_what_does_not_go_together_stops_the_program(case: str) -> None:
-    given, message = WRONG[case]
+def test_mismatching_sizes_trap(case: str) -> None:
+    values, message = WRONG[case]
     text = _gemm_text()
     with pytest.raises(EvaluationError, match=message):
-        Machine(parse(text)).call("f", *given)
+        Machine(parse(text)).call("f", *values)
     module = lower(parse(text), "generic")
     with pytest.raises(EvaluationError, match=r"llvm\.trap"):
-        Machine(parse(str(module), wanted=lambda _text: True)).call("f", *given)
+        Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", *values)
 
 
 def _gemm_text() -> str:
@@ -211,7 +211,7 @@ def _gemm_text() -> str:
     return f"define void @f({parameters}) {{\n" + "\n".join(t.lines) + "\n  ret void\n}\n"
 
 
-def test_a_size_that_is_used_before_it_is_checked_stops_the_program() -> None:
+def test_a_size_that_is_used_before_it_is_checked_traps() -> None:
     """Memory of two values is allocated at once; the second one's extent is negative, or too large for any memory."""
     from tests.semantics.dynamic.programs import Body
 
@@ -226,6 +226,6 @@ def test_a_size_that_is_used_before_it_is_checked_stops_the_program() -> None:
     text = str(lower(parse(f"define void @f({parameters}, i32 %m, i32 %n) {{\n{lines}\n  ret void\n}}\n"), "generic"))
     assert text.count("call void @tlx.dynamic.allocate(") == 1
     for extent in (-1, 0, -(1 << 31)):
-        machine = Machine(parse(text, wanted=lambda _text: True))
+        machine = Machine(parse(text, is_parsed=lambda _text: True))
         with pytest.raises(EvaluationError, match=r"llvm\.trap|heap block of .* is too large"):
             machine.call("f", *(np.ones(4, np.float32) for _ in range(4)), 4, extent)

@@ -27,7 +27,7 @@ PROGRAMS: Final = (
 
 @pytest.mark.parametrize(("program", "level", "target"), PROGRAMS)
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_every_clang_reads_what_it_gets_back(
+def test_every_clang_compiles_the_lowered_file(
     compiler: str, program: str, level: str, target: str, tmp_path: Path
 ) -> None:
     require_processor(target)

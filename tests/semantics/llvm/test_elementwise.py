@@ -37,7 +37,7 @@ def lowered(target: str, version: int) -> tuple[str, Remarks]:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("target", LANES)
-def test_every_llvm_compiles_what_is_left(target: str, compiler: str, tmp_path: Path) -> None:
+def test_every_llvm_compiles_the_output(target: str, compiler: str, tmp_path: Path) -> None:
     program, binary = tmp_path / "all.ll", tmp_path / "all.o"
     program.write_text(lowered(target, 19 if compiler == "llc-19" else 14)[0])
     require(compiler)
@@ -49,7 +49,7 @@ def test_every_llvm_compiles_what_is_left(target: str, compiler: str, tmp_path: 
 
 
 @pytest.mark.parametrize("target", LANES)
-def test_remarks_name_what_the_library_is_called_for(target: str) -> None:
+def test_remarks_name_library_calls(target: str) -> None:
     said = [remark.message for remark in lowered(target, 19)[1] if "the C library is called" in remark.message]
     named = {message.split()[0].removeprefix("llvm.") for message in said}
     assert named == (LIBRARY - {"fmod"}) | {"frem", "powi"} | ({"fma"} if target == "generic" else set[str]())

@@ -41,14 +41,14 @@ def optimised(text: str) -> str:
 
 @cache
 def results(text: str) -> dict[str, Array]:
-    machine = Machine(parse(text, wanted=lambda _body: True))
-    found: dict[str, Array] = {}
+    machine = Machine(parse(text, is_parsed=lambda _body: True))
+    result: dict[str, Array] = {}
     for name in NAMES:
         generator = np.random.default_rng(0)
         y, a, b = (generator.integers(-4, 5, SIZE).astype(np.float32) for _ in range(3))
         machine.call(name, y, a, b)
-        found[name] = y
-    return found
+        result[name] = y
+    return result
 
 
 def check(text: str) -> None:

@@ -123,10 +123,10 @@ def program(features: str) -> tuple[str, dict[str, tuple[str, int]]]:
             pieces = [HELPERS]
             if element in FLOATS:
                 pieces.append(f"declare VECTOR @llvm.fabs.{mangled}(VECTOR)\n")
-            for source, given in SOURCES.items():
+            for source, definition in SOURCES.items():
                 for use, used in USES.items():
                     end = "\nend:\n  ret void\n" if "%end" in used else ""
-                    text = FUNCTION.replace("GIVEN", given).replace("USED", used).replace("END", end)
+                    text = FUNCTION.replace("GIVEN", definition).replace("USED", used).replace("END", end)
                     pieces.append(text.replace("SOURCE", source).replace("USE", use))
                     functions[f"{source}.{use}.{name}"] = element, count
             text = "".join(pieces).replace("LAST", "br label %last\nlast:").replace("OPERATION", operation)
@@ -145,14 +145,14 @@ def test_small_vectors(machine: str, level: int) -> None:
     wrong: list[str] = []
     for name, (element, count) in functions.items():
         size = (count * BITS[element] + 7) // 8
-        given = np.arange(1, size + 1, dtype=np.uint8) * 37 & 0x3F
+        source_bytes = np.arange(1, size + 1, dtype=np.uint8) * 37 & 0x3F
         if element == "i1":
-            given[-1] &= (1 << (count - 1) % 8 + 1) - 1
-        found = np.zeros(size + 8, np.uint8)
+            source_bytes[-1] &= (1 << (count - 1) % 8 + 1) - 1
+        actual = np.zeros(size + 8, np.uint8)
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(name))(
-            given.ctypes.data, found.ctypes.data
+            source_bytes.ctypes.data, actual.ctypes.data
         )
-        if found[:size].tobytes() != given.tobytes() or found[size:].any():
+        if actual[:size].tobytes() != source_bytes.tobytes() or actual[size:].any():
             wrong.append(name)
     assert not wrong
 

@@ -72,7 +72,7 @@ def test_optimised_before_lowering(job: Job) -> None:
 @pytest.mark.parametrize(
     "path", quick([*FILES[::4], *(path for n, path in enumerate(FILES) if n % 4)], len(FILES[::4])), ids=_name
 )
-def test_what_is_lowered_is_lowered_once_it_is_optimised(path: Path) -> None:
+def test_optimised_programs_can_still_be_lowered(path: Path) -> None:
     opt = require(OPT)
     for text in filter(_is_lowered, _programs(path)):
         _check(opt, canonical(str(raise_front_ends(parse(text)))), path.name)

@@ -1,4 +1,4 @@
-"""Functions of random signatures: every way to pass an argument, in all calling conventions.
+"""Functions of random signatures: all kinds of arguments, in all calling conventions.
 
     define swiftcc zeroext i8 @f7(ptr nest %out, ptr byval({ i8, double }) align 16 %p1, i8 zeroext %p2, <8 x float> %v)
 

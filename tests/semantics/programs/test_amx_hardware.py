@@ -80,7 +80,7 @@ def test_permission_is_granted() -> None:
     assert result == 0, f"the kernel refuses tiles: {os.strerror(ctypes.get_errno())}"
 
 
-def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
+def test_tiles_of_halves_agree_with_the_evaluator() -> None:
     """Any bits: subnormals of half are what they are, those of float are zeros."""
     target = find_target("amx+amx-fp16")
     if missing_features(target, cpu_flags()):
@@ -99,7 +99,7 @@ def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
         np.testing.assert_array_equal(c, evaluated)
 
 
-def test_parts_of_halves_are_those_of_the_evaluator() -> None:
+def test_parts_of_halves_agree_with_the_evaluator() -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
     amx = find_target("amx")
     assert amx.matrix is not None

@@ -25,9 +25,9 @@ def test_random_signatures(level: int) -> None:
     callable_ = [signature for signature in signatures if _is_callable(compiled, signature.name)]
     assert len(callable_) > 0.7 * _FUNCTIONS
     for seed, signature in enumerate(callable_):
-        wanted = _called(signature, seed, partial(machine.call, signature.name))
+        reference = _called(signature, seed, partial(machine.call, signature.name))
         got = _called(signature, seed, compiled[signature.name])
-        for position, (mine, expected) in enumerate(zip(got, wanted, strict=True)):
+        for position, (mine, expected) in enumerate(zip(got, reference, strict=True)):
             np.testing.assert_array_equal(mine, expected, f"argument {position}, or the result, of\n{signature.text}")
 
 

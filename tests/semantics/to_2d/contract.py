@@ -97,7 +97,7 @@ class _Tree:
             assert maker.result == token.type
             self._add(token.definition)
             self._add(maker.instruction)
-            self._turned(maker.tensors[0])
+            self._transposed_load(maker.tensors[0])
             return
         assert token.type.is_row_major
         if maker is not None and name.startswith("reduce."):
@@ -152,8 +152,8 @@ class _Tree:
         self._add(tensor.definition)
         self.loads.append(tensor)
 
-    def _turned(self, tensor: Tensor) -> None:
-        """Check a root that is the transpose of a load, or of products."""
+    def _transposed_load(self, tensor: Tensor) -> None:
+        """Check a root that is the transpose of a load or of products."""
         if tensor.kind == "load":
             self._load(tensor)
             return

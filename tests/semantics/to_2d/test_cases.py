@@ -32,15 +32,15 @@ out:
 """
 
 
-def test_heap_is_freed_on_every_way_out() -> None:
+def test_heap_memory_is_freed_at_every_exit() -> None:
     for early in (0, 1):
         lowered, _ = same(HEAP.replace("ATTRIBUTES", ""), numbers(70, 70), numbers(70, 70), early)
-        assert lowered.count("call void @free(ptr %apart.heap)") == 2
+        assert lowered.count("call void @free(ptr %temporary.heap)") == 2
         assert lowered.count("@llvm.trap()") == 2
 
 
 @pytest.mark.parametrize(
-    ("attributes", "kept"),
+    ("attributes", "expected"),
     [
         ("nounwind memory(argmem: readwrite)", "nounwind"),
         ("nounwind argmemonly", "nounwind"),
@@ -48,16 +48,16 @@ def test_heap_is_freed_on_every_way_out() -> None:
         ('"a"="readnone" nounwind', '"a"="readnone" nounwind'),
     ],
 )
-def test_attributes_allow_the_heap(attributes: str, kept: str) -> None:
+def test_attributes_allow_the_heap(attributes: str, expected: str) -> None:
     for text in (
         HEAP.replace("ATTRIBUTES", attributes),
         HEAP.replace("ATTRIBUTES", "#0") + f"\nattributes #0 = {{ {attributes} }}\n",
     ):
         module, _ = lower(text)
         function = module.function("f")
-        found = function.signature.attributes
-        assert module.attribute_groups.get(found, found) == kept
-        assert f"{found} {{" in function.header
+        actual = function.signature.attributes
+        assert module.attribute_groups.get(actual, actual) == expected
+        assert f"{actual} {{" in function.header
 
 
 def test_malloc_of_another_type() -> None:
@@ -72,10 +72,10 @@ def test_musttail_call_stays_in_front_of_ret() -> None:
         "out:\n  ret void", "out:\n  musttail call void @f(ptr %a, ptr %c, i1 false)\n  ret void"
     )
     lowered, _ = same(text, numbers(70, 70), numbers(70, 70), 1)
-    assert "call void @free(ptr %apart.heap)\n  musttail call" in lowered
+    assert "call void @free(ptr %temporary.heap)\n  musttail call" in lowered
 
 
-def test_the_example_of_the_proposal() -> None:
+def test_the_example_in_the_proposal() -> None:
     """Parameters by typed byval pointer, 6.4 million elements; its result is not used, so nothing is left."""
     dims = (
         "<4 x i32> <i32 1, i32 10, i32 800, i32 800>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, "

@@ -228,11 +228,11 @@ def test_softmax(stage: str | None) -> None:
     np.testing.assert_allclose(y, exact / exact.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
-def test_a_reduction_of_rows_takes_what_is_computed_for_it_only() -> None:
+def test_a_reduction_of_rows_fuses_its_operand_if_it_has_no_other_use() -> None:
     remarks = Remarks()
     lowered = str(lower(parse(VARIANCE), "avx512", options=Options(stop_after="to-2d", remarks=remarks)))
     assert "alloca" not in lowered
-    assert [r.message for r in remarks] == ["fused fmul into reduce.add: computed together, nothing between in memory"]
+    assert [r.message for r in remarks] == ["fused fmul into reduce.add: no intermediate result goes through memory"]
     x = np.random.default_rng(3).integers(-4, 5, (_ROWS, _COLS)).astype(np.float32)
     for stage in (None, *STAGE_NAMES):
         module = parse(VARIANCE) if stage is None else lower(parse(VARIANCE), "avx2", options=Options(stop_after=stage))
@@ -279,7 +279,7 @@ define void @f(ptr noalias %p, ptr noalias %q, i32 %n) {{
 
 
 @pytest.mark.parametrize("target", ["avx512", "amx"])
-def test_rows_of_products_are_reduced_as_they_are_computed(target: str) -> None:
+def test_rows_of_products_are_reduced_in_the_kernel(target: str) -> None:
     x = np.random.default_rng(3).integers(-2, 3, 5000).astype(np.float32)
     results: list[Array] = []
     for stage in (None, *STAGE_NAMES):

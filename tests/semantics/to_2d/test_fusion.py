@@ -141,7 +141,7 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
 # Long and far ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_long_chain_is_no_recursion() -> None:
+def test_long_chains_do_not_recurse() -> None:
     chain = "".join(f"  %v{i + 1} = fadd <64 x float> %v{i}, %v0\n" for i in range(1200))
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %c) {{
@@ -154,7 +154,7 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
     same(text, numbers(64), numbers(64))
 
 
-def test_results_used_twice_are_looked_at_once() -> None:
+def test_results_used_twice_are_visited_once() -> None:
     squares = "".join(f"  %v{i + 1} = fmul <64 x float> %v{i}, %v{i}\n" for i in range(60))
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %c) {{
@@ -167,7 +167,7 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
     same(text, np.ones(64, np.float32), numbers(64))
 
 
-def test_address_spaces_are_not_compared_when_the_program_runs() -> None:
+def test_pointers_of_different_address_spaces_are_not_compared() -> None:
     text = f"""
 define void @f(ptr %a, ptr %c) {{
   %to = addrspacecast ptr %c to ptr addrspace(1)
@@ -184,7 +184,7 @@ define void @f(ptr %a, ptr %c) {{
 # Constants ------------------------------------------------------------------------------------------------------------
 
 
-def test_large_constants_are_no_aligned_vectors() -> None:
+def test_large_constants_are_not_aligned_as_vectors() -> None:
     """Linkers reject an alignment of more than a page, which LLVM gives large vectors."""
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %c) {{

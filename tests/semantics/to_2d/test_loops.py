@@ -17,7 +17,7 @@ from tlx.target.lookup import find_target
 BIG = "<2 x i32> <i32 9, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 
 
-def test_value_of_an_inner_loop_outlives_the_next_start() -> None:
+def test_the_value_of_an_inner_loop_is_live_in_the_next_iteration() -> None:
     """%new is used after the next inner loop has begun to write %acc, so they must not share a buffer."""
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %c, i32 %n) {{
@@ -53,7 +53,7 @@ exit:
     assert "%new.buf" in lowered
 
 
-def test_start_of_a_loop_is_used_in_it() -> None:
+def test_the_initial_value_of_a_loop_is_used_in_it() -> None:
     """%first is the initial value of %p and is read in every iteration, when the buffer of %p holds another value."""
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, i32 %n) {{
@@ -114,7 +114,7 @@ def test_accumulator_that_is_an_operand_as_well_has_two_buffers() -> None:
     assert lowered.count("alloca") == 2
 
 
-def test_value_of_the_last_round_is_needed_after_the_loop() -> None:
+def test_the_value_of_the_last_iteration_is_used_after_the_loop() -> None:
     text = accumulation("token %t, token %x, token %x").replace("float> %new, <2", "float> %acc, <2")
     same(text, numbers(9, 9), numbers(9, 9), 3)
 
@@ -160,7 +160,7 @@ dead:
     same(text, numbers(4, 4), numbers(4, 4))
 
 
-def test_code_that_nothing_reaches_may_define_values_by_themselves() -> None:
+def test_unreachable_code_may_define_values_by_themselves() -> None:
     text = f"""
 define void @f(ptr %a, ptr %c) {{
   ret void
@@ -179,7 +179,7 @@ dead:
     lower(text)
 
 
-def test_several_cases_of_a_switch_go_to_a_loop_carried_tensor() -> None:
+def test_several_cases_of_a_switch_reach_a_loop_carried_tensor() -> None:
     text = """
 define i32 @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, i32 %k) {
 entry:
@@ -202,8 +202,8 @@ e:
 }
 """
     for case in (0, 1, 2, 3):
-        module = parse(text, wanted=lambda _text: True)
-        lowered = parse(text, wanted=lambda _text: True)
+        module = parse(text, is_parsed=lambda _text: True)
+        lowered = parse(text, is_parsed=lambda _text: True)
         to_2d(lowered, LoweringContext(find_target("generic")))
         check_module(lowered, "to-2d")
         results: list[tuple[int, Array]] = []

@@ -1,4 +1,4 @@
-"""Stage 1's places: which operands are read in place, and where results go."""
+"""Placement in stage 1: which operands are read in place, and where results are written."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_operand_is_read_in_place_or_copied(leak: str, write: str, copies: bool)
     assert ("%x.copy.buf" in lowered) == copies
 
 
-def test_dead_memory_is_copied_in_time() -> None:
+def test_memory_is_copied_before_it_dies() -> None:
     write = "call void @llvm.lifetime.end.p0(i64 64, ptr %local)"
     text = LOCAL.replace("LEAK", "").replace("WRITE", write)
     module, _ = lower(text)
@@ -76,7 +76,7 @@ def test_dead_memory_is_copied_in_time() -> None:
     ("offset", "copies"),
     [(64, False), (60, True), (-4, False), (0, True)],
 )
-def test_offsets_tell_ranges_apart(offset: int, copies: bool) -> None:
+def test_offsets_prove_ranges_disjoint(offset: int, copies: bool) -> None:
     text = f"""
 define void @f(ptr %a, ptr noalias %c) {{
   %p = getelementptr i8, ptr %a, i64 16
@@ -95,7 +95,7 @@ define void @f(ptr %a, ptr noalias %c) {{
     ("definition", "copies"),
     [("@h = global [16 x float] zeroinitializer", False), ("@h = alias [16 x float], ptr @g", True)],
 )
-def test_an_alias_is_no_object_of_its_own(definition: str, copies: bool) -> None:
+def test_an_alias_is_not_a_distinct_object(definition: str, copies: bool) -> None:
     text = f"""
 @g = global [16 x float] zeroinitializer
 {definition}
@@ -120,18 +120,18 @@ define void @f(ptr noalias %c) {{
         ("ptr readonly %a, ptr sret([16 x float]) %c", False),
     ],
 )
-def test_result_is_written_in_place_or_where_the_run_decides(parameters: str, direct: bool) -> None:
+def test_results_are_written_in_place_or_checked_at_run_time(parameters: str, direct: bool) -> None:
     body = f"{load('x', '%a')}{product('m', 'x', 'x')}{store('%c', '%m')}"
     module, context = lower(f"define void @f({parameters}) {{\n{body}  ret void\n}}\n")
     assert "%m.buf" not in str(module)
-    assert ("%apart.buf" not in str(module)) == direct
+    assert ("%temporary.buf" not in str(module)) == direct
     checked = "%c may alias %a: checked at run time; a temporary of 64 bytes is used if they overlap"
     assert [r.message for r in context.remarks] == ([] if direct else [checked])
 
 
 @pytest.mark.parametrize("offset", [0, 1, 15, 16, 17])
 @pytest.mark.parametrize("operation", ["matmul", "pointwise"])
-def test_overlap_is_seen_when_the_program_runs(offset: int, operation: str) -> None:
+def test_overlap_is_checked_at_run_time(offset: int, operation: str) -> None:
     body = product("m", "x", "x")
     if operation == "pointwise":
         body = "  %v = call <16 x float> @llvm.tensor.tovector(token %x)\n  %m = fadd <16 x float> %v, %v\n"
@@ -147,14 +147,14 @@ define void @g(ptr %a, ptr %c) {{
 }}
 """
     lowered, _ = same(text, numbers(40), offset)
-    assert "%apart.buf" in lowered
+    assert "%temporary.buf" in lowered
 
 
 def test_overlapping_result_of_a_batch() -> None:
     body = f"{load('x', '%a')}{product('m', 'x', 'x')}{store('%c', '%m')}"
     text = f"define void @f(ptr %a) {{\n  %c = getelementptr float, ptr %a, i64 3\n{body}  ret void\n}}\n"
     lowered, _ = same(text, numbers(20))
-    assert "%apart.buf" in lowered
+    assert "%temporary.buf" in lowered
 
 
 def test_accumulator_in_place() -> None:

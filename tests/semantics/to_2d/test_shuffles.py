@@ -176,7 +176,7 @@ def test_shuffles_mean_the_same_after(stage: str | None) -> None:
 
 
 @pytest.mark.parametrize("at_end", [True, False])
-def test_shuffles_read_and_write_nothing_else(at_end: bool) -> None:
+def test_shuffles_access_no_other_memory(at_end: bool) -> None:
     compiled = _compiled()
     for name, (title, lanes, element) in _program()[1].items():
         both, out = _arrays(element, len(lanes))

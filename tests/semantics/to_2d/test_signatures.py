@@ -232,7 +232,7 @@ def test_large_vectors_of_truth_values() -> None:
     np.testing.assert_array_equal(out, np.concatenate([x, x])[:9000] <= 3)
 
 
-def test_numpy_calls_functions_that_take_pointers_in_the_end() -> None:
+def test_python_calls_functions_whose_vectors_are_passed_by_pointer() -> None:
     compiled = tlx.compile(_CALLED_FROM_OUTSIDE, "generic")
     x = np.arange(6400, dtype=np.float32)
     expected = 3 * x

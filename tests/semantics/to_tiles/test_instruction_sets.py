@@ -87,7 +87,7 @@ def test_no_dot_product_of_i16_reads_wider_integers(target: str, seed: int) -> N
     assert validate(text, target, options=Options(decision_seed=seed)) == []
 
 
-def test_unsigned_words_are_no_signed_ones() -> None:
+def test_unsigned_words_are_not_multiplied_as_signed() -> None:
     text = _product("umma", "i16", "i16", "i32", 9, 21, 13)
     assert validate(text, "avx2") == []
     assert "pmadd" not in str(lower(parse(text), "avx2"))
@@ -107,7 +107,7 @@ def test_halves_on_tiles(size: tuple[int, int, int], result: str) -> None:
 
 @pytest.mark.parametrize("size", [(9, 21, 14), (5, 33, 8), (1, 8, 4), (3, 3, 3), (4, 10, 6), (7, 12, 1)], ids=str)
 @pytest.mark.parametrize("result", ["bfloat", "float"])
-def test_bfloats_that_loads_widen(size: tuple[int, int, int], result: str) -> None:
+def test_widening_loads_of_bfloat(size: tuple[int, int, int], result: str) -> None:
     """A single row is no product."""
     text, options = _product("matmul", "bfloat", "bfloat", result, *size), Options(cpu="sierraforest")
     assert validate(text, "avx2", options=options) == []

@@ -16,11 +16,11 @@ _DENSE = "<2 x i32> zeroinitializer"
 _ROW, _COLUMN = "<2 x i32> <i32 0, i32 1>", "<2 x i32> <i32 1, i32 0>"
 
 
-def _product(operation: str, element: str, result: str, rows: int, k: int, *, turned: bool = False) -> str:
+def _product(operation: str, element: str, result: str, rows: int, k: int, *, is_row: bool = False) -> str:
     """`c = a @ b` with b of one column, or a of one row and b column-major."""
-    m, n = (1, rows) if turned else (rows, 1)
+    m, n = (1, rows) if is_row else (rows, 1)
     a, c = f"<2 x i32> <i32 {m}, i32 {k}>, {_ROW}", f"<2 x i32> <i32 {m}, i32 {n}>, {_ROW}, {_DENSE}"
-    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if turned else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
+    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if is_row else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
     return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
   %acc = call token @llvm.tensor.typeinfo(<{rows} x {result}> zeroinitializer, {c})
   %lhs = call token @llvm.tensor.load(ptr elementtype({element}) %a, {a}, {_DENSE}, {_DENSE})
@@ -47,8 +47,8 @@ _BYTES = [
 
 @pytest.mark.parametrize(("target", "cpu", "names"), _BYTES, ids=lambda v: v if isinstance(v, str) else "")
 def test_bytes(target: str, cpu: str, names: tuple[str, ...]) -> None:
-    for turned, (operation, name) in enumerate(zip(_SIGNS, names, strict=True)):
-        text = _product(operation, "i8", "i32", 5, 70, turned=turned % 3 > 0)
+    for is_row, (operation, name) in enumerate(zip(_SIGNS, names, strict=True)):
+        text = _product(operation, "i8", "i32", 5, 70, is_row=is_row % 3 > 0)
         options = Options(cpu=cpu)
         assert validate(text, target, options=options) == []
         lowered = str(lower(parse(text), target, options=options))
@@ -87,12 +87,12 @@ def test_wider_integers(target: str, operation: str, element: str, result: str) 
     assert validate(_product(operation, element, result, 9, 40), target) == []
 
 
-def _finished(rows: int, k: int, result: str, added: str, *, turned: bool, pitch: int = 0) -> str:
+def _finished(rows: int, k: int, result: str, added: str, *, is_row: bool, pitch: int = 0) -> str:
     """`c = relu(round(added + a @ b) * scale + bias)`: `added` is c itself or other memory; c's rows may lie apart."""
-    m, n = (1, rows) if turned else (rows, 1)
+    m, n = (1, rows) if is_row else (rows, 1)
     shape, pitches = f"<2 x i32> <i32 {m}, i32 {n}>, {_ROW}, {_DENSE}", f"<2 x i32> <i32 0, i32 {pitch}>"
     a = f"<2 x i32> <i32 {m}, i32 {k}>, {_ROW}"
-    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if turned else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
+    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if is_row else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
     c, f = f"<{rows} x {result}>", f"<{rows} x float>"
     rounded = "" if result == "float" else f"  %y = fptrunc {f} %biased to {c}\n"
     value = "%biased" if result == "float" else "%y"
@@ -118,8 +118,8 @@ def _finished(rows: int, k: int, result: str, added: str, *, turned: bool, pitch
 
 @pytest.mark.parametrize(("target", "cpu"), [("generic", ""), ("avx2", "haswell"), ("avx512", "cooperlake")])
 @pytest.mark.parametrize(("added", "result"), [("c", "float"), ("d", "bfloat")])
-def test_what_becomes_of_sums(target: str, cpu: str, added: str, result: str) -> None:
-    for turned, pitch in ((False, 0), (True, 0), (False, 3)):
-        text, options = _finished(19, 70, result, added, turned=turned, pitch=pitch), Options(cpu=cpu)
+def test_epilogues_of_sums(target: str, cpu: str, added: str, result: str) -> None:
+    for is_row, pitch in ((False, 0), (True, 0), (False, 3)):
+        text, options = _finished(19, 70, result, added, is_row=is_row, pitch=pitch), Options(cpu=cpu)
         assert validate(text, target, options=options) == []
         assert "@tlx.reduce.add.rows.19x70." in str(lower(parse(text), target, options=options))

@@ -70,7 +70,7 @@ def shell(*command: str) -> str:
 
 @pytest.mark.parametrize("library", ["clang-19", "gcc"])
 @pytest.mark.parametrize(("target", "pointer"), [("generic", "ptr"), ("avx2", "float*"), ("avx512", "ptr")])
-def test_c_program(target: str, pointer: str, library: str, tmp_path: Path) -> None:
+def test_a_c_program(target: str, pointer: str, library: str, tmp_path: Path) -> None:
     """LLVM's and GCC's OpenMP; kernels compiled by LLVM 14 where pointers are typed."""
     require_processor(target)
     compiler = require("clang-19" if pointer == "ptr" else "clang-14")
@@ -125,7 +125,7 @@ def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
         tlx.compile(module(64, 64, 64), "generic", options=THREADED)
 
 
-def test_library_of_the_process_is_taken() -> None:
+def test_the_loaded_library_is_used() -> None:
     maps = "7f0 r-xp 0 08:01 5 /lib/libc.so.6\n7f1 r-xp 0 08:01 7 /site/torch/lib/libgomp-a34b3233.so.1\n"
     assert openmp.loaded_library(maps) == "/site/torch/lib/libgomp-a34b3233.so.1"
     assert openmp.loaded_library("7f0 r-xp 0 08:01 5 /lib/libgompertz.so\n") is None

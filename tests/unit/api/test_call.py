@@ -182,7 +182,7 @@ def test_wrong_arguments(
     assert isinstance(error.value, TypeError)
 
 
-def test_functions_that_are_not_there(plain: compiler.CompiledModule) -> None:
+def test_unknown_functions(plain: compiler.CompiledModule) -> None:
     with pytest.raises(AttributeError, match="the module defines no function @nope; it defines @answer, "):
         plain.nope  # noqa: B018
     with pytest.raises(AttributeError, match=r"@pair passes \{ i32, i32 \} by value"):
@@ -202,7 +202,9 @@ def test_an_entry_is_called(tmp_path: Path) -> None:
 
 
 def test_missing_symbols_are_named() -> None:
-    with pytest.raises(LinkError, match="the module calls what this process does not have: nowhere; name the shared"):
+    with pytest.raises(
+        LinkError, match="the module calls functions that are not in this process: nowhere; name the shared"
+    ):
         tlx.compile("declare void @nowhere()\ndefine void @f() {\n  call void @nowhere()\n  ret void\n}\n")
     with pytest.raises(UsageError, match=r"could not load library 'nowhere\.so'"):
         tlx.compile(PLAIN, libraries=["nowhere.so"])
@@ -219,7 +221,7 @@ def test_a_crash_of_the_code_generator_is_an_error() -> None:
         emit_code(text, "obj", 4)
 
 
-def test_own_conversions_to_bfloat_round_to_nearest_even() -> None:
+def test_conversions_to_bfloat_round_to_nearest_even() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     import ctypes
 
@@ -260,18 +262,18 @@ def _to_bfloat(numbers: Any, bfloat: Any) -> Any:
     return bits.astype(np.uint32).view(np.float32).astype(bfloat).view(np.uint16)
 
 
-def test_tensors_tell_what_pointers_point_to() -> None:
+def test_element_types_of_pointers_follow_from_tensors() -> None:
     a, b, c = prototypes(parse(GEMM))["gemm"].parameters
     assert [str(p.element) for p in (a, b, c)] == ["float"] * 3
     assert [p.count for p in (a, b, c)] == [20, 8, 6]
     assert [p.written for p in (a, b, c)] == [False, False, True]
 
 
-def test_typed_pointers_tell_it_too() -> None:
+def test_element_types_of_typed_pointers() -> None:
     text = "define void @f(<9 x half>* %p, [2 x [3 x i16]]* %q, i8* %r, float* %s) {\n  ret void\n}\n"
-    found = prototypes(parse(text, wanted=lambda _: True))["f"].parameters
-    assert [str(p.element) for p in found] == ["half", "i16", "None", "float"]
-    assert [p.count for p in found] == [9, 6, None, None]
+    actual = prototypes(parse(text, is_parsed=lambda _: True))["f"].parameters
+    assert [str(p.element) for p in actual] == ["half", "i16", "None", "float"]
+    assert [p.count for p in actual] == [9, 6, None, None]
 
 
 def test_a_matmul_runs() -> None:
@@ -287,12 +289,12 @@ def test_a_matmul_runs() -> None:
         tlx.compile(module)(a, b, np.zeros((3, 2)))
 
 
-def test_errors_of_the_module_come_through() -> None:
+def test_errors_in_the_module_are_raised() -> None:
     with pytest.raises(TlxError, match=r"expected 6 elements for shape 3x2|inner extents"):
         tlx.compile(GEMM.replace("i32 4, i32 2", "i32 5, i32 2"))
 
 
-def test_other_languages_are_named(tmp_path: Path) -> None:
+def test_other_languages_are_reported(tmp_path: Path) -> None:
     text = "func @k(%a: f64, %A: memref<f64>) { store %a, %A[] }"
     old = "func @k(%a: f64, %A: memref<f64>) { store %a, %A[] : memref<f64> }"
     path = tmp_path / "k.ir"
@@ -366,7 +368,7 @@ define cc 8 <8 x float> @numbered(<8 x float> %v) {
 
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("target", ["generic", "native"])
-def test_arguments_are_passed_as_their_attributes_say(target: str, level: int) -> None:
+def test_arguments_follow_their_attributes(target: str, level: int) -> None:
     compiled = tlx.compile(PASSED, target, opt_level=level)
     x, c = np.arange(4, dtype=np.float32).reshape(2, 2), np.zeros((2, 2), np.float32)
     compiled.square(read_only(x), c)
@@ -397,14 +399,14 @@ UNCALLABLE: list[tuple[str, str]] = [
     ("void @f(ptr preallocated(i64) %x)", "@f takes %x by 'preallocated', which"),
     ("swiftcc void @f(ptr swifterror %x)", "@f takes %x by 'swifterror', which"),
     ("void @f(ptr addrspace(256) %x)", "@f takes ptr addrspace(256) %x, whose address space numpy has no arrays in"),
-    ("void @f(ptr byval([9000000 x i8]) %x)", "@f takes 9000008 bytes by value on the stack, where 1048576 have room"),
+    ("void @f(ptr byval([9000000 x i8]) %x)", "@f takes 9000008 bytes by value on the stack, but only 1048576"),
     (
         "void @f({ i32, float } %x)",
         "@f passes { i32, float } by value, which numpy has no counterpart of; use a pointer",
     ),
     ("void @f(i128 %x)", "@f passes i128 by value, which numpy has no counterpart of; use a pointer"),
     ("tailcc void @f(<4 x float> %x)", "@f takes %x by value in tailcc, which LLVM (19 to 22) compiles wrong"),
-    ('void @f() "no_callee_saved_registers"', "@f saves no registers ('no_callee_saved_registers'), where"),
+    ('void @f() "no_callee_saved_registers"', "@f preserves no registers ('no_callee_saved_registers'), but"),
 ]
 
 
@@ -420,13 +422,13 @@ def test_functions_that_python_cannot_call(head: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("convention", ["coldcc", "preserve_allcc"])
-def test_results_that_llvm_loses(convention: str) -> None:
+def test_results_that_llvm_miscompiles(convention: str) -> None:
     compiled = tlx.compile(f"define {convention} float @f(float %x) {{\n  ret float %x\n}}\n")
     with pytest.raises(UsageError, match=f"@f returns float in {convention}, which LLVM"):
         compiled["f"]
 
 
-def test_sizes_that_calls_need() -> None:
+def test_sizes_of_pointer_arguments_are_checked() -> None:
     compiled = tlx.compile(
         "define void @f(ptr byval({ i8, double }) %x, ptr sret([3 x i16]) %y, ptr dereferenceable(64) %z) {\n"
         "  ret void\n}\n"
@@ -448,7 +450,7 @@ def test_sizes_that_calls_need() -> None:
         assert error.value.message.startswith(said)
 
 
-def test_names_that_symbols_do_not_have() -> None:
+def test_names_that_need_quotes() -> None:
     text = (
         'define fastcc i32 @"\\01plain"() {\n  ret i32 1\n}\n'
         'define i32 @"\\C3\\A9"() {\n  ret i32 2\n}\n'
@@ -461,7 +463,7 @@ def test_names_that_symbols_do_not_have() -> None:
 
 def test_modules_of_other_machines_are_refused() -> None:
     for triple in ("x86_64-pc-windows-msvc", "i386-unknown-linux-gnu", "riscv64-unknown-linux-gnu"):
-        with pytest.raises(LinkError, match="the module's target triple is not of this machine and system"):
+        with pytest.raises(LinkError, match="the module's target triple is not that of this machine"):
             tlx.compile(f'target triple = "{triple}"\ndefine i32 @f() {{\n  ret i32 1\n}}\n', "generic")
 
 
@@ -474,7 +476,7 @@ def test_arrays_of_the_other_byte_order_are_refused() -> None:
     assert unsigned[0] == 1
 
 
-def test_a_quick_look_accepts_nothing_that_a_close_one_refuses() -> None:
+def test_the_fast_check_accepts_nothing_that_the_full_check_refuses() -> None:
     """Arrays of every kind, to a parameter that is as particular as can be."""
     compiled = tlx.compile(
         "define void @f(ptr align 16 %p) {\n  store <4 x float> zeroinitializer, ptr %p\n  ret void\n}\n"

@@ -1,4 +1,4 @@
-"""Reading and writing files: whole or not at all."""
+"""Reading files, and writing them atomically."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_sizes(tmp_path: Path) -> None:
     assert [files.file_size(name) for name in ("-", "none.ll", "a\0b")] == [0, 0, 0]
 
 
-def test_what_is_not_utf8_is_pointed_at(tmp_path: Path) -> None:
+def test_errors_point_at_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "x.ll"
     path.write_bytes(b"; one\n; caf\xe9\n")
     with pytest.raises(UsageError) as error:
@@ -57,7 +57,7 @@ def test_what_is_not_utf8_is_pointed_at(tmp_path: Path) -> None:
     )
 
 
-def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.ll"
     path.write_text("old")
     with pytest.raises(TypeError), files.atomic_file(path) as file:
@@ -75,8 +75,8 @@ def test_permissions_of_a_new_file_follow_the_mask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
 
 
-def test_the_mask_of_the_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one for all threads: who changes it for a moment changes the files that others make meanwhile."""
+def test_the_umask_of_the_process_does_not_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The umask is shared by all threads: changing it for a moment affects files that others create."""
 
     def changed(mask: int) -> int:
         pytest.fail(f"the mask is changed to {mask:o}")
@@ -87,13 +87,13 @@ def test_the_mask_of_the_process_stays(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "x").read_text() == "again"
 
 
-def test_large_text_of_many_bytes_a_character(tmp_path: Path) -> None:
+def test_large_text_of_multibyte_characters(tmp_path: Path) -> None:
     text = "é" * (3 << 20)
     files.write_output(str(tmp_path / "x"), text)
     assert (tmp_path / "x").read_bytes() == text.encode()
 
 
-def test_binary_goes_to_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_output_to_a_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.TextIOWrapper):
         def isatty(self) -> bool:
             return True
@@ -129,7 +129,7 @@ def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, l
 
 @pytest.mark.parametrize("language", ["", "ll", "ir"])
 @pytest.mark.parametrize("text", [ASSEMBLY, "@x = global i32 0", "%t = type { i32 }", "attributes #0 = { nounwind }"])
-def test_assembly_is_told_from_other_languages(tmp_path: Path, text: str, language: str) -> None:
+def test_assembly_is_recognised(tmp_path: Path, text: str, language: str) -> None:
     path = tmp_path / "x.ir"
     path.write_text(text)
     assert files.read_ir(str(path), reading=InputFormat(language)) == text
@@ -137,7 +137,7 @@ def test_assembly_is_told_from_other_languages(tmp_path: Path, text: str, langua
     assert files.assembly_of(text, "x", reading=InputFormat(language)) == text
 
 
-def test_bitcode_is_told_from_other_languages(tmp_path: Path) -> None:
+def test_bitcode_is_recognised(tmp_path: Path) -> None:
     from tlx.llvm.codegen import emit_code
 
     path = tmp_path / "x.ir"
@@ -145,7 +145,7 @@ def test_bitcode_is_told_from_other_languages(tmp_path: Path) -> None:
     assert "define void @k()" in files.read_ir(str(path))
 
 
-def test_what_is_neither_is_told_in_the_words_of_the_language(tmp_path: Path) -> None:
+def test_unrecognised_text_is_an_error_of_its_language(tmp_path: Path) -> None:
     path = tmp_path / "x.ir"
     path.write_text("hello")
     with pytest.raises(TlxError, match="expected 'func', found 'hello'"):
@@ -174,7 +174,7 @@ def test_versions(tmp_path: Path, name: str) -> None:
         (InputFormat("tl"), "this is LLVM IR, not the tensor language"),
     ],
 )
-def test_languages_that_do_not_fit(tmp_path: Path, reading: InputFormat, said: str) -> None:
+def test_mismatching_languages(tmp_path: Path, reading: InputFormat, said: str) -> None:
     path = tmp_path / "x.ll"
     path.write_text(ASSEMBLY)
     with pytest.raises(UsageError, match=said):

@@ -26,9 +26,9 @@ _SCATTER = """
 
 
 def parameter(body: str) -> Parameter:
-    """What is known of %p in a function with a body."""
+    """The inferred parameter %p of a function with a body."""
     text = f"define void @f(ptr %p, <8 x i1> %m, <8 x i64> %i, <8 x float> %v) {{\n{body}\n  ret void\n}}\n{_DECLARED}"
-    module = parse(text, "f.ll", wanted=lambda _text: True)
+    module = parse(text, "f.ll", is_parsed=lambda _text: True)
     return prototype_of(module, module.functions[0]).parameters[0]
 
 
@@ -44,8 +44,8 @@ def parameter(body: str) -> Parameter:
     ],
 )  # fmt: skip
 def test_masked_and_atomic_accesses(body: str, element: str, written: bool) -> None:
-    found = parameter(body)
-    assert (str(found.element), found.count, found.written, found.is_bounded) == (element, None, written, False)
+    actual = parameter(body)
+    assert (str(actual.element), actual.count, actual.written, actual.is_bounded) == (element, None, written, False)
 
 
 def test_floats_are_copied_as_integers() -> None:
@@ -56,11 +56,11 @@ def test_floats_are_copied_as_integers() -> None:
     assert str(parameter(f"{_LOCAL}%x = load <8 x i16>, ptr %local\n{store}").stored_type) == "bfloat"
     copy = "call void @llvm.memcpy.p0.p0.i64(ptr {}, ptr {}, i64 16, i1 false)"
     assert str(parameter(_LOCAL + copy.format("%local", "%p")).element) == "bfloat"
-    found = parameter(_LOCAL + copy.format("%p", "%local"))
-    assert (str(found.element), found.written) == ("bfloat", True)
+    actual = parameter(_LOCAL + copy.format("%p", "%local"))
+    assert (str(actual.element), actual.written) == ("bfloat", True)
 
 
-def test_what_is_accessed_in_several_ways_has_no_element() -> None:
+def test_pointers_with_accesses_of_several_types_have_no_element() -> None:
     assert parameter("%x = load i16, ptr %p\n%y = load i32, ptr %p").element is None
     assert parameter("%x = load half, ptr %p\n%y = load bfloat, ptr %p").element is None
     mixed = parameter("%x = load float, ptr %p\n%y = load i32, ptr %p")

@@ -1,4 +1,4 @@
-"""Translation validation: right stages pass, wrong ones are caught, and what cannot be checked is named."""
+"""Translation validation: correct stages pass, wrong ones are errors, and notes name what cannot be checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def matmul(element: str) -> str:
 
 
 def after(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[str], str]) -> None:
-    """Have a stage leave something else than it should."""
+    """Make a stage give a wrong output."""
 
     def wrong(stage: PipelineStep) -> PipelineStep:
         def run(module: Module, context: LoweringContext) -> None:
@@ -67,7 +67,7 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[str], st
 
 @pytest.mark.parametrize("element", ["float", "i8", "bfloat", "double"])
 @pytest.mark.parametrize("target", ["generic", "avx512"])
-def test_right_stages_pass(element: str, target: str) -> None:
+def test_correct_stages_pass(element: str, target: str) -> None:
     assert validate(matmul(element), target) == []
 
 
@@ -83,7 +83,7 @@ def test_memory_in_front_of_a_pointer() -> None:
         ("to-tiles", r"<i32 0, i32 8>", "<i32 0, i32 7>"),
     ],
 )
-def test_wrong_stages_are_caught(monkeypatch: pytest.MonkeyPatch, stage: str, pattern: str, replacement: str) -> None:
+def test_wrong_stages_are_detected(monkeypatch: pytest.MonkeyPatch, stage: str, pattern: str, replacement: str) -> None:
     def change(text: str) -> str:
         changed = re.sub(pattern, replacement, text)
         assert changed != text
@@ -111,7 +111,7 @@ define i1 @f(ptr noalias %a, ptr noalias %c) {
 """  # noqa: E501
 
 
-def test_what_the_input_leaves_open_may_be_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undefined_results_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes = ", ".join(f"i32 {7 * i % 600}" for i in range(1, 600))
     text = OPEN.replace("MASK", f"<i32 poison, {lanes}>").replace("RESULT", "undef")
     assert validate(text, "avx2") == []
@@ -126,7 +126,7 @@ def test_message_names_argument_element_and_values(monkeypatch: pytest.MonkeyPat
         validate(matmul("i32"), "avx2")
 
 
-def test_what_cannot_be_checked_is_named() -> None:
+def test_notes_name_what_cannot_be_checked() -> None:
     text = matmul("float").replace("  ret void", "  call void @elsewhere()\n  ret void") + "declare void @elsewhere()\n"
     (note,) = validate(text, "avx2")
     assert isinstance(note, Note)

@@ -1,4 +1,4 @@
-"""What tests of `tlx bench` share: what a workload should give, and a function that does nothing."""
+"""Shared by the tests of `tlx bench`: expected results, and a function that does nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def nothing(*_arguments: object, **_options: object) -> None:
 
 
 def expected(work: Workload, arrays: dict[str, Array]) -> ElementwiseCheck:
-    """All elements that a workload should give."""
+    """The expected result of a workload."""
     assert work.expected is not None
     truth = work.expected(arrays)
     assert isinstance(truth, ElementwiseCheck)

@@ -33,7 +33,7 @@ def tool() -> ModuleType:
     return module
 
 
-def test_pieces_are_the_table(tool: ModuleType) -> None:
+def test_the_runs_cover_the_table(tool: ModuleType) -> None:
     works = list(workloads.all_workloads())
     pieces = list(tool.pieces(works))
     assert sorted(work.key for piece in pieces for work in piece.works) == sorted(work.key for work in works)
@@ -42,7 +42,7 @@ def test_pieces_are_the_table(tool: ModuleType) -> None:
     assert [work.size for work in longest.works] == ["4096"]
 
 
-def test_what_is_measured_is_not_measured_again(
+def test_finished_runs_are_not_repeated(
     tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = tool.Piece.command

@@ -243,7 +243,7 @@ def test_a_plot_needs_a_known_format() -> None:
         plot.check("speed.gif")
 
 
-def test_a_function_of_the_users_own() -> None:
+def test_a_function_of_the_user() -> None:
     work = user_workload.user_workload(MLP, None, {})
     assert work.operations == 2 * 512 * 256 * 256
     assert work.peak is not None
@@ -329,7 +329,7 @@ def test_knobs_reach_the_kernels() -> None:
 
 
 class Slow:
-    """A peer with several ways, of which one is much faster than the others; counts how often each is done."""
+    """A peer with several variants, one of them much faster; counts the calls of each."""
 
     name, version = "slow", "1"
 
@@ -350,17 +350,17 @@ class Slow:
             yield Attempt(partial(repeat, index=index))
 
 
-def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_variants_of_a_peer_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
     monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
     timing.use_clock(1)
     work = workloads.product("f32", 4, 5, 6)
     peer = Slow((1.0, 0.5, 2.0), clock)
     arrays = work.arrays()
-    found = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
-    assert [one.seconds_estimate for one, _ in found] == [1.0, 0.5]
+    actual = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
+    assert [one.seconds_estimate for one, _ in actual] == [1.0, 0.5]
     assert peer.done == [1, 1, 1]
-    assert timing.fastest([one for one, _ in found]) == 1
+    assert timing.fastest([one for one, _ in actual]) == 1
     assert peer.done == [1, 1, 1]
     monkeypatch.undo()
     timing.use_clock(1)
@@ -378,7 +378,7 @@ def test_wrong_code_is_not_measured() -> None:
     assert "gemm f32 4x5x6 by tlx: element (0, 0) is" in report.record(cell)["error"]
 
 
-def test_a_target_that_this_machine_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_this_machine_does_not_support(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_features(find_target("avx512"), frozenset())
     monkeypatch.setattr(measure, "cpu_flags", lambda: cpu_flags() - {"avx512f"})
     with pytest.raises(UsageError, match="this machine cannot run the code of avx512: it lacks avx512f"):

@@ -1,4 +1,4 @@
-"""Rounds of `tlx bench` in which another program is on the core: they are told, and do not count."""
+"""Rounds of `tlx bench` disturbed by another program on the core are detected and do not count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTHING = timing.Contestant(nothing, 1, seconds_estimate=1.0)  # so long that a 
 
 
 class Shared:
-    """A core on whose other thread somebody is when told; a round of two contestants asks three times."""
+    """A core whose other hardware thread is busy on demand; a round of two contestants probes three times."""
 
     best = 1.0
 
@@ -71,19 +71,19 @@ def test_quiet_rounds_are_not_probed() -> None:
 
 
 def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds of one and a half seconds, none of them quiet: after those that are asked for, there are no more."""
+    """Rounds of one and a half seconds, none of them quiet: no more than requested are run."""
     monkeypatch.setattr(time, "monotonic_ns", count(0, 1_500_000_000).__next__)
     timed = timing.interleaved({"ours": NOTHING}, 4, cast("PinnedCore", Shared(set(range(99)))))
     assert (timed.rounds, timed.quiet) == (4, 0)
 
 
-def test_the_core_is_looked_at() -> None:
+def test_the_core_is_probed() -> None:
     core = PinnedCore()
     ratios = [core.ratio() for _ in range(3)]
     assert all(0 < core.best <= ratio < inf for ratio in ratios)
 
 
-def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
+def test_the_quietest_measurement_of_a_cell_counts(tmp_path: Path) -> None:
     def shaken(ours: float, quiet: int | None, spread: float) -> dict[str, Any]:
         cell = made(ours, 60, rounds=11, quiet=quiet)
         cell["rates"]["peak"]["spread"] = spread

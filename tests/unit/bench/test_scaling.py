@@ -1,4 +1,4 @@
-"""What several threads are compared with: the machine's own scaling."""
+"""The upper bounds for several threads: the machine's own scaling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tlx.tuning.timing import NativeCall, Repeat
 from tlx.tuning.workload import F32
 
 
-def test_gain_counts_what_all_threads_do() -> None:
+def test_scaling_is_the_throughput_of_all_threads() -> None:
     """Four threads that take as long as one do four times as much; that take twice as long, twice."""
     alone = [1.0, 2.0, 1.0]
     assert gain(alone, alone, 1) == 1.0
@@ -29,7 +29,7 @@ def test_gain_counts_what_all_threads_do() -> None:
     assert gain(alone, [2.0, 4.0, 2.0], 4) == 2.0
 
 
-def test_processors_add_up_to_what_each_does() -> None:
+def test_the_bound_is_the_sum_of_the_processors() -> None:
     """One at the same speed adds one; one that takes twice as long, a half."""
     alone, elsewhere = [1.0, 2.0, 1.0], [[1.0, 2.0, 1.0], [2.0, 4.0, 1.0]]
     assert [combined_gain(alone, elsewhere, count) for count in (1, 2, 3)] == [1.0, 2.0, 2.5]
@@ -46,7 +46,7 @@ def test_processors_of_different_cores_come_first() -> None:
     assert distinct_cores_first([4, 0, 2, 5, 1], together) == [4, 2, 1, 0, 5]
 
 
-def test_processors_are_measured_where_they_are() -> None:
+def test_processors_are_measured_one_by_one() -> None:
     """Whatever they turn out to be, each comes once, and the thread that asks may run on all of them again."""
     allowed = sorted(os.sched_getaffinity(0))[:3]
     assert sorted(distinct_cores_first(allowed)) == allowed

@@ -1,4 +1,4 @@
-"""The workloads of `tlx bench`: at tiny sizes all lower for every target, and give right results where it runs here."""
+"""The workloads of `tlx bench`, at tiny sizes: all lower for every target, and results are right on this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HERE = [name for name, target in targets().items() if name not in MATRIX and not
 
 
 def expected(work: Workload, arrays: dict[str, Array]) -> ElementwiseCheck:
-    """All elements that a workload should give."""
+    """The expected result of a workload."""
     assert work.expected is not None
     truth = work.expected(arrays)
     assert isinstance(truth, ElementwiseCheck)
@@ -70,7 +70,7 @@ def test_results_are_right(work: Workload) -> None:
         ("f32", 64, "amx", "fma"),
     ],
 )
-def test_remarks_tell_what_multiplies(types: str, size: int, target: str, unit: str) -> None:
+def test_remarks_name_the_instruction(types: str, size: int, target: str, unit: str) -> None:
     remarks = Remarks()
     options = Options(remarks=remarks, cpu="sapphirerapids")
     lower(parse(workloads.product(types, size, size, size).text()), target, options=options)
@@ -109,7 +109,7 @@ def test_choosing() -> None:
 
 
 @pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
-def test_a_wrong_element_is_found(types: str) -> None:
+def test_a_wrong_element_is_detected(types: str) -> None:
     work = workloads.product(types, 5, 7, 6)
     arrays = work.arrays()
     truth = expected(work, arrays)
@@ -123,7 +123,7 @@ def test_a_wrong_element_is_found(types: str) -> None:
 
 @pytest.mark.parametrize("columns", ["", "a", "b", "c"])
 @pytest.mark.parametrize("types", ["f32", "s8"])
-def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_detect_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work = workloads.product(types, 60, 40, 50, columns=columns)
     arrays = work.arrays()
     right = work.output.element.narrow(expected(work, arrays).values)

@@ -1,4 +1,4 @@
-"""Runs LLVM IR both ways: compiled by llvmlite and in the evaluator, on the same bytes."""
+"""Runs LLVM IR compiled by llvmlite and in the evaluator, on the same bytes."""
 
 # llvmlite has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false

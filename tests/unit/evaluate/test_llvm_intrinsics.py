@@ -34,12 +34,12 @@ def call(name: str, result: Type | str, *arguments: str, mangled: Type | None) -
 
 def declared(cases: list[Case]) -> str:
     """Declarations of the intrinsics that cases call."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for case in cases:
         for result, name, arguments in re.findall(r"call (.+?) (@[\w.]+)\((.*)\)", case.body):
             types = re.findall(r"(<[^>]*>|\w+) (?:%\w+|false)", arguments)
-            found[name] = f"declare {result} {name}({', '.join(types)})"
-    return "\n".join(found.values())
+            results[name] = f"declare {result} {name}({', '.join(types)})"
+    return "\n".join(results.values())
 
 
 def float_intrinsics() -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Calls, control flow, arguments, limits, errors and where they point."""
+"""Calls, control flow, arguments, limits, errors and their locations."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_endless_loops_end() -> None:
 
 def test_endless_recursion_ends() -> None:
     text = "define void @f() {\n  call void @f()\n  ret void\n}\n"
-    with pytest.raises(EvaluationError, match="more than 1000 calls inside each other"):
+    with pytest.raises(EvaluationError, match="more than 1000 nested calls"):
         run(text)
 
 
@@ -251,7 +251,7 @@ more:
     assert run(text, 900) == 900 * 901 // 2
 
 
-def test_errors_tell_the_way_of_calls() -> None:
+def test_errors_show_the_call_stack() -> None:
     text = """\
 define void @g(i1 %x) {
   br i1 %x, label %bad, label %good
@@ -272,12 +272,12 @@ define void @f(i1 %x) {
     assert "test.ll:9:3: note: called from @f" in caught.value.render()
 
 
-def test_assembly_without_instructions_does_nothing() -> None:
+def test_empty_assembly_does_nothing() -> None:
     text = 'define i32 @f(ptr %p) {\n  call void asm sideeffect "", "r,~{memory}"(ptr %p)\n  ret i32 7\n}\n'
     assert Machine(parse(text)).call("f", np.zeros(1, np.int32)) == 7
 
 
-def test_assembly_without_instructions_gives_what_it_is_given() -> None:
+def test_empty_assembly_returns_its_operand() -> None:
     body = '  %r = call <2 x i32> asm "", "=v,0"(<2 x i32> %v)\n  ret <2 x i32> %r\n'
     text = f"define <2 x i32> @f(<2 x i32> %v) {{\n{body}}}\n"
     assert list(Machine(parse(text)).call("f", np.array([3, 4], np.int32))) == [3, 4]
@@ -287,7 +287,7 @@ def test_assembly_without_instructions_gives_what_it_is_given() -> None:
     ("body", "message"),
     [
         ("  call void @llvm.trap()\n  unreachable", "reached llvm.trap"),
-        ("  call void @llvm.assume(i1 false)\n  ret void", "llvm.assume of what is false"),
+        ("  call void @llvm.assume(i1 false)\n  ret void", "llvm.assume of a false condition"),
         ('  call void asm sideeffect "nop", ""()\n  ret void', "does not run inline assembly"),
         ('  %v = call i32 asm "", "=r"()\n  ret void', "result of this inline assembly is not its operand"),
         ('  %v = call i32 asm "", "=r,r"(i32 1)\n  ret void', "result of this inline assembly is not its operand"),
@@ -297,7 +297,7 @@ def test_assembly_without_instructions_gives_what_it_is_given() -> None:
         ("  %v = load fp128, ptr null\n  ret void", "no values of type fp128"),
     ],
 )
-def test_what_does_not_run_is_an_error_with_a_place(body: str, message: str) -> None:
+def test_unsupported_instructions_are_errors_with_a_location(body: str, message: str) -> None:
     declarations = """\
 declare void @llvm.trap()
 declare void @llvm.assume(i1)
@@ -312,15 +312,15 @@ declare void @nowhere()
     assert caught.value.span.place == "test.ll:7:3"
 
 
-def test_only_what_runs_is_compiled() -> None:
+def test_only_executed_functions_are_compiled() -> None:
     text = (
         "define i32 @f() {\n  ret i32 1\n}\ndefine fp128 @g(fp128 %x) {\n  %y = fadd fp128 %x, %x\n  ret fp128 %y\n}\n"
     )
     assert run(text) == 1
 
 
-def test_text_that_was_changed_is_read_again() -> None:
-    module = parse("define i32 @f() {\n  ret i32 1\n}\n", "test.ll", wanted=lambda _text: True)
+def test_changed_text_is_parsed_again() -> None:
+    module = parse("define i32 @f() {\n  ret i32 1\n}\n", "test.ll", is_parsed=lambda _text: True)
     instruction = module.function("f").entry.terminator
     instruction.text = "ret i32 2"
     assert evaluate(module, "f") == 2
@@ -340,7 +340,7 @@ define i32 @f() {
     assert run(text) == 3
 
 
-def test_metadata_and_debug_records_are_passed_over() -> None:
+def test_metadata_and_debug_records_are_ignored() -> None:
     text = """\
 declare void @llvm.dbg.value(metadata, metadata, metadata)
 define i32 @f(i32 %x) {

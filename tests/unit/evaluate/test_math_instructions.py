@@ -27,8 +27,8 @@ def _numbers(random: np.random.Generator, count: int, dtype: Any) -> Array:
     """Of all sizes, ties and infinities among them."""
     numbers = random.normal(size=count) * 2.0 ** random.integers(-40, 60, count).astype(float)
     halves = random.integers(-9, 9, count) / 2
-    picked = np.where(random.random(count) < 0.3, halves, numbers)
-    return np.where(random.random(count) < 0.1, np.copysign(np.inf, picked), picked).astype(dtype)
+    mixed = np.where(random.random(count) < 0.3, halves, numbers)
+    return np.where(random.random(count) < 0.1, np.copysign(np.inf, mixed), mixed).astype(dtype)
 
 
 def _floats(random: np.random.Generator) -> Array:

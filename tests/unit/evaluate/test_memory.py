@@ -1,4 +1,4 @@
-"""What the evaluator catches: accesses outside memory, after its end, misaligned; and where things lie."""
+"""Memory errors that the evaluator detects: out of bounds, after free, misaligned; and the layout of values."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ good:
         run(text, True)
 
 
-def test_stack_restore_drops_what_came_since() -> None:
+def test_stack_restore_frees_later_allocations() -> None:
     text = """\
 declare ptr @llvm.stacksave.p0()
 declare void @llvm.stackrestore.p0(ptr)
@@ -150,12 +150,12 @@ def test_unwritten_memory_is_nan() -> None:
 # Alignment -----------------------------------------------------------------------------------------------------------
 
 
-def test_alignment_an_access_promises_is_checked() -> None:
+def test_the_alignment_of_accesses_is_checked() -> None:
     text = "define float @f(ptr %p) {\n  %v = load float, ptr %p, align ALIGN\n  ret float %v\n}\n"
     array = np.zeros(8, np.float32)
     assert run(text.replace("ALIGN", "16"), array) == 0
     for wrong, view in (("32", array), ("8", array[1:])):
-        with pytest.raises(EvaluationError, match=rf"says align {wrong}, but the address is no multiple of it"):
+        with pytest.raises(EvaluationError, match=rf"says align {wrong}, but the address is not a multiple of it"):
             run(text.replace("ALIGN", wrong), view)
     assert run(text.replace("ptr %p)", "ptr align 64 %p)").replace("ALIGN", "64"), array) == 0
     assert run(text.replace(", align ALIGN", ""), array[1:]) == 0
@@ -213,7 +213,7 @@ def test_read_only_arrays_may_not_be_written() -> None:
         run(COPY, array, np.ones(4, np.uint8), 4)
 
 
-def test_pointers_end_with_their_call() -> None:
+def test_pointers_are_invalid_after_their_call() -> None:
     text = """\
 @kept = global ptr null
 define void @keep(ptr %p) {
@@ -235,7 +235,7 @@ define i8 @use() {
 # Layout --------------------------------------------------------------------------------------------------------------
 
 
-def test_structs_lie_as_in_c() -> None:
+def test_structs_have_the_layout_of_c() -> None:
     text = """\
 %in = type { i16, double }
 %s = type { i8, %in, [3 x i16], <3 x float>, i1 }

@@ -1,4 +1,4 @@
-"""Every operation in the evaluator, on tensors of any layout whose padding holds rubbish."""
+"""Every operation in the evaluator, on tensors of any layout with garbage in their padding."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_functions_keep_the_type_and_leave_padding_zero(name: str) -> None:
         x = Stored(np.random.default_rng(seed), "a", (2, 3, 4))
         got = call(empty(x.shape), name, [x])
         wide = x.data.astype(np.float64)
-        given: dict[str, Array] = {"relu": np.maximum(wide, 0), "sigmoid": 1 / (1 + np.exp(-wide))}
-        expected = (given[name] if name in given else getattr(np, name)(wide)).astype(np.float32)
+        formulas: dict[str, Array] = {"relu": np.maximum(wide, 0), "sigmoid": 1 / (1 + np.exp(-wide))}
+        expected = (formulas[name] if name in formulas else getattr(np, name)(wide)).astype(np.float32)
         np.testing.assert_array_equal(logical(got, x.layout, x.padding), expected)
         inside = np.zeros(x.shape, bool)
         inside[tuple(slice(s - p) for s, p in zip(x.shape, x.padding, strict=True))] = True

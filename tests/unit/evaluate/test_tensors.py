@@ -170,7 +170,7 @@ def test_accesses_outside_are_errors(sizes: tuple[int, int], message: str) -> No
     assert caught.value.span is not None
 
 
-def test_a_load_reads_at_its_place() -> None:
+def test_a_load_reads_the_memory_when_it_executes() -> None:
     """A later store through an alias does not change the token."""
     array, target = np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
     run(
@@ -318,7 +318,7 @@ def test_vector_instructions_work_on_flattened_tensors() -> None:
     np.testing.assert_array_equal(out, a * a)
 
 
-def test_a_broken_rule_is_the_verifiers_error() -> None:
+def test_broken_rules_are_errors_of_the_verifier() -> None:
     with pytest.raises(VerifyError, match="expected 12 elements"):
         run(
             f"  %v = load <9 x float>, ptr %a\n  %t = {typeinfo('<9 x float> %v', (3, 4), (0, 1), (0, 0))}", np.zeros(9)

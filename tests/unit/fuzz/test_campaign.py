@@ -1,4 +1,4 @@
-"""The tools of `tlx fuzz`: the same seed makes the same program, wrong stages are found, failures are cut down."""
+"""The tools of `tlx fuzz`: the same seed makes the same program, wrong stages are detected, failures are shrunk."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REFUSED = (
 )
 
 
-def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path: Path) -> None:
+def test_a_program_that_is_refused_only_after_opt_is_a_failure(tmp_path: Path) -> None:
     opt = tmp_path / "opt"
     opt.write_text(f"#!/bin/sh\ncat\necho '{_REFUSED}'\n", encoding="utf-8")
     opt.chmod(0o755)
@@ -61,8 +61,8 @@ def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path
 
 def test_small_products_are_multiplied_on_tiles_too() -> None:
     worker = Worker()
-    asked = RandomOptions(matrix_knobs="tile=32x32")
-    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, drawn=asked)))
+    options = RandomOptions(matrix_knobs="tile=32x32")
+    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, drawn=options)))
     worker.close()
     assert outcome.kind == "done"
     assert outcome.tile_kernels > 0
@@ -93,14 +93,14 @@ def test_choices_of_a_tree_that_ends_are_zero() -> None:
     assert not choose.chance(0.99)
 
 
-def test_parts_draw_for_themselves() -> None:
+def test_parts_draw_independently() -> None:
     """Dropping one leaves what the others draw."""
     made = random_program("any", 12)
     assert len(made.node.parts) == 3
     fewer = made.node.copy()
     del fewer.parts[-1]
-    kept = random_program("any", fewer)
-    assert [f.text for f in kept.functions] == [f.text for f in made.functions[:2]]
+    shorter = random_program("any", fewer)
+    assert [f.text for f in shorter.functions] == [f.text for f in made.functions[:2]]
 
 
 def test_names_of_operations() -> None:
@@ -185,7 +185,7 @@ def test_wild_contents_have_everything() -> None:
 # Failures
 
 
-def test_wrong_results_are_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_results_are_detected_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage 1 that reads another row: the smallest program that shows it is a few lines."""
     request = Request("any", 5, Check("avx2", run=False), ("add", "fadd", "xor", "relu", "concat"))
 

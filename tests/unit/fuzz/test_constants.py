@@ -51,7 +51,7 @@ def test_programs_have_constants_of_limited_size() -> None:
 def test_constants_are_packed_at_compile_time() -> None:
     """Among the programs are some whose B the compiler packs."""
     programs = (random_program("small", seed) for seed in range(8, 40))
-    found = next(made for made in programs if "@tlx.panels" in str(lower(parse(made.text), "avx2")))
-    check_program(found, Check("avx2", run=False, variant=1), quiet)
-    plain = lower(parse(found.text), "avx2", options=RandomOptions(weight_bytes=0).options(Check("avx2").options))
+    program = next(made for made in programs if "@tlx.panels" in str(lower(parse(made.text), "avx2")))
+    check_program(program, Check("avx2", run=False, variant=1), quiet)
+    plain = lower(parse(program.text), "avx2", options=RandomOptions(weight_bytes=0).options(Check("avx2").options))
     assert "@tlx.panels" not in str(plain)

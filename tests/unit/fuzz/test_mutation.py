@@ -1,4 +1,4 @@
-"""Damaged texts and bitcode: a result or a clean error, and what is neither is found."""
+"""Damaged texts and bitcode give a result or a clean error; anything else is detected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_seeds_are_right() -> None:
         verify(raise_front_ends(parse(text)))
 
 
-def test_every_front_ends_examples_are_mutated() -> None:
+def test_examples_of_every_front_end_are_mutated() -> None:
     markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
     texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
     assert all(any(marker in text for text in texts) for marker in markers)
@@ -88,8 +88,8 @@ def test_what_is_a_failure(monkeypatch: pytest.MonkeyPatch, error: Exception, te
     def broken(*_: object, **__: object) -> str:
         raise error
 
-    found = _failure_with(monkeypatch, broken, text)
-    assert found is None if key is None else found is not None and found.startswith(key)
+    actual = _failure_with(monkeypatch, broken, text)
+    assert actual is None if key is None else actual is not None and actual.startswith(key)
 
 
 def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +107,8 @@ def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _failure_with(monkeypatch: pytest.MonkeyPatch, lower_text: Callable[..., str], text: str) -> str | None:
     monkeypatch.setattr(pipeline, "lower_text", lower_text)
-    found = failure_of(lambda: run_command(group, text, _LOWER))
-    return None if found is None else found[0]
+    result = failure_of(lambda: run_command(group, text, _LOWER))
+    return None if result is None else result[0]
 
 
 def test_failing_texts_become_shorter() -> None:
@@ -117,6 +117,6 @@ def test_failing_texts_become_shorter() -> None:
             raise KeyError("x")
 
     text = "\n".join(f"line {n}" if n != 37 else "bad" for n in range(100))
-    found = failure_of(lambda: use(text))
-    assert found is not None
-    assert shrink_text(text, found[0], use) == "bad"
+    actual = failure_of(lambda: use(text))
+    assert actual is not None
+    assert shrink_text(text, actual[0], use) == "bad"

@@ -28,18 +28,18 @@ def test_drawn_options_are_valid(name: str) -> None:
     """Processors, features and widths that the target has or may have; and half of the programs ask for none."""
     drawn = [random_options(name, seed) for seed in range(60)]
     assert drawn == [random_options(name, seed) for seed in range(60)]
-    for asked in drawn:
-        target = find_target(name).on_cpu(asked.cpu).with_attributes(asked.features)
-        assert not asked.vector_bits or target.with_vector_bits(asked.vector_bits)
-        for text in filter(None, (asked.knobs, asked.matrix_knobs)):
+    for options in drawn:
+        target = find_target(name).on_cpu(options.cpu).with_attributes(options.features)
+        assert not options.vector_bits or target.with_vector_bits(options.vector_bits)
+        for text in filter(None, (options.knobs, options.matrix_knobs)):
             parse_knobs(text)
-    assert 15 < sum(asked.has_machine for asked in drawn) < 45
-    assert sum(bool(asked.knobs) for asked in drawn) > 20
-    assert any(asked.cpu for asked in drawn)
-    assert any(asked.features for asked in drawn)
-    assert any(asked.functions for asked in drawn)
-    assert any(asked.vector_bits for asked in drawn) == (name == "generic")
-    assert any(asked.matrix_knobs for asked in drawn) == ("amx" in name)
+    assert 15 < sum(options.has_machine for options in drawn) < 45
+    assert sum(bool(options.knobs) for options in drawn) > 20
+    assert any(options.cpu for options in drawn)
+    assert any(options.features for options in drawn)
+    assert any(options.functions for options in drawn)
+    assert any(options.vector_bits for options in drawn) == (name == "generic")
+    assert any(options.matrix_knobs for options in drawn) == ("amx" in name)
 
 
 def test_no_options_without_a_target() -> None:
@@ -74,8 +74,8 @@ def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
 
 
 def test_features_of_functions_reach_their_kernels() -> None:
-    asked = RandomOptions(functions="+avx2,+fma,+f16c,+avxvnni")
-    request = Request("small", 3, Check("avx2", drawn=asked))
+    options = RandomOptions(functions="+avx2,+fma,+f16c,+avxvnni")
+    request = Request("small", 3, Check("avx2", drawn=options))
     assert request.text.count("define ") == request.text.count('"target-features"="+avx2,+fma,+f16c,+avxvnni" {')
     kernels = str(lower(parse(request.text), "avx2"))
     assert 'noinline "no-builtins" "target-features"="+avx2,+fma,+f16c,+avxvnni"' in kernels
@@ -119,11 +119,11 @@ def test_drawn_machines_keep_the_features_of_the_target() -> None:
 
 
 def test_options_are_shrunk() -> None:
-    """What is left is what the failure needs: one of two features, one of two knobs."""
+    """Shrinking leaves what the failure needs: one of two features, one of two knobs."""
 
     def check(request: Request) -> CheckOutcome:
-        asked = request.check.drawn
-        fails = "-f16c" in asked.features and "kc=8" in asked.knobs
+        options = request.check.drawn
+        fails = "-f16c" in options.features and "kc=8" in options.knobs
         return CheckOutcome(request, "mismatch" if fails else "done", "running" if fails else "")
 
     first = check(Request("any", 5, Check("avx2", drawn=ALL)))
@@ -147,13 +147,13 @@ def test_file_of_a_failure_names_the_options() -> None:
     assert "optimised by" not in text
 
 
-def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_checks_for_other_machines_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "STAGE_STEPS", 5)
     made = Request("small", 3, Check()).program()
     check_program(made, Check("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
 
 
-def test_opt_is_missed_where_a_failure_is_checked_again() -> None:
+def test_a_replay_reports_missing_opt() -> None:
     failure = CheckOutcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
     with pytest.raises(UsageError, match="was optimised by '/no/opt', which is not installed"):
         replay("x.ll", file_text(failure, Path("x.ll")), print)

@@ -1,4 +1,4 @@
-"""Functions of one tensor: precise by mpmath, and what they make of zeros, infinities and NaNs."""
+"""Functions of one tensor: precision by mpmath, and results for zeros, infinities and NaNs."""
 
 from __future__ import annotations
 

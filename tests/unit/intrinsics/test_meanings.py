@@ -1,4 +1,4 @@
-"""What rows of the table compute, against the plainest formulation there is: loops over Python numbers."""
+"""The meaning of rows of the table against a naive formulation: loops over Python numbers."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def test_contract(seed: int, element: Type, to: Type) -> None:
     places = [(order_a.index(k), order_b.index(k)) for k in range(len(shared))]
     pairs, batch = places[:contracted], places[contracted:]
     lists = [list(zip(*places, strict=True)) or [(-1,), (-1,)] for places in (pairs, batch)]
-    given = [*lists[0], *lists[1]] if batches or seed % 2 else lists[0] if contracted else []
-    got = compute("contract", [a, b], given, to)
+    axes = [*lists[0], *lists[1]] if batches or seed % 2 else lists[0] if contracted else []
+    got = compute("contract", [a, b], axes, to)
     np.testing.assert_array_equal(got, naive_contract(a, b, pairs, batch, to))
 
 

@@ -1,4 +1,4 @@
-"""The table: names, typing rules, what rows compute, and that pages and examples agree with it."""
+"""The table: names, typing rules, meanings, and that pages and examples agree with it."""
 
 import re
 import subprocess
@@ -23,9 +23,9 @@ ARGUMENTS = "define void @f(<{count} x {element}> %v, ptr %p, ptr %q) {{\n{examp
 
 
 def row(name: str) -> Intrinsic:
-    found = lookup(f"llvm.tensor.{name}")
-    assert found is not None
-    return found
+    result = lookup(f"llvm.tensor.{name}")
+    assert result is not None
+    return result
 
 
 def dense(*extents: int, element: Type = FLOAT) -> TensorType:
@@ -51,9 +51,9 @@ def meaning(
     ],
 )
 def test_lookup_finds_any_spelling(callee: str, name: str) -> None:
-    found = lookup(callee)
-    assert found is not None
-    assert found.name == name
+    actual = lookup(callee)
+    assert actual is not None
+    assert actual.name == name
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_example_verifies(intrinsic: Intrinsic) -> None:
 
 def example(text: str) -> str:
     """A function around an example; the type of its %v is the one that the example uses."""
-    found = re.search(r"<(\d+) x (\w+)> %v", text)
-    count, element = found.groups() if found else ("1", "i8")
+    match = re.search(r"<(\d+) x (\w+)> %v", text)
+    count, element = match.groups() if match else ("1", "i8")
     return ARGUMENTS.format(count=count, element=element, example=text)
 
 
@@ -161,7 +161,7 @@ OPERATIONS = [r for r in INTRINSICS if r.result == "vector"]
 
 
 @pytest.mark.parametrize("intrinsic", OPERATIONS, ids=lambda r: r.name)
-def test_what_a_rule_accepts_has_a_meaning(intrinsic: Intrinsic) -> None:
+def test_accepted_types_have_a_meaning(intrinsic: Intrinsic) -> None:
     """Random operands: a RuleError, or results that all have the extents of what is computed."""
     rng = np.random.default_rng(11)
     accepted = 0

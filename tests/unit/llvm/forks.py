@@ -1,4 +1,4 @@
-"""Programs that fork, for `test_process`: each runs in an interpreter of its own, and prints what came of it.
+"""Programs that fork, for `test_process`: each runs in its own interpreter and prints its result.
 
 python -m tests.unit.llvm.forks NAME
 """
@@ -38,7 +38,7 @@ define void @f(ptr noalias %x, ptr noalias %z) {
 
 
 def ask(number: int) -> None:
-    """Have LLVM print a module that no other question is about."""
+    """Have LLVM print a module that no other request contains."""
     size = 1 + number % 7 * 3000  # some answers are larger than others
     text = f'@g = global i32 {number}\n@s = global [{size} x i8] c"{"x" * size}"\n'
     answer = llvm().ask("emit", text, kind="ll", level=None, cpu="", features="", triple="", jit=False).decode()
@@ -47,7 +47,7 @@ def ask(number: int) -> None:
 
 
 def compile_and_call(number: int) -> int:
-    """What a compiled function gives, which is the number."""
+    """The result of a compiled function that returns the number."""
     return tlx.compile(ADD.format(number)).f(0)
 
 
@@ -96,7 +96,7 @@ def in_threads(count: int, run: Callable[[int], object]) -> bool:
 
 
 def rounds() -> None:
-    """A thousand questions: of this process's threads and, at the same time, of children and their threads."""
+    """A thousand requests, from this process's threads and, at the same time, from children and their threads."""
 
     def asked(first: int, count: int) -> None:
         for number in range(first, first + count):
@@ -111,7 +111,7 @@ def rounds() -> None:
         assert all_right([mine])
 
     asked(0, 20)
-    process = llvm()._running
+    process = llvm()._connection
     right = True
 
     def work(k: int) -> None:
@@ -122,7 +122,7 @@ def rounds() -> None:
             asked(10_000 * k, 65)
 
     right = in_threads(5, work) and right
-    say("right", right, "same process", llvm()._running is process)
+    say("right", right, "same process", llvm()._connection is process)
 
 
 def compilations() -> None:
@@ -157,7 +157,7 @@ def pools() -> None:
 def ends() -> None:
     """What the end of one process does to the LLVM of another."""
     ask(1)
-    running = llvm()._running
+    running = llvm()._connection
     assert running is not None
 
     def child() -> None:
@@ -170,7 +170,7 @@ def ends() -> None:
 
     say("child", all_right([in_child(child)]), "alive", running.child.poll() is None)
     ask(3)
-    say("same process", llvm()._running is running)
+    say("same process", llvm()._connection is running)
 
     idle = in_child(lambda: time.sleep(60))
     assert running.child.stdin is not None
@@ -184,13 +184,13 @@ def kills() -> None:
     """LLVM's process is killed: between requests, and during one."""
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         ask(1)
-        running = llvm()._running
+        running = llvm()._connection
         assert running is not None
         running.child.send_signal(number)
         ask(2)
         running.child.wait(20)
         ask(3)
-    running = llvm()._running
+    running = llvm()._connection
     assert running is not None
     running.child.send_signal(signal.SIGSTOP)
     threading.Timer(0.3, running.child.kill).start()
@@ -205,7 +205,7 @@ def strangers() -> None:
         ask(2)
         os._exit(0)
     say("child", all_right([child]))
-    running = llvm()._running
+    running = llvm()._connection
     assert running is not None
     assert running.child.stdin is not None
     running.child.stdin.write(b'{"do": "check", "number": 0, "size": 0, "seconds": 0}\n')

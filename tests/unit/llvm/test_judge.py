@@ -1,4 +1,4 @@
-"""LLVM as the judge: verdicts, places, old spellings, crashes."""
+"""LLVM as the judge: verdicts, locations, old spellings, crashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_right_text_passes() -> None:
     judge.check_text("define void @f() {\n  ret void\n}\n")
 
 
-def test_parse_errors_have_llvms_place() -> None:
+def test_parse_errors_have_llvms_location() -> None:
     assert rendered("define i32 @f() {\n  ret i32 %x\n}") == (
         "f.ll:2:11: error: use of undefined value '%x'\n  ret i32 %x\n          ^"
     )
@@ -31,7 +31,7 @@ def test_columns_count_characters() -> None:
     assert rendered('@"éé" = global i32 %x').startswith("f.ll:1:20: error:")
 
 
-def test_the_verifiers_instructions_are_found() -> None:
+def test_the_verifiers_instructions_are_located() -> None:
     text = (
         "define i32 @f(i1 %b) {\n  br i1 %b, label %t, label %e\nt:\n  %x = add i32 1, 2\n  br label %e\ne:\n"
         "  %y = add   i32 %x, 1 ; why\n  ret i32 %y\n}\n"
@@ -43,20 +43,20 @@ def test_the_verifiers_instructions_are_found() -> None:
     assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:4:3"]
 
 
-def test_a_stage_is_named_and_blamed() -> None:
+def test_errors_name_the_stage() -> None:
     said = rendered("foo", stage="to-tiles")
     assert "LLVM rejects the output of to-tiles: expected top-level entity" in said
     assert "this is a bug of TLX: please report it" in said
 
 
-def test_the_place_is_that_of_the_users_text() -> None:
+def test_locations_are_those_of_the_users_text() -> None:
     source = Source("user.ll", "bar")
     with pytest.raises(ParseError) as error:
         judge.check_text("foo", user_source=source)
     assert error.value.render() == "user.ll:1:1: error: expected top-level entity\nbar\n^"
 
 
-def test_places_in_a_changed_module_are_those_of_its_source() -> None:
+def test_locations_in_a_changed_module_are_those_of_its_source() -> None:
     text = "; first\ndefine void @f() {\n  %x = add i32 1, %u ; no @llvm.tensor.x\n  ret void\n}\n@g = global i32 %z\n"
     module = parse(text, "f.ll")
     module.functions[0].entry.instructions[0].lead = "\n\n\n  "
@@ -66,7 +66,7 @@ def test_places_in_a_changed_module_are_those_of_its_source() -> None:
     assert error.value.span.place == "f.ll:3:19"
 
 
-def test_places_in_text_between_functions() -> None:
+def test_locations_between_functions() -> None:
     text = "define void @f() {\n  ret void ; @llvm.tensor.x\n}\n@g = global i32 %z\n"
     module = parse(text, "f.ll")
     module.functions[0].entry.instructions[0].lead = "\n\n\n  "
@@ -76,7 +76,7 @@ def test_places_in_text_between_functions() -> None:
     assert error.value.span.place == "f.ll:4:17"
 
 
-def test_a_stages_text_is_shown_with_what_it_came_from() -> None:
+def test_errors_of_a_stage_show_its_text_and_the_source() -> None:
     module = parse("define void @f() {\n  ret void ; @llvm.tensor.x\n}\n", "f.ll")
     module.functions[0].entry.instructions[0].text = "br label %u"
     with pytest.raises(ParseError) as error:
@@ -105,7 +105,7 @@ def test_old_spellings(old: str, new: str) -> None:
     assert upgrade_ir(old) == new
 
 
-def test_nothing_hides_behind_a_nul() -> None:
+def test_text_after_a_nul_is_read() -> None:
     judge.check_text('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
     assert rendered("@g = global i8 0 \0\nfoo").startswith("f.ll:2:1: error:")
     assert escape_nul('c"a\0b"\0; "\0') == 'c"a\\00b" ; " '

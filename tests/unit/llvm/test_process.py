@@ -1,4 +1,4 @@
-"""LLVM's process under forks, threads and signals: an answer is that to the question, or there is an error."""
+"""LLVM's process under forks, threads and signals: each request gets its own answer, or an error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def printed(program: str, **environment: str) -> list[str]:
     return out.splitlines()
 
 
-def test_a_thousand_questions_of_forks_and_threads() -> None:
+def test_a_thousand_requests_of_forks_and_threads() -> None:
     assert printed("rounds") == ["right True same process True"]
 
 
@@ -42,24 +42,24 @@ def test_forks_while_threads_compile() -> None:
     assert printed("compilations") == ["right True"]
 
 
-def test_ways_of_multiprocessing() -> None:
+def test_start_methods_of_multiprocessing() -> None:
     numbers = [0, 1, 2, 3, 4, 5]
     assert printed("pools") == [f"fork {numbers}", f"spawn {numbers}", f"forkserver {numbers}"]
 
 
-def test_the_end_of_a_child_is_not_that_of_the_parents_llvm() -> None:
+def test_a_child_that_ends_leaves_the_parents_llvm() -> None:
     assert printed("ends") == ["child True alive True", "same process True", "ends with its owner True"]
 
 
-def test_what_somebody_else_ended_is_started_again() -> None:
+def test_a_killed_process_is_restarted() -> None:
     assert printed("kills") == ["right"]
 
 
-def test_an_answer_to_another_question_is_an_error() -> None:
+def test_an_answer_to_another_request_is_an_error() -> None:
     child, error, last = printed("strangers")
     assert (child, last) == ("child True", "right")
-    assert "the answer to question" in error
-    assert "another process writes to its pipes" in error
+    assert "expected LLVM's reply to request" in error
+    assert "another process uses the pipes" in error
 
 
 @pytest.mark.parametrize("name", ["libgomp.so.1", "libomp.so.5"])

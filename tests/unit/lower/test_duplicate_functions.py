@@ -1,4 +1,4 @@
-"""Functions that differ by their names only share what the lowering makes of the first."""
+"""Functions that differ only in their names share the lowered code of the first."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PROGRAM = equal_functions(3)
 
 
 def _twins(text: str) -> list[tuple[str, str]]:
-    items = parse(text, wanted=lambda _text: True, duplicates=True).items
+    items = parse(text, is_parsed=lambda _text: True, duplicates=True).items
     return [(item.name, item.original.name) for item in items if isinstance(item, DuplicateFunction)]
 
 
-def test_a_module_with_twins_is_written_as_it_was_read() -> None:
+def test_a_module_with_duplicates_round_trips() -> None:
     module = parse(_PROGRAM, duplicates=True)
     assert [function.name for function in module.functions] == ["product0"]
     assert _twins(_PROGRAM) == [("product1", "product0"), ("product2", "product0")]
@@ -34,15 +34,15 @@ def test_a_module_with_twins_is_written_as_it_was_read() -> None:
 
 
 @pytest.mark.parametrize("target", ["amx", "avx2"])
-def test_every_stage_leaves_what_it_leaves_of_functions_one_by_one(target: str) -> None:
+def test_every_stage_gives_the_same_as_for_single_functions(target: str) -> None:
     def outputs(module: Module) -> list[str]:
-        found: list[str] = []
+        actual: list[str] = []
 
         def note(_step: Step, module: Module) -> None:
-            found.append(str(module))
+            actual.append(str(module))
 
         lower(module, target, options=replace(Options(verify_each=False), print_after=note))
-        return found
+        return actual
 
     assert outputs(parse(_PROGRAM, duplicates=True)) == outputs(parse(_PROGRAM))
 
@@ -67,42 +67,42 @@ def test_a_program_of_the_c_header_is_raised_first() -> None:
         ("<5000 x i8> @f() { ret <5000 x i8> undef }", "<5000 x i8> @g() { ret <5000 x i8> undef }"),
     ],
 )
-def test_other_functions_are_no_twins(first: str, second: str) -> None:
+def test_different_functions_are_not_merged(first: str, second: str) -> None:
     assert not _twins(f"define {first}\ndefine {second}\n")
 
 
 @pytest.mark.parametrize("name", ["g", '"a b"', "f1", "llvm.f"])
-def test_a_twin_has_any_name(name: str) -> None:
+def test_a_duplicate_may_have_any_name(name: str) -> None:
     text = f"define void @f(ptr %x) {{ call void @h(ptr %x) ret void }}\n; more\n  define void @{name}"
     text += "(ptr %x) { call void @h(ptr %x) ret void }\ndeclare void @h(ptr)\n"
     assert _twins(text) == [(name, "f")]
-    assert str(parse(text, wanted=lambda _text: True, duplicates=True)) == text
+    assert str(parse(text, is_parsed=lambda _text: True, duplicates=True)) == text
 
 
-def test_a_name_that_is_taken_is_told_where_it_is_taken_again() -> None:
+def test_a_redefinition_is_reported_at_its_second_place() -> None:
     text = _PROGRAM.replace("@product2(", "@product1(")
-    with pytest.raises(TlxError, match="invalid redefinition of function 'product1'") as found:
+    with pytest.raises(TlxError, match="invalid redefinition of function 'product1'") as error:
         lower_text(text, target="avx2")
-    assert found.value.span is not None
-    assert found.value.span.start == text.rindex("define")
+    assert error.value.span is not None
+    assert error.value.span.start == text.rindex("define")
 
 
-def test_a_mistake_is_told_of_the_first() -> None:
+def test_an_error_is_reported_for_the_first() -> None:
     text = _PROGRAM.replace("<1024 x float> @llvm.tensor.matmul", "<1023 x float> @llvm.tensor.matmul")
-    with pytest.raises(TlxError) as found:
+    with pytest.raises(TlxError) as error:
         lower_text(text, target="avx2")
-    assert found.value.span is not None
-    assert found.value.span.start < text.index("@product1")
+    assert error.value.span is not None
+    assert error.value.span.start < text.index("@product1")
 
 
-def test_remarks_name_the_twins() -> None:
+def test_remarks_name_the_duplicates() -> None:
     options = Options()
     pipeline.lower_text(_PROGRAM, target="avx2", options=options)
     said = [remark.message for remark in options.remarks if "lowered once" in remark.message]
     assert [message.split()[0] for message in said] == ["@product1", "@product2"]
 
 
-def test_llvm_judges_declarations_of_twins() -> None:
+def test_llvm_verifies_declarations_of_duplicates() -> None:
     module = parse(_PROGRAM, duplicates=True)
     canonicalise(module)
     text = module.without_duplicates()
@@ -111,7 +111,7 @@ def test_llvm_judges_declarations_of_twins() -> None:
 
 
 @pytest.mark.parametrize("verify", [None, True])
-def test_what_needs_the_definition_of_a_twin_is_judged_as_well(verify: bool | None) -> None:
+def test_users_of_a_duplicate_are_verified(verify: bool | None) -> None:
     alias = "@other = alias void (ptr, ptr, ptr), ptr @product2\n"
     lowered = lower_text(alias + _PROGRAM, target="avx2", options=Options(verify_each=verify))
     assert alias in lowered

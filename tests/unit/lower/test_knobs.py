@@ -1,4 +1,4 @@
-"""Knobs: what is asked for is taken where it fits, and refused with what would where it does not."""
+"""Knobs: constraints that fit are obeyed; others are refused, with a remedy."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def test_blocks_end_with_the_product() -> None:
         (Knobs(pack_b=False), _gemm(8, 8, 8, columns=True), "B has to be packed, as it is column-major"),
         (Knobs(pack_b=False), _gemm(8, 8, 8, BFLOAT), "B has to be packed, as a dot product reads neighbours along K"),
         (Knobs(pack_a=False), _gemm(8, 8, 7, BFLOAT), "A has to be packed"),
-        (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "goes in steps of 2; 6 fits"),
+        (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "has steps of 2; 6 fits"),
         (Knobs(kc=4), _gemm(8, 8, 16, BFLOAT, BFLOAT), "all 16 of K are added up in registers"),
         (Knobs((8, 48), nc=16), _gemm(8, 96, 16), "nc=16: a block holds at least one register tile of 8x48"),
     ],
 )
-def test_what_does_not_fit_is_refused(knobs: Knobs, gemm: Gemm, message: str) -> None:
+def test_knobs_that_do_not_fit_are_refused(knobs: Knobs, gemm: Gemm, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         select(gemm, AVX512, knobs)
     assert message in caught.value.message
@@ -124,7 +124,7 @@ def test_knobs_are_spelled_as_they_are_read() -> None:
         "x=1",
     ],
 )
-def test_knobs_that_are_none_are_refused(text: str) -> None:
+def test_malformed_knobs_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_knobs(text)
 
@@ -179,12 +179,12 @@ def test_patterns_of_no_product_are_refused(pattern: str, message: str) -> None:
     assert caught.value.span.place == "k.toml:1:2"
 
 
-def test_a_target_with_features_is_meant_by_both_spellings() -> None:
+def test_patterns_take_both_spellings_of_a_target_with_features() -> None:
     answers = parse_knobs_file('["avx2+avxvnni: matmul"]\nkc = 7\n', "k.toml")
     assert answers(KnobQuery("matmul 8x8x8 float", find_target("avx2+avxvnni").name, ())).kc == 7
 
 
-def test_knobs_that_no_product_took_are_remarks() -> None:
+def test_unused_knobs_are_reported() -> None:
     remarks = Remarks()
     text = "['matmul 9x9x9']\nkc = 7\n['matmul']\nkc = 8\n['matmul 32*']\nkc = 9\n"
     lower_text(PROGRAM, target="avx512", options=Options(knobs=parse_knobs_file(text, "k.toml"), remarks=remarks))
@@ -202,7 +202,7 @@ def test_knobs_without_a_product_are_a_remark() -> None:
     )
     program = PROGRAM.replace("@llvm.tensor.matmul(token %t, token %t)", "@llvm.tensor.relu(token %t)")
     lower_text(program, target="avx512", options=options)
-    assert "there is no product to take kc=7 from --knobs" in [remark.message for remark in remarks]
+    assert "no product takes kc=7 from --knobs" in [remark.message for remark in remarks]
     lower_text(PROGRAM, target="avx512", options=options)
 
 
@@ -215,7 +215,7 @@ def test_words_of_a_product() -> None:
     assert wide.knob_key == "matmul 3x4x5 float lda=8 ldb=6"
 
 
-def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
+def test_soft_knobs_that_do_not_fit_are_ignored_with_a_remark() -> None:
     remarks = Remarks()
     origin = KnobOrigin("from long ago", binding=False)
     options = Options(knobs=FixedKnobs(Knobs((99, 16), origin=origin)), remarks=remarks)

@@ -1,4 +1,4 @@
-"""The work of lowering grows with the length of a program, not faster: calls of functions are counted, not seconds."""
+"""The work of lowering is linear in the length of a program; it is measured in function calls, not seconds."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _functions(count: int) -> str:
 
 
 def _chain(count: int) -> str:
-    """Elementwise operations, comparisons and choices, each of what the one before gave."""
+    """Elementwise operations, comparisons and selects, each of the result before it."""
     lines = _load("v0")
     for i in range(count):
         lines += [

@@ -1,4 +1,4 @@
-"""The options of the lowering: what command lines take, `tlx.compile` takes, and both refuse in the same words."""
+"""The options of the lowering: command lines and `tlx.compile` take the same values and give the same errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_command_line_without_options_has_the_defaults() -> None:
     assert options.print_after is None
 
 
-def test_command_lines_and_python_say_the_same() -> None:
+def test_command_lines_and_python_agree() -> None:
     line = "--mcpu=haswell --mattr=+avxvnni,-f16c --mattr=+fma --vector-bits=256 --mtriple=x86_64-linux-gnu"
     more = "--stop-after=to-2d --no-verify-each --emulate-matrix --threads=openmp --thread-cycles=0 --weight-bytes=7"
     values: dict[str, Any] = {

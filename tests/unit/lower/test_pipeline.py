@@ -72,7 +72,7 @@ def test_a_module_without_tensors_passes_through() -> None:
     assert str(lower(parse(PLAIN))) == PLAIN
 
 
-def test_every_step_can_be_looked_at() -> None:
+def test_every_step_can_be_printed() -> None:
     seen: list[tuple[str, bool]] = []
 
     def look(step: Step, module: Module) -> None:
@@ -86,15 +86,15 @@ def test_every_step_can_be_looked_at() -> None:
 
 
 @pytest.mark.parametrize("stage", options.STAGE_NAMES)
-def test_what_a_stage_leaves_can_be_lowered_on(stage: str) -> None:
+def test_the_output_of_a_stage_can_be_lowered(stage: str) -> None:
     halfway = lower_text(SQUARE, target="generic", options=Options(stop_after=stage))
     assert ("llvm.tensor." in halfway) == (stage != "legalize")
     assert "llvm.tensor." not in lower_text(halfway, target="generic")
 
 
 @pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
-def test_two_runs_give_what_one_gives(stage: str) -> None:
-    """The second one takes its input for what it is: its rows are interleaved in strips, which a program's are not."""
+def test_two_runs_give_the_same_as_one(stage: str) -> None:
+    """The second run recognises rows that the first one interleaved in strips; a program's own are not."""
     text = workloads.convolution("bf16", 64, 64, 8, 3, 1).text()
     halfway = lower_text(text, target="amx", options=Options(stop_after=stage, verify_each=False))
     once, twice = (
@@ -104,7 +104,7 @@ def test_two_runs_give_what_one_gives(stage: str) -> None:
     assert [line for line in twice.splitlines() if line] == [line for line in once.splitlines() if line]
 
 
-def test_what_a_stage_says_of_loops_goes_in_the_second_run() -> None:
+def test_metadata_of_loops_disappears_in_the_second_run() -> None:
     """The loop over a batch whose products are shared by threads: it calls a kernel, and no tensor operations."""
     text = (Path(__file__).parents[3] / "examples" / "matmul.ll").read_text()
     halfway = lower_text(text, target="avx2", options=Options(threads="openmp", stop_after="to-tiles"))
@@ -114,12 +114,12 @@ def test_what_a_stage_says_of_loops_goes_in_the_second_run() -> None:
 
 
 @pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
-def test_what_no_stage_has_left_is_refused(stage: str) -> None:
-    with pytest.raises(LoweringError, match=f"the input is not what {stage} leaves|not lowered to tiles here"):
+def test_input_that_is_no_stages_output_is_refused(stage: str) -> None:
+    with pytest.raises(LoweringError, match=f"the input is not the output of {stage}|not lowered to tiles here"):
         lower_text(SQUARE, target="generic", options=Options(start_after=stage))
 
 
-def test_a_stage_is_left_to_run() -> None:
+def test_at_least_one_stage_runs() -> None:
     assert Options(start_after="to-2d", stop_after="to-tiles").stages == ("to-tiles",)
     for start, stop in (("to-tiles", "to-2d"), ("to-2d", "to-2d")):
         with pytest.raises(
@@ -135,7 +135,7 @@ def test_broken_rules_point_at_the_input() -> None:
     assert error.value.span.place.startswith("square.ll:4:")
 
 
-def test_what_a_stage_breaks_is_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_a_stages_output_name_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(module: Module, _context: object) -> Module:
         module.functions[0].entry.terminator.text = "ret i32 %nothing"
         return module
@@ -152,7 +152,7 @@ def test_tensors_that_are_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         lower_text(SQUARE)
 
 
-def test_front_ends_raise_what_bears_their_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_front_ends_raise_text_with_their_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     def to_square(module: Module) -> Module:
         return parse(SQUARE, module.source.name)
 

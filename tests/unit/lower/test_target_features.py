@@ -88,14 +88,14 @@ def test_unknown_names_are_errors(target: str, options: Options, message: str) -
         lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), target, options=options)
 
 
-def test_each_unknown_name_is_told_what_it_may_be() -> None:
+def test_each_unknown_name_has_a_suggestion() -> None:
     """LLVM lists the names that it knows once in the life of a process."""
     for name, known in (("avx512vnin", "avx512vnni"), ("avx512vbm", "avx512vbmi")):
         with pytest.raises(UsageError, match=f"unknown feature '{name}'; did you mean '{known}'"):
             lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), "avx512", options=Options(features=(f"+{name}",)))
 
 
-def test_the_triple_of_a_file_is_looked_at() -> None:
+def test_the_triple_of_a_file_is_checked() -> None:
     text = 'target triple = "aarch64-linux-gnu"\n' + _FUNCTION.replace("ATTRIBUTES", "")
     with pytest.raises(UsageError, match="machines of triple 'aarch64-linux-gnu' do not have: avx512f"):
         lower(parse(text), "avx512")
@@ -112,5 +112,5 @@ def test_names_are_those_of_the_triple_where_nothing_is_lowered() -> None:
 
 
 @pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])
-def test_what_a_target_can_do_without_may_be_taken_away(feature: str) -> None:
+def test_optional_features_can_be_removed(feature: str) -> None:
     assert f"+{feature[1:]}" not in find_target("amx").with_attributes((feature,)).features

@@ -1,4 +1,4 @@
-"""Targets check their data, follow features, and are found, in other packages too."""
+"""Targets check their data, follow features, and are discovered, also in other packages."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def test_a_grid_of_accumulators_must_leave_tiles_for_operands() -> None:
 
 @pytest.mark.parametrize("size", [0, 8, 24, 128])
 def test_vector_registers_have_known_sizes(size: int) -> None:
-    with pytest.raises(ValueError, match=f"target x: vector registers of {size} bytes; 16, 32 and 64 are known"):
+    with pytest.raises(ValueError, match=f"target x: vector registers of {size} bytes; 16, 32 and 64 are supported"):
         Target("x", "a machine", vector_bytes=size)
 
 
 @pytest.mark.parametrize("feature", ["avx2", ""])
-def test_features_say_on_or_off(feature: str) -> None:
+def test_features_start_with_a_sign(feature: str) -> None:
     with pytest.raises(ValueError, match=f"target x: feature '{feature}' lacks its '\\+' or '-'"):
         Target("x", "a machine", features=(feature,))
 
 
 @pytest.mark.parametrize("target", targets().values(), ids=lambda t: t.name)
-def test_the_targets_at_hand_are_sound(target: Target) -> None:
+def test_the_installed_targets_are_valid(target: Target) -> None:
     assert target.title
     assert find_target(target.name) is target
     assert target.registers in (16, 32)
@@ -129,7 +129,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("outside")
-def test_a_target_of_another_package_is_found_and_lowers() -> None:
+def test_a_target_of_another_package_lowers() -> None:
     assert find_target("outside").title == "a target of another package"
     lowered = lower_text(_PROGRAM, target="outside")
     assert "llvm.tensor." not in lowered
@@ -163,7 +163,7 @@ def test_generic_vectors_are_those_of_a_processor_or_an_architecture() -> None:
 @pytest.mark.parametrize(
     ("target", "masked"), [("generic", 0), ("generic+avx2", 2), ("generic+avx512f", 2), ("avx2", 2)]
 )
-def test_generic_masks_where_its_features_do(target: str, masked: int) -> None:
+def test_masked_instructions_of_generic_follow_its_features(target: str, masked: int) -> None:
     ragged = _PROGRAM.replace("<16 x float>", "<14 x float>").replace("i32 2, i32 8", "i32 2, i32 7")
     ragged = ragged.replace("i32 3, i32 8", "i32 3, i32 7")
     lowered = lower_text(ragged, target=target)
@@ -207,7 +207,7 @@ def test_a_module_says_by_its_triple_how_many_registers_there_are() -> None:
     assert arm.count("= phi <4 x float>") > lower_text(at, target="generic").count("= phi <4 x float>")
 
 
-def test_a_dot_product_is_as_fast_as_the_processor_has_it() -> None:
+def test_the_speed_of_dot_products_follows_the_processor() -> None:
     avx512 = targets()["avx512"]
     assert _cycles(avx512) == _cycles(avx512.on_cpu("znver5")) == 0.5
     assert _cycles(avx512.on_cpu("sapphirerapids")) == 2.0

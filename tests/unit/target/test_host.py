@@ -102,16 +102,16 @@ def test_this_machine_has_a_target() -> None:
     assert host.host_caches().l1 > 0
 
 
-def test_llvm_knows_the_machine_too() -> None:
+def test_native_features_agree_with_llvm() -> None:
     by_llvm = llvm_flags()
     for target in targets().values():
         assert bool(host.missing_features(target, by_llvm)) == bool(host.missing_features(target, host.cpu_flags()))
 
 
-def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
-    found = unlisted_features()
-    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in llvm_flags()}
-    assert found <= host.cpu_flags()
+def test_unlisted_features_agree_with_llvm() -> None:
+    actual = unlisted_features()
+    assert actual == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in llvm_flags()}
+    assert actual <= host.cpu_flags()
 
 
 ARM = """processor\t: 0
@@ -156,7 +156,7 @@ def test_features_that_linux_lists_under_other_names(
 
 
 def test_plain_vectors_have_the_features_of_the_machine() -> None:
-    """What no target asks for, LLVM makes use of."""
+    """LLVM uses features that no target names."""
     arm = host.best_target(targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64")
     assert arm.name == "generic"
     assert arm.features == ("+neon", "+fp-armv8", "+fullfp16", "+dotprod", "+bf16")

@@ -37,14 +37,14 @@ def test_each_version_has_the_features_of_its_tier() -> None:
     assert set(versions[4].features) == set(find_target("avx512").features)
 
 
-def test_features_go_to_those_that_know_them() -> None:
+def test_features_apply_to_the_versions_that_know_them() -> None:
     target = find_target("avx2,avx512").with_features(("-avx512bf16", "+avxvnniint8"))
     assert all("+avx512bf16" not in v.features for v in target.versions)
     assert ["+avxvnniint8" in v.features for v in target.versions] == [True, True, False, False, False]
     assert target.features == target.versions[0].features
 
 
-def test_versions_ask_the_machine_and_not_the_function() -> None:
+def test_versions_ignore_the_features_of_the_function() -> None:
     target = find_target("avx2,avx512")
     assert target.for_features("+avx2,+fma") is target
     assert target.on_cpu("alderlake") is target
@@ -66,8 +66,8 @@ def test_a_target_is_named_once() -> None:
         find_target("avx2,avx512,avx2")
 
 
-def test_what_a_program_cannot_ask_for_stands_alone() -> None:
+def test_targets_without_detection_cannot_be_combined() -> None:
     other = Target("other", "no x86", vector_bytes=64)
-    with pytest.raises(UsageError, match="target 'other' stands alone: a program cannot ask"):
+    with pytest.raises(UsageError, match="target 'other' cannot be one of several: a program cannot detect"):
         multiversion([find_target("avx2"), other])
     assert multiversion([find_target("avx2"), replace(other, vector_bytes=16)]).name == "other,avx2"

@@ -1,4 +1,4 @@
-"""Products that tests of tuning are about."""
+"""Products for the tests of tuning."""
 
 from __future__ import annotations
 

@@ -75,12 +75,12 @@ def _address(process: subprocess.Popen[bytes]) -> str:
     end, text = time.monotonic() + SECONDS, ""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not (found := re.search(r"tcp://[\d.]+:\d+(?=\n)", text)):
+        while not (match := re.search(r"tcp://[\d.]+:\d+(?=\n)", text)):
             assert selector.select(max(0.0, end - time.monotonic())), text
             part = os.read(process.stdout.fileno(), 4096)
             assert part, text
             text += part.decode()
-    return found[0]
+    return match[0]
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def _trials(count: int) -> list[Trial]:
     return [Trial("matmul 8x8x8 float", "generic", (), "", rounds) for rounds in range(1, count + 1)]
 
 
-def test_trials_run_on_workers_and_results_are_kept_by_processor(tmp_path: Path) -> None:
+def test_trials_run_on_workers_and_results_are_stored_by_processor(tmp_path: Path) -> None:
     database = Database(tmp_path / "tuned.json")
     question = KnobQuery("matmul 16x16x16 float", "generic", ())
     with _cluster((1, {}), (1, {})) as (address, _), _pool(address) as pool:
@@ -125,15 +125,15 @@ def test_trials_run_on_workers_and_results_are_kept_by_processor(tmp_path: Path)
     assert len(entry["trials"]) == 4
 
 
-def test_a_worker_that_dies_is_an_outcome() -> None:
+def test_a_dying_worker_is_an_outcome() -> None:
     with _cluster((1, {"tlx": 1})) as (address, (worker,)), _pool(address) as pool:
         (kind,) = pool.kinds
         running = pool.run(kind, [Trial("matmul 8x8x8 float", "generic", (), "", 1)])
         assert not next(running)[1].error
         worker.kill()
         worker.wait()
-        found = [outcome.error for _, outcome in pool.run(kind, _trials(2))]
-        assert found == ["no worker is left to run it, or it hangs"] * 2
+        actual = [outcome.error for _, outcome in pool.run(kind, _trials(2))]
+        assert actual == ["no worker is left to run it, or it hangs"] * 2
 
 
 def test_a_worker_that_may_run_several_trials_at_once_is_refused() -> None:
@@ -171,7 +171,7 @@ def test_distributed_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("address", ["bogus", "tcp://127.0.0.1", "foo://127.0.0.1:8786"])
-def test_what_is_no_address_makes_no_client(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_addresses_are_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import distributed
 
     monkeypatch.delattr(distributed, "Client")  # one that cannot connect is hard to close
@@ -180,7 +180,7 @@ def test_what_is_no_address_makes_no_client(address: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("address", ["tcp://[::1]:8786", "tls://host:8786", "wss://host/path", "inproc://1/2/3"])
-def test_what_is_an_address_is_left_to_the_client(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_passed_to_the_client(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import distributed
 
     def refuse(called: str, **_options: object) -> None:

@@ -1,4 +1,4 @@
-"""What tuning found: kept in a file, used by the lowering, exported."""
+"""Results of tuning: stored in a file, used by the lowering, exported."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Databas
     assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
 
 
-def test_knobs_on_threads_are_kept_by_their_number(database: Database) -> None:
+def test_knobs_are_stored_by_number_of_threads(database: Database) -> None:
     on_four = EntryKey(f"{SQUARE.text} openmp=4", KEY.target, KEY.features, CPU)
     database.finish(KEY, BestKnobs("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     database.finish(on_four, BestKnobs("tile=4x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    asked = KnobQuery(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
+    query = KnobQuery(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
     fused = KnobQuery(f"{SQUARE.text} fused openmp", SQUARE.target, SQUARE.features)
-    assert TunedKnobs(database, CPU, 4)(asked) == parse_knobs("tile=4x32,kc=32")
-    assert TunedKnobs(database, CPU, 2)(asked) == parse_knobs("tile=8x32,kc=32")
+    assert TunedKnobs(database, CPU, 4)(query) == parse_knobs("tile=4x32,kc=32")
+    assert TunedKnobs(database, CPU, 2)(query) == parse_knobs("tile=8x32,kc=32")
     assert TunedKnobs(database, CPU, 4)(fused) == parse_knobs("tile=4x32")
     assert TunedKnobs(database, CPU, 4)(SQUARE) == parse_knobs("tile=8x32,kc=32")
     options = Options(stop_after="to-tiles", knobs=TunedKnobs(database, CPU, 4), threads="openmp")
     assert "phi <128 x float>" in lower_text(PLAIN, target="avx512", options=options)
     answers = parse_knobs_file(format_knobs_file(database.entries(), CPU), "tuned.toml")
-    assert (answers(asked).tile, answers(SQUARE).tile) == ((4, 32), (8, 32))
+    assert (answers(query).tile, answers(SQUARE).tile) == ((4, 32), (8, 32))
 
 
 def test_a_version_of_a_target_takes_knobs_for_the_same_features(database: Database) -> None:
@@ -116,21 +116,21 @@ def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str,
     assert database.entries() == {}
 
 
-def test_a_best_that_is_none_is_damage(database: Database) -> None:
+def test_a_malformed_best_is_an_error(database: Database) -> None:
     database.finish(KEY, BestKnobs("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
     with pytest.raises(UsageError, match="is not valid"):
         database.entries()
 
 
-def test_a_trial_that_is_none_is_damage(database: Database) -> None:
+def test_a_malformed_trial_is_an_error(database: Database) -> None:
     database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), TrialOutcome())
     database.path.write_text(database.path.read_text().replace("best_ratio", "ratio"))
     with pytest.raises(UsageError, match="is not valid"):
         database.entries()
 
 
-def test_the_database_lies_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_database_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert default_path() == Path("/somewhere/tlx/tuned.json")
     monkeypatch.setenv("XDG_CACHE_HOME", "")

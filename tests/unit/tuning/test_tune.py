@@ -1,4 +1,4 @@
-"""Tuning: which candidates are tried, what is kept, and that nothing is lost."""
+"""Tuning: which candidates are tried, which results are stored, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tlx.tuning.trial import Trial, TrialOutcome, run_trial
 
 @dataclass
 class FakePool:
-    """Says of some knobs how much faster they are; remembers what it was asked."""
+    """Reports given speeds for some knobs; records the requests."""
 
     speeds: dict[str, float]
     kinds: Sequence[str] = (CPU,)
-    asked: list[Trial] = field(default_factory=list[Trial])
+    trials: list[Trial] = field(default_factory=list[Trial])
     error: str = ""
     dies_after: int = 1 << 30
 
     def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, TrialOutcome]]:
         for trial in trials:
-            if len(self.asked) >= self.dies_after:
+            if len(self.trials) >= self.dies_after:
                 raise KeyboardInterrupt
-            self.asked.append(trial)
+            self.trials.append(trial)
             ratio = max((v for k, v in self.speeds.items() if k in trial.knobs), default=0.9)
             yield trial, TrialOutcome((ratio,) * trial.rounds, ratio, 100 * ratio, 100.0, kind, self.error)
 
@@ -76,17 +76,17 @@ def database(tmp_path: Path) -> Database:
         "matmul 3x4x2*5 float lda=8 ldb=9",
     ],
 )
-def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
+def test_the_lowered_product_matches_its_words(words: str) -> None:
     product = parse_product(words)
-    asked: list[str] = []
+    queries: list[str] = []
 
     def note(question: KnobQuery) -> Knobs:
-        asked.append(with_threads(question.text, product.threads))
+        queries.append(with_threads(question.text, product.threads))
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", knobs=note, threads="openmp" if product.threads > 1 else "none")
     lower_text(product.workload.text(), target="amx", options=options)
-    assert asked == [words]
+    assert queries == [words]
     assert product.gemm.knob_key == words.partition(" fused")[0]
 
 
@@ -96,7 +96,7 @@ def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
               "matmul 4x4x2*4 i8 -> i32 us", "matmul 4x4x2*4 i8 -> i32 su", "matmul 4x4x2*4 i8 -> i32 uu",
               "matmul 4x4x2*4 float nv2", "matmul 4x4x0*4 float"]
 )  # fmt: skip
-def test_words_that_name_no_product(words: str) -> None:
+def test_malformed_words(words: str) -> None:
     with pytest.raises(UsageError):
         parse_product(words)
 
@@ -116,16 +116,16 @@ def test_a_trial_checks_and_measures(words: str) -> None:
     assert outcome.cpu
 
 
-def test_a_trial_that_cannot_be_says_why() -> None:
+def test_a_failing_trial_gives_the_reason() -> None:
     assert "whole registers" in run_trial(Trial("matmul 8x8x8 float", "generic", (), "tile=1x3", 1)).error
 
 
 def test_candidates_fit_and_differ() -> None:
     candidates = Candidates(parse_product("matmul 100x100x300 float"), AVX512)
     tiles = candidates.tiles(12)
-    found = [*tiles, *candidates.blocks(tiles[0])]
+    tried = [*tiles, *candidates.blocks(tiles[0])]
     gemm = parse_product("matmul 100x100x300 float").gemm
-    recipes = [select(gemm, AVX512, knobs) for knobs in found]
+    recipes = [select(gemm, AVX512, knobs) for knobs in tried]
     assert len(tiles) == 12
     assert len(set(recipes)) == len(recipes)
     assert candidates.default not in recipes
@@ -140,7 +140,7 @@ def test_a_fused_product_keeps_k_whole() -> None:
     assert all(knobs.kc is None for knobs in candidates.blocks(NO_KNOBS))
 
 
-def test_the_fastest_is_kept(database: Database) -> None:
+def test_the_fastest_is_stored(database: Database) -> None:
     pool = FakePool({"tile=8x32": 1.05, "tile=8x32,mc=16": 1.2})
     (report,) = TuningSession(database, pool).run([SQUARE])
     assert report.best is not None
@@ -151,36 +151,36 @@ def test_the_fastest_is_kept(database: Database) -> None:
     assert (knobs.tile, knobs.mc) == ((8, 32), 16)
 
 
-def test_what_is_hardly_faster_is_not_kept(database: Database) -> None:
+def test_small_gains_are_not_stored(database: Database) -> None:
     (report,) = TuningSession(database, FakePool({"tile=8x32": 1.005})).run([SQUARE])
     assert report.best is None
     assert report.complete
     assert not TunedKnobs(database, CPU)(SQUARE)
 
 
-def test_a_disturbance_is_no_gain() -> None:
+def test_noise_is_not_a_gain() -> None:
     assert TrialOutcome((1.5, 1.4, 1.0), best_ratio=1.0).ratio == 1.0
     assert TrialOutcome((1.0, 1.0, 1.0), best_ratio=1.4).ratio == 1.0
     assert TrialOutcome((1.1, 1.2, 1.0), best_ratio=1.1).ratio == 1.1
     assert TrialOutcome().ratio == 0.0
 
 
-def test_what_is_known_is_not_measured_again(database: Database) -> None:
+def test_stored_results_are_not_measured_again(database: Database) -> None:
     first = FakePool({"tile=8x32": 1.1})
     (one,) = TuningSession(database, first).run([SQUARE])
     again = FakePool({})
     (two,) = TuningSession(database, again).run([SQUARE])
-    assert first.asked
-    assert not again.asked
+    assert first.trials
+    assert not again.trials
     assert two.known
     assert one.best == two.best
     anew = FakePool({})
     (three,) = TuningSession(database, anew, remeasure=True).run([SQUARE])
     assert three.best is None
-    assert anew.asked
+    assert anew.trials
 
 
-def test_a_run_that_was_interrupted_goes_on(database: Database) -> None:
+def test_an_interrupted_run_continues(database: Database) -> None:
     whole = FakePool({"tile=8x32": 1.1})
     list(TuningSession(Database(database.path.with_name("other.json")), whole).run([SQUARE]))
     killed = FakePool({"tile=8x32": 1.1}, dies_after=7)
@@ -188,14 +188,14 @@ def test_a_run_that_was_interrupted_goes_on(database: Database) -> None:
         list(TuningSession(database, killed).run([SQUARE]))
     rest = FakePool({"tile=8x32": 1.1})
     (report,) = TuningSession(database, rest).run([SQUARE])
-    assert killed.asked + rest.asked == whole.asked
+    assert killed.trials + rest.trials == whole.trials
     assert report.best is not None
 
 
 def test_a_budget_of_trials(database: Database) -> None:
     pool = FakePool({"tile=8x32": 1.1})
     (report,) = TuningSession(database, pool, Budget(trials=9)).run([SQUARE])
-    assert len(pool.asked) == 9
+    assert len(pool.trials) == 9
     assert not report.complete
     pool = FakePool({"tile=8x32": 1.1})
     (report,) = TuningSession(database, pool).run([SQUARE])
@@ -224,24 +224,24 @@ def test_kinds_of_machines_do_not_mix(database: Database) -> None:
 def test_products_of_a_file_once_each(tmp_path: Path) -> None:
     path = tmp_path / "a.ll"
     path.write_text(PLAIN + FUSED.replace("@f", "@g") + PLAIN.replace("@f", "@h"))
-    found = products_of_file(str(path), AVX512)
-    assert [question.text for question in found] == [SQUARE.text, f"{SQUARE.text} fused"]
-    found = products_of_file(str(path), AVX512, threads=4)
-    assert [question.text for question in found] == [f"{SQUARE.text} openmp=4", f"{SQUARE.text} fused openmp=4"]
+    actual = products_of_file(str(path), AVX512)
+    assert [question.text for question in actual] == [SQUARE.text, f"{SQUARE.text} fused"]
+    actual = products_of_file(str(path), AVX512, threads=4)
+    assert [question.text for question in actual] == [f"{SQUARE.text} openmp=4", f"{SQUARE.text} fused openmp=4"]
 
 
 def test_products_of_parts_are_no_products_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.ll"
     path.write_text(PLAIN.replace("float", "half").replace("i32 64", "i32 512").replace("4096", "262144"))
-    found = products_of_file(str(path), find_target("amx"))
-    assert [question.text for question in found] == ["matmul 512x512x512 half"]
+    actual = products_of_file(str(path), find_target("amx"))
+    assert [question.text for question in actual] == ["matmul 512x512x512 half"]
 
 
 def test_products_of_shapes() -> None:
-    found = products_of_shapes(["3x4x5"], ["f32", "u8s8"], "nt", AVX512)
-    assert [question.text for question in found] == ["matmul 3x4x5 float nt", "matmul 3x4x5 i8 -> i32 us nt"]
-    found = products_of_shapes(["3x4x5"], ["f32"], "nn", AVX512, 2, fused=True)
-    assert [question.text for question in found] == ["matmul 3x4x5 float fused openmp=2"]
+    actual = products_of_shapes(["3x4x5"], ["f32", "u8s8"], "nt", AVX512)
+    assert [question.text for question in actual] == ["matmul 3x4x5 float nt", "matmul 3x4x5 i8 -> i32 us nt"]
+    actual = products_of_shapes(["3x4x5"], ["f32"], "nn", AVX512, 2, fused=True)
+    assert [question.text for question in actual] == ["matmul 3x4x5 float fused openmp=2"]
     with pytest.raises(UsageError, match="unknown types 'f33'"):
         products_of_shapes(["3x4x5"], ["f33"], "nn", AVX512)
 
@@ -272,7 +272,7 @@ def test_a_broken_pipe_ends_the_process_silently() -> None:
     assert (process.returncode, said) == (0, b"")
 
 
-def test_there_is_no_such_processor() -> None:
+def test_unknown_processors_are_refused() -> None:
     with pytest.raises(UsageError, match="there is no processor 4096"):
         LocalPool(4096)
 
@@ -302,5 +302,5 @@ def test_the_command_tunes_and_the_lowering_uses_it(tmp_path: Path) -> None:
     exported = tmp_path / "k.toml"
     assert _tlx("tune", "--export", str(exported), cache=tmp_path).returncode == 0
     assert 'tile = "2x8"' in exported.read_text()
-    assert _tlx("tune", "--clear", cache=tmp_path).stderr == "forgot 1 product\n"
+    assert _tlx("tune", "--clear", cache=tmp_path).stderr == "deleted 1 product\n"
     assert not path.exists()

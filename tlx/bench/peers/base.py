@@ -58,9 +58,9 @@ class LibraryPaths:
     folders: tuple[Path, ...]
 
     @classmethod
-    def below(cls, given: str | None) -> LibraryPaths:
+    def below(cls, folders: str | None) -> LibraryPaths:
         """Folders from `--peers-path`, else TLX_PEERS, separated by colons, and their subfolders with libraries."""
-        text = given if given is not None else os.environ.get("TLX_PEERS", "")
+        text = folders if folders is not None else os.environ.get("TLX_PEERS", "")
         return cls(tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part))
 
     def libraries(self, pattern: str) -> list[Path]:

@@ -74,8 +74,8 @@ class CblasLibrary:
             return
         plain = list(_float_arguments(gemm, {name: array.ctypes.data for name, array in arrays.items()}))
         strides = [("i32", n) for n in (gemm.m * gemm.k, gemm.k * gemm.n, gemm.m * gemm.n)]
-        given = [*plain[:9], strides[0], *plain[9:11], strides[1], *plain[11:], strides[2], ("i32", batch.count)]
-        step = NativeCall(function_address(getattr(self._library, symbol)), tuple(given))
+        arguments = [*plain[:9], strides[0], *plain[9:11], strides[1], *plain[11:], strides[2], ("i32", batch.count)]
+        step = NativeCall(function_address(getattr(self._library, symbol)), tuple(arguments))
         yield Attempt(call_loop([step], (self._library, arrays)))
 
     def _function(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:

@@ -55,8 +55,8 @@ class Clang:
     def _loaded(self, work: Workload) -> ctypes.CDLL | None:
         """The library of a workload; None if it cannot be built."""
         if self._compiler is None:
-            found = self._places.libraries(_library(self.name, work))
-            return ctypes.CDLL(str(found[0])) if found else None
+            paths = self._places.libraries(_library(self.name, work))
+            return ctypes.CDLL(str(paths[0])) if paths else None
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "work.so"
             return ctypes.CDLL(str(library)) if _built(self._compiler, self.name, work, library) else None
@@ -97,8 +97,8 @@ def build(works: Iterable[Workload], folder: Path, processor: str) -> int:
     compiler, version = _compiler(LibraryPaths(()))
     assert compiler is not None
     (folder / _VERSION).write_text(version)
-    wanted = [(name, work) for work in works for name in _EXTENSION]
-    return sum(_built(compiler, name, work, folder / _library(name, work), processor) for name, work in wanted)
+    libraries = [(name, work) for work in works for name in _EXTENSION]
+    return sum(_built(compiler, name, work, folder / _library(name, work), processor) for name, work in libraries)
 
 
 def _library(name: str, work: Workload) -> str:
@@ -123,11 +123,11 @@ def _compiler(places: LibraryPaths) -> tuple[str | None, str]:
     """
     search = [str(folder) for folder in places.folders]
     for name in _COMPILERS:
-        found = shutil.which(name) or shutil.which(name, path=":".join(search))
-        if found:
-            text = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+        compiler = shutil.which(name) or shutil.which(name, path=":".join(search))
+        if compiler:
+            text = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
             number = re.search(r"version (\S+)", text)
-            return found, number.group(1) if number else "?"
+            return compiler, number.group(1) if number else "?"
     for path in places.libraries(_VERSION):
         return None, f"{path.read_text()} (built earlier)"
     raise MissingError("no clang")

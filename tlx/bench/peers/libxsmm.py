@@ -162,9 +162,9 @@ class Libxsmm:
         if gemm.columns or gemm.n % 64 or gemm.k % 64 or gemm.m % 32:
             return
         packed = WorkloadBuffer("b", gemm.rhs, like.b_shape, output=True).fill(0)
-        given = {**arrays, "b": packed}
+        buffers = {**arrays, "b": packed}
         flat = arrays["b"].ctypes.data
-        yield from self._blocked(like, given, _flags(like), flat)
+        yield from self._blocked(like, buffers, _flags(like), flat)
 
     def kernel(self, gemm: GemmProblem, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None if there is none."""

@@ -76,10 +76,10 @@ class Onednn:
         a = make.dense((gemm.m, gemm.k), gemm.lhs, transposed="a" in gemm.columns)
         b = make.dense((gemm.k, gemm.n), gemm.rhs, transposed="b" in gemm.columns)
         c = make.dense((gemm.m, gemm.n), gemm.out, transposed="c" in gemm.columns)
-        wanted = make.any((gemm.k, gemm.n), gemm.rhs) if packed else b
+        weights = make.any((gemm.k, gemm.n), gemm.rhs) if packed else b
         added = make.dense((1, gemm.n), F32) if bias is not None else None
         extra = make.followed_by(_RELU) if bias is not None else None
-        pd = make.optimised("matmul", a, wanted, added, c, extra)
+        pd = make.optimised("matmul", a, weights, added, c, extra)
         arguments = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
         flat = unpack_vnni(gemm, arrays["b"])
         arguments[WEIGHTS] = make.reorder_weights(pd, b, flat.copy()) if packed else make.memory(b, flat)
@@ -112,8 +112,8 @@ class Onednn:
                 weights = make.reorder_weights(pd, make.dense(*w), arrays["w"])
                 source = make.reorder_argument(pd, SOURCE, make.dense(*x), arrays["x"])
                 result = make.reorder_argument(pd, DESTINATION, make.dense(*y), arrays["y"])
-                given = {SOURCE: source.inner, WEIGHTS: weights, DESTINATION: result.inner}
-                work = [*source.entering, make.primitive(pd, given), *result.leaving]
+                memories = {SOURCE: source.inner, WEIGHTS: weights, DESTINATION: result.inner}
+                work = [*source.entering, make.primitive(pd, memories), *result.leaving]
                 yield Attempt(make.execution(work, arrays), f"weights packed beforehand{note}")
 
     def _pointwise(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
@@ -132,8 +132,8 @@ class Onednn:
             pd = make.optimised("binary", _ADD, d, d, d, None)
         else:
             return
-        given = dict(zip((SOURCE, _SECOND), inputs.values(), strict=False))
-        yield self._attempt(pd, {**given, DESTINATION: make.memory(d, arrays["y"])}, arrays)
+        sources = dict(zip((SOURCE, _SECOND), inputs.values(), strict=False))
+        yield self._attempt(pd, {**sources, DESTINATION: make.memory(d, arrays["y"])}, arrays)
 
     def _reduction(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Attempt:
         make, rows, zero = self._library, problem.count // problem.columns, ctypes.c_float(0)
@@ -225,10 +225,10 @@ class OnednnLibrary:
         library.dnnl_version.restype = ctypes.POINTER(_Version)
         version = library.dnnl_version().contents
         self.number = (version.major, version.minor, version.patch)
-        self.engine = self.made("engine_create", _CPU, ctypes.c_size_t(0))
-        self._stream = self.made("stream_create", self.engine, _IN_ORDER)
+        self.engine = self.create("engine_create", _CPU, ctypes.c_size_t(0))
+        self._stream = self.create("stream_create", self.engine, _IN_ORDER)
 
-    def made(self, what: str, *arguments: Any) -> Handle:
+    def create(self, what: str, *arguments: Any) -> Handle:
         """Create an object by a function of the library.
 
         Raises:
@@ -249,16 +249,16 @@ class OnednnLibrary:
         if transposed:
             strides = [1, extents[0]]
         shape = (len(extents), self.dims(extents), _DATATYPES[element.name])
-        return self.made("memory_desc_create_with_strides", *shape, self.dims(strides))
+        return self.create("memory_desc_create_with_strides", *shape, self.dims(strides))
 
     def any(self, extents: Sequence[int], element: Element) -> Handle:
         """A descriptor that leaves the layout to the primitive."""
         shape = (len(extents), self.dims(extents), _DATATYPES[element.name])
-        return self.made("memory_desc_create_with_tag", *shape, _ANY)
+        return self.create("memory_desc_create_with_tag", *shape, _ANY)
 
     def followed_by(self, function: int) -> Handle:
         """Attributes that fuse an elementwise function into a primitive."""
-        attributes, operations = self.made("primitive_attr_create"), self.made("post_ops_create")
+        attributes, operations = self.create("primitive_attr_create"), self.create("post_ops_create")
         zero = ctypes.c_float(0)
         self._library.dnnl_post_ops_append_eltwise(operations, function, zero, zero)
         self._library.dnnl_primitive_attr_set_post_ops(attributes, operations)
@@ -266,20 +266,20 @@ class OnednnLibrary:
 
     def memory(self, description: Handle | None, array: Array) -> Memory:
         """An array as a oneDNN memory object."""
-        return self.made("memory_create", description, self.engine, Handle(array.ctypes.data))
+        return self.create("memory_create", description, self.engine, Handle(array.ctypes.data))
 
     def reorder_weights(self, pd: Handle, description: Handle, array: Array) -> Memory:
         """A copy of the weights in the layout that a primitive prefers."""
-        source, target = self.memory(description, array), self._own(self._wanted(pd, WEIGHTS))
+        source, target = self.memory(description, array), self._own(self._preferred(pd, WEIGHTS))
         self._execute(self._reorder(source, target))
         return target
 
     def reorder_argument(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
         """A primitive's source or destination in the layout that it prefers."""
-        outer, wanted = self.memory(description, array), self._wanted(pd, index)
-        if self._library.dnnl_memory_desc_equal(description, wanted):
+        outer, preferred = self.memory(description, array), self._preferred(pd, index)
+        if self._library.dnnl_memory_desc_equal(description, preferred):
             return ReorderedArray(outer, [], [])
-        inner = self._own(wanted)
+        inner = self._own(preferred)
         return ReorderedArray(inner, [self._reorder(outer, inner)], [self._reorder(inner, outer)])
 
     def optimised(self, what: str, *arguments: Any) -> Handle:
@@ -288,7 +288,7 @@ class OnednnLibrary:
         Raises:
             RefusedError: There is none.
         """
-        pd, name = self.made(f"{what}_primitive_desc_create", self.engine, *arguments), ctypes.c_char_p()
+        pd, name = self.create(f"{what}_primitive_desc_create", self.engine, *arguments), ctypes.c_char_p()
         self._library.dnnl_primitive_desc_query(pd, _IMPLEMENTATION, 0, ctypes.byref(name))
         if (name.value or b"").startswith(b"ref"):
             raise UnsupportedError(what)
@@ -296,7 +296,7 @@ class OnednnLibrary:
 
     def primitive(self, pd: Handle, memories: Mapping[int, Memory]) -> Primitive:
         """A primitive with its arguments."""
-        return Primitive(self.made("primitive_create", pd), [_Argument(i, m.value) for i, m in memories.items()])
+        return Primitive(self.create("primitive_create", pd), [_Argument(i, m.value) for i, m in memories.items()])
 
     def execution(self, primitives: Sequence[Primitive], keep: object) -> Repeat:
         """A function that executes the primitives in order, the given number of times."""
@@ -317,14 +317,14 @@ class OnednnLibrary:
         self.execution([primitive], None)(1)
         self._library.dnnl_stream_wait(self._stream)
 
-    def _wanted(self, pd: Handle, index: int) -> Handle:
+    def _preferred(self, pd: Handle, index: int) -> Handle:
         """The memory descriptor that a primitive chose for an argument."""
         query = self._library.dnnl_primitive_desc_query_md
         query.restype = ctypes.c_void_p
         return Handle(query(pd, _QUERIES[index], 0))
 
     def _own(self, description: Handle) -> Memory:
-        return self.made("memory_create", description, self.engine, _ALLOCATE)
+        return self.create("memory_create", description, self.engine, _ALLOCATE)
 
     def _reorder(self, source: Memory, target: Memory) -> Primitive:
         md = self._library.dnnl_memory_get_memory_desc
@@ -332,5 +332,5 @@ class OnednnLibrary:
         for memory, description in zip((source, target), descriptions, strict=True):
             md(memory, ctypes.byref(description))
         between = (descriptions[0], self.engine, descriptions[1], self.engine)
-        pd = self.made("reorder_primitive_desc_create", *between, None)
+        pd = self.create("reorder_primitive_desc_create", *between, None)
         return self.primitive(pd, {SOURCE: source, DESTINATION: target})

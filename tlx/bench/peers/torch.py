@@ -92,8 +92,8 @@ def load(places: LibraryPaths) -> Torch:
         MissingError: It is not installed, or is built for another Python.
     """
     for folder in places.folders:
-        for found in sorted(folder.glob("**/torch/__init__.py"))[:1]:
-            sys.path.append(str(found.parent.parent))
+        for module in sorted(folder.glob("**/torch/__init__.py"))[:1]:
+            sys.path.append(str(module.parent.parent))
     try:
         return Torch(importlib.import_module("torch"))
     except Exception as error:  # noqa: BLE001 (its libraries may raise anything)

@@ -213,10 +213,10 @@ class DataflowWriter(RunTimeForms):
 
     def _statement(self) -> None:
         name, operation = self.random.choice(self._operations)
-        made = operation(self)
-        if made is not None:
+        value = operation(self)
+        if value is not None:
             self.used.add(name)
-            self._values.append(made)
+            self._values.append(value)
 
     def add(self, *values: KnownValue) -> None:
         """Make values available to the following statements."""
@@ -336,10 +336,9 @@ class DataflowWriter(RunTimeForms):
 
     # Leaves ------------------------------------------------------------------------------------------------------
 
-    def extents(self, rank: int | None = None) -> tuple[int, ...]:
+    def extents(self) -> tuple[int, ...]:
         """Extents of a tensor within the profile's limit."""
-        rank = rank or self.random.choice([2, 1, 2, 3, 2, 4])
-        return self._some_extents(rank, self.profile.room // 2)
+        return self._some_extents(self.random.choice([2, 1, 2, 3, 2, 4]), self.profile.room // 2)
 
     def leaf(self, element: Type, *, integral: bool = False) -> KnownValue:
         """A new value of any shape."""
@@ -413,12 +412,12 @@ class DataflowWriter(RunTimeForms):
 
     def _broadcast_leaf(self, type_: TensorType, *, integral: bool) -> KnownValue:
         """A broadcast of a tensor with fewer dimensions or with extents of 1, such as a bias for rows or columns."""
-        kept = [d for d in range(type_.rank) if self.chance(0.5)] or [type_.rank - 1]
-        extents = [1 if self.chance(0.2) else type_.shape[d] for d in kept]
+        dims = [d for d in range(type_.rank) if self.chance(0.5)] or [type_.rank - 1]
+        extents = [1 if self.chance(0.2) else type_.shape[d] for d in dims]
         source = self.type_of(extents, type_.element)
         contents = self.contents(type_.element, integral=integral)
         token = self.loaded(source, contents)
-        operands = f"token {token.name}, {dims_operand(type_.shape)}, {dims_operand(kept)}"
+        operands = f"token {token.name}, {dims_operand(type_.shape)}, {dims_operand(dims)}"
         vector = self.call(f"{type_.vector} {self.callee('broadcast')}({operands})", type_)
         return KnownValue(vector, facts_from_memory(type_.element, contents))
 
@@ -426,15 +425,15 @@ class DataflowWriter(RunTimeForms):
 
     def forwarded(self, buffer: ArrayParameter) -> ArrayParameter:
         """A new parameter to be passed on to a function that takes such an array."""
-        made = self.buffer(buffer.element, buffer.count, buffer.contents)
-        made.data[:], made.written[:] = buffer.data, buffer.written
-        made.ulps, made.zeros = buffer.ulps, buffer.zeros
-        return made
+        parameter = self.buffer(buffer.element, buffer.count, buffer.contents)
+        parameter.data[:], parameter.written[:] = buffer.data, buffer.written
+        parameter.ulps, parameter.zeros = buffer.ulps, buffer.zeros
+        return parameter
 
     def call_function(self, callee: RandomFunction, buffers: Sequence[ArrayParameter]) -> None:
         """Call another function of the program."""
-        given = callee.calling.parameters([f"{self._pointer_type(b.element)} %{b.name}" for b in buffers])
-        self.line(f"call {callee.calling.prefix}void @{callee.name}({given})")
+        arguments = callee.calling.parameters([f"{self._pointer_type(b.element)} %{b.name}" for b in buffers])
+        self.line(f"call {callee.calling.prefix}void @{callee.name}({arguments})")
 
     def type_for(self, element: Type, count: int) -> TensorType:
         """A tensor type with this number of elements."""

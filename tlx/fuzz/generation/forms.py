@@ -302,8 +302,8 @@ class OverlapForms(FormWriter):
         self._lines.clear()
         for place in places:
             self._point_to(place, place.start)
-        given = [f"{self._pointer_type(buffer.element)} %{buffer.name}" for buffer in others]
-        self.line(f"call void @{name}({', '.join([f'{type_} %p', f'{type_} %q', *given])})")
+        arguments = [f"{self._pointer_type(buffer.element)} %{buffer.name}" for buffer in others]
+        self.line(f"call void @{name}({', '.join([f'{type_} %p', f'{type_} %q', *arguments])})")
 
 
 _RUN_TIME_FORMS: Final = (
@@ -348,9 +348,9 @@ class RunTimeForms(OverlapForms):
         vector, type_ = f"<{known}>", f"<{len(numbers)} x i32>"
         for at, number in enumerate(numbers):
             if read[at]:
-                scalar, made = self._read(number), self.fresh("n")
-                self.line(f"{made} = insertelement {type_} {vector}, i32 {scalar}, i32 {at}")
-                vector = made
+                scalar, inserted = self._read(number), self.fresh("n")
+                self.line(f"{inserted} = insertelement {type_} {vector}, i32 {scalar}, i32 {at}")
+                vector = inserted
         return f"{type_} {vector}"
 
     def extents_or_order(self, name: str, at: int, numbers: Sequence[int]) -> str:
@@ -398,5 +398,5 @@ class RunTimeForms(OverlapForms):
         return super()._sum_type(extents, element)
 
     def _result(self, name: str, tokens: Sequence[TokenValue], element: Type) -> TensorType:
-        found = super()._result(name, tokens, element)
-        return TensorType.dense(element, found.extents) if self._is_run_time else found
+        type_ = super()._result(name, tokens, element)
+        return TensorType.dense(element, type_.extents) if self._is_run_time else type_

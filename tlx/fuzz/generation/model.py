@@ -182,13 +182,13 @@ def _same_bits(got: Array, expected: Array) -> NDArray[np.bool_]:
 
 
 def _equal_values(got: Array, expected: Array, buffer: ArrayParameter) -> NDArray[np.bool_]:
-    mine, wanted = got.astype(np.float64), expected.astype(np.float64)
-    equal = mine == wanted
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    equal = a == b
     if buffer.zeros:
-        equal &= (mine != 0) | (np.signbit(mine) == np.signbit(wanted))
-    near: NDArray[np.bool_] = equal | (np.isnan(mine) & np.isnan(wanted))
+        equal &= (a != 0) | (np.signbit(a) == np.signbit(b))
+    near: NDArray[np.bool_] = equal | (np.isnan(a) & np.isnan(b))
     if buffer.ulps:
-        near |= is_within_ulps(mine, wanted, buffer.element, buffer.ulps)
+        near |= is_within_ulps(a, b, buffer.element, buffer.ulps)
     return near
 
 
@@ -197,9 +197,9 @@ def is_within_ulps(got: NDArray[Any], expected: NDArray[Any], element: Type, ulp
     largest = _LARGEST[element]
     fraction, smallest = _FRACTION[element]
     with np.errstate(all="ignore"):
-        mine, wanted = (np.clip(array, -largest, largest) for array in (got, expected))
-        exponent = np.maximum(np.frexp(wanted)[1] - 1, smallest)
-        distance = np.abs(mine - wanted)
+        a, b = (np.clip(array, -largest, largest) for array in (got, expected))
+        exponent = np.maximum(np.frexp(b)[1] - 1, smallest)
+        distance = np.abs(a - b)
         return np.asarray(distance <= ulps * np.ldexp(1.0, exponent - fraction), np.bool_)
 
 
@@ -265,11 +265,11 @@ class Choices:
         """The choices of this node's parts; to be called once. A pruned tree may have fewer than `least`."""
         if isinstance(self._source, str):
             assert self._random is not None
-            made = [Choices(f"{self._source}.{n}") for n in range(self._random.randint(least, most))]
+            parts = [Choices(f"{self._source}.{n}") for n in range(self._random.randint(least, most))]
         else:
-            made = [Choices(part) for part in self._source.parts]
-        self.node.parts = [part.node for part in made]
-        return made
+            parts = [Choices(part) for part in self._source.parts]
+        self.node.parts = [part.node for part in parts]
+        return parts
 
     def chance(self, probability: float) -> bool:
         """True with this probability; False is the simple case."""
@@ -521,7 +521,7 @@ class RandomFunction:
         with np.errstate(all="ignore"):
             for step in self.steps or ():
                 step(state)
-        for buffer, array, kept in zip(self.buffers, after, before, strict=True):
+        for buffer, array, original in zip(self.buffers, after, before, strict=True):
             if buffer.is_copied:
-                array[:] = kept
+                array[:] = original
         return before, after

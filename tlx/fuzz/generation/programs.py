@@ -48,8 +48,8 @@ _WEIGHTS: Final = {
 @cache
 def weighted_operations(names: tuple[str, ...]) -> Sequence[tuple[str, Operation]]:
     """The operations with these names (all if there are none), repeated by weight."""
-    found = [(name, run) for name, run in OPERATIONS.items() if not names or name in names]
-    return [pair for pair in found if is_available(pair[0]) for _ in range(_WEIGHTS.get(pair[0], 1))]
+    operations = [(name, run) for name, run in OPERATIONS.items() if not names or name in names]
+    return [pair for pair in operations if is_available(pair[0]) for _ in range(_WEIGHTS.get(pair[0], 1))]
 
 
 def is_available(name: str) -> bool:
@@ -63,15 +63,15 @@ def parse_operations(text: str) -> tuple[str, ...]:
     Raises:
         UsageError: There is no such operation.
     """
-    kept: list[str] = []
+    selected: list[str] = []
     for word in filter(None, text.split(",")):
-        without = word.startswith("-")
-        found = _operations_of_word(word.removeprefix("-"))
-        if without:
-            kept = [name for name in kept or OPERATIONS if name not in found]
+        is_excluded = word.startswith("-")
+        names = _operations_of_word(word.removeprefix("-"))
+        if is_excluded:
+            selected = [name for name in selected or OPERATIONS if name not in names]
         else:
-            kept.extend(found)
-    return tuple(dict.fromkeys(kept))
+            selected.extend(names)
+    return tuple(dict.fromkeys(selected))
 
 
 def _operations_of_word(word: str) -> list[str]:
@@ -81,12 +81,12 @@ def _operations_of_word(word: str) -> list[str]:
         "lanes": list(LANES),
         "control": [*CONTROL, *BY_VALUE],
     }
-    found = groups.get(word) or [name for name in OPERATIONS if name == word or name.startswith(f"{word}.")]
-    if not found:
+    operations = groups.get(word) or [name for name in OPERATIONS if name == word or name.startswith(f"{word}.")]
+    if not operations:
         known = [*groups, *OPERATIONS]
         near = did_you_mean(word, known)
         raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join(known)}{near}")
-    return found
+    return operations
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,9 +165,9 @@ class Sources(ConstantSources):
         assert row is not None
         allowed = row.infer([token.type for token in tokens], [], element)
         counts = [type_.count for type_ in allowed]
-        told = [t for i, t in enumerate(allowed) if i == 0 or counts.count(t.count) == 1]
+        distinguishable = [t for i, t in enumerate(allowed) if i == 0 or counts.count(t.count) == 1]
         unit = self.profile.unit
-        fitting = [t for i, t in enumerate(told) if i == 0 or not t.padding[-1] % unit]
+        fitting = [t for i, t in enumerate(distinguishable) if i == 0 or not t.padding[-1] % unit]
         return self.random.choice([fitting[0], self.random.choice(fitting)])
 
     # Where tensors come from -------------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ class Sources(ConstantSources):
 
     def _put(self, vector: Vector) -> None:
         """Store a result: as a tensor, as a vector, transposed, or in several ways."""
-        ways = self.random.choice([("tensor",), ("tensor",), ("vector",), ("transposed",), ("tensor", "vector")])
-        for way in ways:
-            if way == "vector":
+        forms = self.random.choice([("tensor",), ("tensor",), ("vector",), ("transposed",), ("tensor", "vector")])
+        for form in forms:
+            if form == "vector":
                 self.store_vector(BufferAddress(self.buffer(vector.type.element, vector.type.count)), vector)
-            elif way == "tensor":
+            elif form == "tensor":
                 self._put_token(self.typeinfo(vector, self._seen(vector.type)))
             else:
                 other = self._reordered(self.typeinfo(vector, vector.type))

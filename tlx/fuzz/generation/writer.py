@@ -148,11 +148,11 @@ class FunctionWriter:
 
     def buffer(self, element: Type, count: int, contents: Contents | None = None) -> ArrayParameter:
         """Add an array parameter."""
-        made = ArrayParameter(f"b{len(self.buffers)}", element, count, contents)
-        self.buffers.append(made)
+        parameter = ArrayParameter(f"b{len(self.buffers)}", element, count, contents)
+        self.buffers.append(parameter)
         attributes = " noalias" if self.chance(0.5) else ""
-        self._parameters.append(f"{self._pointer_type(element)}{attributes} %{made.name}")
-        return made
+        self._parameters.append(f"{self._pointer_type(element)}{attributes} %{parameter.name}")
+        return parameter
 
     def _pointer_type(self, element: object) -> str:
         return f"{element}*" if self.typed else "ptr"
@@ -208,10 +208,10 @@ class FunctionWriter:
         self.line(
             f"{token.name} = call token {self.callee('load')}({pointer}, {self._type(type_)}, {self.numbers(pitches)})"
         )
-        kept = list(pitches)
+        pitches_copy = list(pitches)
 
         def step(state: State) -> None:
-            state.tensors[token.name] = tensor_view(place.of(state), type_, kept).copy()
+            state.tensors[token.name] = tensor_view(place.of(state), type_, pitches_copy).copy()
 
         self.steps.append(step)
         return token
@@ -223,12 +223,12 @@ class FunctionWriter:
         if self.chance(0.2):
             operands.reverse()
         self.line(f"call void {self.callee('store')}({pointer}, {', '.join(operands)})")
-        kept = list(pitches)
+        pitches_copy = list(pitches)
         for start in self._starts(place):
-            tensor_view(place.buffer.written[start:], token.type, kept)[...] = True
+            tensor_view(place.buffer.written[start:], token.type, pitches_copy)[...] = True
 
         def step(state: State) -> None:
-            tensor_view(place.of(state), token.type, kept)[...] = state.tensors[token.name]
+            tensor_view(place.of(state), token.type, pitches_copy)[...] = state.tensors[token.name]
 
         self.steps.append(step)
 
@@ -297,12 +297,12 @@ class FunctionWriter:
         operands += [self.extents_or_order(name, at, numbers) for at, numbers in enumerate(dims_)]
         self.line(f"{vector.name} = call {self.vector_type(result)} {self.callee(name)}({', '.join(operands)})")
         names = [token.name for token in tokens]
-        kept = list(dims_)
+        dims_copy = list(dims_)
 
         def step(state: State) -> None:
             arrays = [state.tensors[name] for name in names]
             state.vectors[vector.typed] = vector_from_tensor(
-                compute_operation(row, arrays, kept, result.element), result
+                compute_operation(row, arrays, dims_copy, result.element), result
             )
 
         self.steps.append(step)

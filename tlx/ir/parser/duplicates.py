@@ -1,6 +1,6 @@
-"""Duplicate code, found in the text before it is parsed, so that it is lowered once.
+"""Finds duplicate code in the text before it is parsed, so that it is lowered once.
 
-1. Functions that differ by their names only: one is lowered, the others are written as copies under their own names.
+1. Functions that differ in their names only: one is lowered, the others are written as copies under their own names.
 
     define void @f(ptr %x) { A }            define void @f(ptr %x) { B }
                                      ->
@@ -8,7 +8,7 @@
 
 A function may be a duplicate if its text mentions its name once (it does not call itself), and if its header has no
 large vector (which would be passed by pointer, so that calls change as well). The rest is compared as text: functions
-with subprograms, comdats or sections of their own are different.
+with different debug info, comdats or sections are no duplicates.
 
 2. Equal regions of a function: one is outlined and lowered, the others become calls of it.
 
@@ -25,11 +25,11 @@ with subprograms, comdats or sections of their own are different.
 A region is a sequence of lines in one block from one with a tensor operation to a `tensor.store`, such that no value
 defined in it is used after it. Its inputs are the values from outside that it uses: pointers and scalars, with their
 types in the text. Regions are equal if their texts differ in the names of values only, and if the same inputs are
-`noalias`: an input is, if it points into an object of its own, a `noalias` parameter or an alloca, into which no other
-input of the region points. Only then does the outlined function know as much as the original one.
+`noalias`. An input is `noalias` if it points into an alloca or a `noalias` parameter, and no other input of the region
+does. Only then is the alias information of the outlined function as good as that of the original one.
 
-Outlining is all or nothing: in a function with a tensor operation outside of regions, or with a line in a region that
-is not known to be arithmetic on tensors, nothing is outlined. LLVM inlines the outlined functions where that pays.
+Outlining is all or nothing: nothing is outlined from a function that has a tensor operation outside its regions, or in
+a region a line that is not known to be arithmetic on tensors. LLVM inlines the outlined functions where that pays.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
 
 
 MIN_REGIONS: Final = 32
-"""Least number of parts for which sharing pays: fewer are lowered in less time than the search takes."""
+"""Least number of regions for which outlining pays: fewer are lowered in less time than the search takes."""
 MIN_REPEATS: Final = 4
-"""Least ratio of parts to distinct parts; a function of different operations is better left whole."""
+"""Least ratio of regions to distinct regions; a function of different operations is better left whole."""
 
 _LOCAL_NAME: Final = re.compile(r"(%[-a-zA-Z$._0-9\x80-\U0010ffff]+)")
 _SCALAR: Final = r"i\d+|half|bfloat|float|double"
@@ -78,7 +78,7 @@ _FUNCTIONS: Final = (
     "smin smax umin umax abs exp exp2 log log2 log10 sin cos tanh"
 )
 _CALLED: Final = rf"""(?:{"|".join(_FUNCTIONS.split())})\."""
-# Lines that a part may have, names taken out. No vector of pointers, struct, string, metadata, or comment.
+# Lines that a region may have, without their names: no vector of pointers, struct, string, metadata, or comment.
 _ALLOWED: Final = re.compile(
     rf"""(?! .* \b(?:vscale|asm|blockaddress|inttoptr|ptrtoint|elementtype\(ptr)\b ) [ \t]+ (?:
       [ ]=[ ] (?: {"|".join(_OPCODES.split())} ) [ ]
@@ -89,7 +89,7 @@ _ALLOWED: Final = re.compile(
     ) [^;"!{{}}\r]*+""",
     re.VERBOSE,
 )
-# A type and attributes, in front of a value.
+# The type and attributes before a value.
 _INPUT: Final = re.compile(
     rf"""(?<![\w.*>%@-]) ( (?:{_SCALAR})(?:[ ]addrspace\(\d+\))?\* | {_SCALAR} | ptr(?:[ ]addrspace\(\d+\))? )
     (?:[ ](?: noundef | nonnull | noalias | nocapture | nofree | readonly | readnone | writeonly | returned | inreg
@@ -105,7 +105,7 @@ _LINE_BASE: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(
     r'"[^"]*"(?:="[^"]*")?|[a-z_0-9]+(?:\((?:[^()"]|\([^()"]*\))*\)|=\d+)?|#\d+', re.IGNORECASE
 )
-# Attributes of functions that say how code is made: those that hold for a part of the function as well.
+# Function attributes about code generation, which hold for a region of the function as well.
 _INHERITED: Final = re.compile(
     r'".*|(?:cold|hot|minsize|optsize|noimplicitfloat|noredzone|null_pointer_is_valid|uwtable(?:\(\w+\))?'
     r"|ssp|sspreq|sspstrong|sanitize_\w+|nosanitize_\w+|safestack|shadowcallstack|speculative_load_hardening)"
@@ -117,10 +117,10 @@ _PREVENTING_OUTLINING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RegionInput:
-    """An input of a part.
+    """An input of a region.
 
     Attributes:
-        type: As spelled in front of it.
+        type: As spelled before it.
         name: With `%`.
         noalias: Whether no other input points into the same object.
     """
@@ -132,14 +132,14 @@ class RegionInput:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedRegion:
-    """Lines of a function.
+    """A region of a function: a range of its lines.
 
     Attributes:
-        first: Number of the first line of the body that belongs to it.
-        last: Number of the last.
-        inputs: In the order in which they appear.
+        first: Index of its first line in the body.
+        last: Index of its last line.
+        inputs: In order of appearance.
         indent: The indentation of its first line.
-        key: Equal for equal parts.
+        key: Equal for equal regions.
     """
 
     first: int
@@ -150,41 +150,41 @@ class RepeatedRegion:
 
     def call(self, name: str) -> str:
         """The call that replaces it."""
-        return f"call void @{name}({', '.join(f'{given.type} {given.name}' for given in self.inputs)})"
+        return f"call void @{name}({', '.join(f'{value.type} {value.name}' for value in self.inputs)})"
 
     def header(self, name: str, attributes: str) -> str:
-        """The header of the function of that name, up to its brace."""
-        parameters = [f"{given.type}{' noalias' if given.noalias else ''} {given.name}" for given in self.inputs]
+        """The header of the outlined function, up to its brace."""
+        parameters = [f"{value.type}{' noalias' if value.noalias else ''} {value.name}" for value in self.inputs]
         return f"\n\ndefine internal void @{name}({', '.join(parameters)}) {attributes} {{"
 
 
 @dataclass(eq=False)
 class OutlinedRegion:
-    """Marks a function as an outlined part.
+    """Marks a function as an outlined region.
 
     Attributes:
-        copies: The number of other parts that are equal to it.
+        copies: The number of other regions that are equal to it.
     """
 
     copies: int = 0
 
 
 def outlined_region(item: Item) -> OutlinedRegion | None:
-    """The mark of a function that is a part; None for other functions."""
+    """The mark of an outlined region; None for other functions."""
     region = item.facts.get(OutlinedRegion) if isinstance(item, Function) else None
     return region if isinstance(region, OutlinedRegion) else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _LineShape:
-    """The properties of lines that differ in their names only.
+    """The properties that lines have in common if they differ in their names only.
 
     Attributes:
-        tensor: It has a tensor operation.
-        store: It stores a tensor.
-        allowed: A part may have it.
-        defines: The first name is that of its result.
-        types: For each name the type in front of it, or nothing.
+        tensor: Whether it has a tensor operation.
+        store: Whether it stores a tensor.
+        allowed: Whether it may be in a region.
+        defines: Whether the first name is that of its result.
+        types: For each name the type before it; empty if there is none.
     """
 
     tensor: bool
@@ -195,18 +195,18 @@ class _LineShape:
 
 
 class RepeatedRegionFinder:
-    """Finds parts of the functions of a module."""
+    """Finds the repeated regions of a module's functions."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[str, ...], _LineShape] = {}
 
     @staticmethod
     def may_pay(text: str) -> bool:
-        """Whether a function might have enough parts: a quick test of its text."""
+        """Whether a function may have enough regions: a quick test of its text."""
         return text.count("@llvm.tensor.store") >= MIN_REGIONS and '%"' not in text and "uselistorder" not in text
 
     def find(self, lines: list[str], arguments: list[Argument]) -> list[RepeatedRegion]:
-        """The parts of a function, none if they do not have all its tensor operations, or do not pay.
+        """The regions of a function; none if a tensor operation is outside of them, or outlining does not pay.
 
         Args:
             lines: The body, after the opening brace.
@@ -215,29 +215,29 @@ class RepeatedRegionFinder:
         body = _FunctionLines.read(lines, arguments, self._shapes)
         if body is None:
             return []
-        parts: list[RepeatedRegion] = []
-        for run in body.runs():
-            part = body.part(*run) if run is not None else None
-            if part is None:
+        regions: list[RepeatedRegion] = []
+        for bounds in body.region_bounds():
+            region = body.region(*bounds) if bounds is not None else None
+            if region is None:
                 return []
-            parts.append(part)
-        pays = len(parts) >= MIN_REGIONS and len({part.key for part in parts}) * MIN_REPEATS <= len(parts)
-        return parts if pays else []
+            regions.append(region)
+        pays = len(regions) >= MIN_REGIONS and len({region.key for region in regions}) * MIN_REPEATS <= len(regions)
+        return regions if pays else []
 
 
 def inherited_attributes(attributes: str, text: str) -> str | None:
-    """The attributes that a function's parts have as well; None for a function that has no parts.
+    """The attributes that the outlined regions of a function inherit; None if they prevent outlining.
 
     Args:
-        attributes: What follows the function's parameters.
+        attributes: The text after the function's parameters.
         text: The module, for its attribute groups.
     """
     groups = attribute_groups(text) if "#" in attributes else {}
     words = _ATTRIBUTE.findall(attributes)
-    places = [attributes, *(groups.get(word, "?") for word in words if word.startswith("#"))]
-    if any(_ATTRIBUTE.sub("", place).strip() for place in places):  # something else, such as metadata
+    texts = [attributes, *(groups.get(word, "?") for word in words if word.startswith("#"))]
+    if any(_ATTRIBUTE.sub("", text).strip() for text in texts):  # something else, such as metadata
         return None
-    words = [word for place in places for word in _ATTRIBUTE.findall(place)]
+    words = [word for text in texts for word in _ATTRIBUTE.findall(text)]
     if any(re.split("[(=]", word)[0] in _PREVENTING_OUTLINING or word.startswith('"tlx-stage"') for word in words):
         return None
     return " ".join(["nounwind", *dict.fromkeys(word for word in words if _INHERITED.fullmatch(word))])
@@ -249,12 +249,12 @@ class _FunctionLines:
 
     Attributes:
         lines: Their texts.
-        shapes: What they are.
-        names: The names in each.
-        last: The last line that has a name.
+        shapes: Their properties.
+        names: The names in each line.
+        last: The last line that mentions a name.
         defined: The line that defines a name.
         arguments: The function's parameters, by name.
-        roots: What pointers point into.
+        roots: The underlying object of each pointer.
     """
 
     lines: list[str]
@@ -269,16 +269,16 @@ class _FunctionLines:
     def read(
         lines: list[str], arguments: list[Argument], known: dict[tuple[str, ...], _LineShape]
     ) -> _FunctionLines | None:
-        """Look at the lines; None if a value is defined twice."""
+        """Scan the lines; None if a value is defined twice."""
         body = _FunctionLines(lines, [], [], {}, {}, {f"%{argument.name}": argument for argument in arguments})
         split = _LOCAL_NAME.split
         for index, line in enumerate(lines):
             pieces = split(line)
             names = pieces[1::2]
-            spelled = tuple(pieces[::2])
-            shape = known.get(spelled)
+            between = tuple(pieces[::2])
+            shape = known.get(between)
             if shape is None:
-                shape = known[spelled] = _line_shape(spelled)
+                shape = known[between] = _line_shape(between)
             if shape.defines:
                 if names[0] in body.defined or names[0] in body.arguments:
                     return None
@@ -289,28 +289,28 @@ class _FunctionLines:
             body.names.append(names)
         return body
 
-    def runs(self) -> Iterator[tuple[int, int] | None]:
-        """The first and the last line of each part; None, and nothing more, where a part has no end."""
+    def region_bounds(self) -> Iterator[tuple[int, int] | None]:
+        """The first and the last line of each region; a final None if the last region has no end."""
         start = -1
-        needed = -1
+        last_use = -1
         for index, shape in enumerate(self.shapes):
             if start < 0:
                 if not shape.tensor:
                     continue
-                start = needed = index
+                start = last_use = index
             if not shape.allowed or not start:
                 yield None
                 return
             if shape.defines:
-                needed = max(needed, self.last[self.names[index][0]])
-            if shape.store and needed <= index:
+                last_use = max(last_use, self.last[self.names[index][0]])
+            if shape.store and last_use <= index:
                 yield start, index
                 start = -1
         if start >= 0:
             yield None
 
-    def part(self, first: int, last: int) -> RepeatedRegion | None:
-        """The part of those lines; None if it is unclear what an input is."""
+    def region(self, first: int, last: int) -> RepeatedRegion | None:
+        """The region of those lines; None if it cannot be outlined."""
         numbers: dict[str, int] = {}
         order: list[int] = []
         types: dict[str, str] = {}
@@ -323,24 +323,24 @@ class _FunctionLines:
         for name in numbers:
             line = self.defined.get(name, -1)
             if first <= line <= last:
-                if name[1:].isdecimal():  # LLVM would count on without it
+                if name[1:].isdecimal():  # the numbers of later values would change
                     return None
                 continue
-            if not self._is_clear(name, types.get(name, "")):
+            if not self._can_be_input(name, types.get(name, "")):
                 return None
             inputs.append((types[name], name))
-        with_facts = self._with_facts(inputs)
-        facts = tuple(one.noalias for one in with_facts)
+        region_inputs = self._region_inputs(inputs)
+        noalias = tuple(value.noalias for value in region_inputs)
         line = self.lines[first]
         indent = line[: len(line) - len(line.lstrip())]
         return RepeatedRegion(
-            first, last, with_facts, indent, (tuple(self.shapes[first : last + 1]), tuple(order), facts)
+            first, last, region_inputs, indent, (tuple(self.shapes[first : last + 1]), tuple(order), noalias)
         )
 
-    def _is_clear(self, name: str, type_: str) -> bool:
-        """Whether a value may be an input of a part without losing facts that the lowering needs.
+    def _can_be_input(self, name: str, type_: str) -> bool:
+        """Whether the lowering of a region loses nothing if a value is its input.
 
-        An integer may be a constant that folding would find. Not every LLVM can pass a bfloat.
+        An integer may be a constant that folding would find in the original. Not every LLVM can pass a bfloat.
         """
         if type_ == "bfloat":
             return False
@@ -349,7 +349,7 @@ class _FunctionLines:
         line = self.defined.get(name)
         return line is not None and " = load " in self.lines[line]
 
-    def _with_facts(self, inputs: list[tuple[str, str]]) -> tuple[RegionInput, ...]:
+    def _region_inputs(self, inputs: list[tuple[str, str]]) -> tuple[RegionInput, ...]:
         roots = {name: self._root(name) for type_, name in inputs if type_.startswith("ptr") or type_.endswith("*")}
         known = None not in roots.values()
         objects = list(roots.values())
@@ -361,11 +361,11 @@ class _FunctionLines:
     def _root(self, name: str) -> str | None:
         """The parameter, alloca or global that a pointer points into."""
         if name not in self.roots:
-            self.roots[name] = None  # also for one that is computed from itself
-            self.roots[name] = self._found_root(name)
+            self.roots[name] = None  # a pointer may be computed from itself, in a loop
+            self.roots[name] = self._trace_root(name)
         return self.roots[name]
 
-    def _found_root(self, name: str) -> str | None:
+    def _trace_root(self, name: str) -> str | None:
         if name in self.arguments or name.startswith("@"):
             return name
         line = self.lines[self.defined[name]] if name in self.defined else ""

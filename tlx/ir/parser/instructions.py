@@ -1,6 +1,6 @@
 """Parser of instructions: a table from opcode to a small function that reads its operands.
 
-What follows the operands (alignment, metadata attachments) is the same for all instructions and is kept as text.
+Alignment and metadata attachments, which follow the operands of any instruction, are kept as text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NamedTypes = dict[str, Type]
 
 @dataclass(slots=True)
 class ParsedInstruction:
-    """The facts that a parser reads besides the operands."""
+    """What an opcode's parser reads after the opcode."""
 
     type: Type = VOID
     operands: list[Value] = field(default_factory=list[Value])
@@ -58,7 +58,7 @@ class ParsedInstruction:
 
 
 OpcodeParser = Callable[[ValueParser, ParsedInstruction, str, NamedTypes], None]
-"""Parses the text after an opcode: (cursor, facts, opcode, named types)."""
+"""Parses the text after an opcode: (cursor, what is read, opcode, named types)."""
 
 
 def read_operands(c: ValueParser, p: ParsedInstruction, count: int) -> None:
@@ -204,10 +204,10 @@ def _gep(c: ValueParser, p: ParsedInstruction, _opcode: str, types: NamedTypes) 
 def _gep_pointer(p: ParsedInstruction, pointer: Type, types: NamedTypes) -> Type:
     if not isinstance(pointer, PointerType) or pointer.pointee is None:
         return pointer
-    reached = p.source_type or UNKNOWN_TYPE
+    element = p.source_type or UNKNOWN_TYPE
     for index in p.operands[2:]:
-        reached = _element_at(reached, getattr(index, "value", None), types)
-    return PointerType(reached, pointer.addrspace)
+        element = _element_at(element, getattr(index, "value", None), types)
+    return PointerType(element, pointer.addrspace)
 
 
 def _phi(c: ValueParser, p: ParsedInstruction, _opcode: str, _t: NamedTypes) -> None:
@@ -452,7 +452,7 @@ _FIRST_WORDS: Final = OPCODES | TAIL_MARKERS | {"uselistorder", "uselistorder_bb
 
 
 def starts_instruction(cursor: TypeParser) -> bool:
-    """Whether the token at the cursor, outside all brackets, cannot belong to the instruction before it."""
+    """Whether an instruction, a label or the end is at the cursor, which is outside all brackets."""
     token = cursor.token
     kind = token.kind
     if kind == "word":
@@ -486,15 +486,15 @@ PARSERS: Final[dict[str, OpcodeParser]] = {**VALUE_PARSERS, **CONTROL_PARSERS}
 def parse_instruction(
     cursor: ValueParser, named_types: dict[str, Type] | None = None, *, typed_pointers: bool = False
 ) -> Instruction:
-    """Parse the instruction at a cursor, and leave the cursor after it.
+    """Parse the instruction at a cursor, and move the cursor behind it.
 
     Args:
-        cursor: Where it begins; spans refer to the cursor's source.
+        cursor: At the first token of the instruction; spans refer to the cursor's source.
         named_types: Bodies of the module's `%name = type ...`, for GEP and extractvalue results.
         typed_pointers: Whether the module spells pointers as `T*`, which `alloca` needs for its result type.
 
     Raises:
-        ParseError: The text is no instruction the reader knows.
+        ParseError: The text is not a known instruction.
     """
     first = cursor.token
     start = first.start
@@ -545,7 +545,7 @@ def parse_instruction_text(text: str) -> Instruction:
     """Parse a text that consists of one instruction.
 
     Raises:
-        ParseError: The text is not exactly one instruction the reader knows.
+        ParseError: The text is not exactly one known instruction.
     """
     source = Source("<instruction>", text)
     cursor = ValueParser(source, tokenize(source))
@@ -556,7 +556,7 @@ def parse_instruction_text(text: str) -> Instruction:
 
 
 def _skip_trailer(cursor: ValueParser) -> int | None:
-    """Skip what follows the operands; gives the alignment in it."""
+    """Skip what follows the operands; returns the alignment in it."""
     align: int | None = None
     while not starts_instruction(cursor):
         token = cursor.token
@@ -572,9 +572,9 @@ def _skip_trailer(cursor: ValueParser) -> int | None:
 
 
 def _debug_record(c: ValueParser) -> Instruction:
-    """`#dbg_value(i32 %x, !1, !DIExpression(), !2)`; its operands are those that are values.
+    """`#dbg_value(i32 %x, !1, !DIExpression(), !2)`.
 
-    Those of `!DIArgList(i32 %x, i32 %y)` are as well.
+    Its operands are the values in it, including those in `!DIArgList(i32 %x, i32 %y)`.
     """
     first = c.next()
     c.expect("(")

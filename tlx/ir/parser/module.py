@@ -1,4 +1,4 @@
-"""Parses modules: their items in file order, and the bodies of functions that the lowering reads."""
+"""Parser of modules: their items in file order, and the bodies of functions that the lowering needs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tlx.ir.values import Local
 def without_collection() -> Generator[None]:
     """Suspend garbage collection in the block.
 
-    A module consists of many objects without reference cycles: searching them for cycles would take a quarter of the
-    time of a lowering.
+    A module consists of many objects without reference cycles: searching for cycles would take a quarter of the time of
+    a lowering.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -54,7 +54,7 @@ _POINTER: Final = re.compile(r'"[^"]*"|;[^\n]*|(?<![%@\w.$!-])(ptr)(?![\w.$-])|[
 def parse(
     text: str,
     filename: str = "<string>",
-    wanted: Callable[[str], bool] | None = None,
+    is_parsed: Callable[[str], bool] | None = None,
     *,
     duplicates: bool = False,
     outline: bool = False,
@@ -63,20 +63,20 @@ def parse(
 
     Args:
         text: LLVM assembly.
-        filename: What diagnostics call the text.
-        wanted: Decides by the text of a function whether its body is parsed to instructions; by default
-            `needs_lowering`. The text of the others is kept.
-        duplicates: Whether functions that differ from another one in their names only are not parsed.
-        outline: Whether equal parts of a function become calls of one function (`tlx.ir.parser.duplicates`).
+        filename: Name of the text in diagnostics.
+        is_parsed: Decides by the text of a function whether its body is parsed to instructions or kept as text; by
+            default `needs_lowering`.
+        duplicates: Whether to parse only one of several functions that differ in their names only.
+        outline: Whether to outline the repeated regions of a function (`tlx.ir.parser.duplicates`).
 
     Raises:
         ParseError: The text is not LLVM assembly; text that is not parsed is not checked.
     """
     source = Source(filename, text)
-    reader = _ModuleParser(source, wanted or needs_lowering, twins=duplicates, parts=outline)
+    parser = _ModuleParser(source, is_parsed or needs_lowering, duplicates=duplicates, outline=outline)
     try:
         with without_collection():
-            return reader.module()
+            return parser.module()
     except ParseError as error:
         raise root_cause(error, source) from None
 
@@ -87,7 +87,7 @@ def has_tensors(text: str) -> bool:
 
 
 def needs_lowering(text: str) -> bool:
-    """Whether a function needs the lowering: it calls a tensor intrinsic or kernels, or computes with huge vectors."""
+    """Whether a function needs lowering: it calls tensor intrinsics or kernels, or computes with huge vectors."""
     return has_tensors(text) or '"tlx-stage"=' in text or has_large_vectors(text)
 
 
@@ -104,26 +104,26 @@ def uses_typed_pointers(text: str) -> bool:
 class _ModuleParser:
     """Reads one source, from top to bottom."""
 
-    def __init__(self, source: Source, wanted: Callable[[str], bool], *, twins: bool, parts: bool) -> None:
+    def __init__(self, source: Source, is_parsed: Callable[[str], bool], *, duplicates: bool, outline: bool) -> None:
         self._source = source
         self._text = source.text
-        self._wanted = wanted
+        self._is_parsed = is_parsed
         self._module = Module(source, [], uses_typed_pointers(source.text))
-        self._first: dict[str, Function] | None = {} if twins else None
-        """The first function of each text without its name."""
-        self._finder = RepeatedRegionFinder() if parts else None
-        self._parts: dict[object, tuple[Function, OutlinedRegion]] = {}
-        """The functions that parts became, by what the parts have in common."""
+        self._originals: dict[str, Function] | None = {} if duplicates else None
+        """The first of the functions that differ in their names only, by the text without the name."""
+        self._finder = RepeatedRegionFinder() if outline else None
+        self._outlined: dict[object, tuple[Function, OutlinedRegion]] = {}
+        """The outlined functions, by their attributes and the key of their regions."""
         self._types: dict[str, Type] | None = None
         self._done = 0
-        """Where the text that belongs to no item yet begins."""
+        """Where the last item ends."""
 
     def module(self) -> Module:
         position = self._next(0)
         while position < len(self._text):
             try:
-                read = self._declaration if self._text.startswith("declare", position) else self._definition
-                position = self._next(read(position))
+                parse_item = self._declaration if self._text.startswith("declare", position) else self._definition
+                position = self._next(parse_item(position))
             except RecursionError:
                 span = self._source.span(position)
                 raise ParseError("types or constants are nested too deeply", span) from None
@@ -140,7 +140,7 @@ class _ModuleParser:
         return len(self._text)
 
     def _keep(self, end: int) -> None:
-        """Keep the text up to `end` that belongs to no item."""
+        """Keep the text from the last item to `end` unparsed."""
         if end > self._done:
             self._module.items.append(Raw(self._text[self._done : end]))
         self._done = end
@@ -163,25 +163,24 @@ class _ModuleParser:
         opening = find_body(self._source, start)
         end = self._body_end(start, opening)
         text = self._text[start:end]
-        if self._wanted(text) and not (self._finder and self._with_parts(self._finder, start, opening, end)):
+        if self._is_parsed(text) and not (self._finder and self._outline(self._finder, start, opening, end)):
             self._keep(self._done + len(self._text[self._done : start].rstrip(" \t")))
-            self._module.items.append(self._function_or_twin(text, start, opening))
+            self._module.items.append(self._function_or_duplicate(text, start, opening))
             self._done = end
         return end
 
-    def _function_or_twin(self, text: str, start: int, opening: int) -> Function | DuplicateFunction:
-        split = split_off_name(text, opening - start) if self._first is not None else None
-        if self._first is None or split is None:
+    def _function_or_duplicate(self, text: str, start: int, opening: int) -> Function | DuplicateFunction:
+        split = split_off_name(text, opening - start) if self._originals is not None else None
+        if self._originals is None or split is None:
             return self._function(start, opening, start + len(text))
         name, rest = split
-        if rest in self._first:
-            return DuplicateFunction(
-                self._first[rest], name, self._text[self._done : start], Span(self._source, start, opening)
-            )
-        return self._first.setdefault(rest, self._function(start, opening, start + len(text)))
+        if rest in self._originals:
+            lead = self._text[self._done : start]
+            return DuplicateFunction(self._originals[rest], name, lead, Span(self._source, start, opening))
+        return self._originals.setdefault(rest, self._function(start, opening, start + len(text)))
 
-    def _with_parts(self, finder: RepeatedRegionFinder, start: int, opening: int, end: int) -> bool:
-        """Add a function whose equal parts are calls, and the functions that are called; False if it has none."""
+    def _outline(self, finder: RepeatedRegionFinder, start: int, opening: int, end: int) -> bool:
+        """Add a function with calls for its repeated regions, and the outlined functions; False if it has none."""
         text = self._text[start:end]
         if not finder.may_pay(text):
             return False
@@ -189,52 +188,52 @@ class _ModuleParser:
         signature = read_signature(header)
         attributes = inherited_attributes(self._text[header.previous_end : opening], self._text)
         lines = self._text[opening + 1 : end].split("\n")
-        parts = finder.find(lines, signature.arguments) if attributes is not None else []
-        if not parts or attributes is None or self._mistakes_types_for(parts):
+        regions = finder.find(lines, signature.arguments) if attributes is not None else []
+        if not regions or attributes is None or self._mistakes_types_for_values(regions):
             return False
         remaining = lines.copy()
-        for part in parts:
-            remaining[part.first : part.last + 1] = [""] * (part.last + 1 - part.first)
-        if self._wanted(self._text[start : opening + 1] + "\n".join(remaining)):
+        for region in regions:
+            remaining[region.first : region.last + 1] = [""] * (region.last + 1 - region.first)
+        if self._is_parsed(self._text[start : opening + 1] + "\n".join(remaining)):
             return False
-        self._write_parts(parts, signature.name.strip('"'), attributes, lines, opening)
+        self._add_outlined(regions, signature.name.strip('"'), attributes, lines, opening)
         self._done = end
         return True
 
-    def _write_parts(
-        self, parts: list[RepeatedRegion], name: str, attributes: str, lines: list[str], opening: int
+    def _add_outlined(
+        self, regions: list[RepeatedRegion], name: str, attributes: str, lines: list[str], opening: int
     ) -> None:
-        """Add the function with calls for its parts, and the functions of those parts that are new."""
+        """Add the function with calls for its regions, and a function for each region that is new."""
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=opening + 1))
         added: list[Function] = []
         pieces = [self._text[self._done : opening + 1]]
         copied = 0
-        for part in parts:
-            outlined = self._parts.get((attributes, part.key))
+        for region in regions:
+            outlined = self._outlined.get((attributes, region.key))
             if outlined is None:
-                span = Span(self._source, offsets[part.first] + len(part.indent), offsets[part.last + 1] - 1)
-                outlined = self._part(part, f"{name}.part", attributes, span), OutlinedRegion()
+                span = Span(self._source, offsets[region.first] + len(region.indent), offsets[region.last + 1] - 1)
+                outlined = self._outlined_function(region, f"{name}.part", attributes, span), OutlinedRegion()
                 outlined[0].facts[OutlinedRegion] = outlined[1]
-                self._parts[attributes, part.key] = outlined
+                self._outlined[attributes, region.key] = outlined
                 added.append(outlined[0])
             else:
                 outlined[1].copies += 1
-            pieces += [f"{line}\n" for line in lines[copied : part.first]]
-            pieces.append(f"{part.indent}{part.call(outlined[0].name)}\n")
-            copied = part.last + 1
+            pieces += [f"{line}\n" for line in lines[copied : region.first]]
+            pieces.append(f"{region.indent}{region.call(outlined[0].name)}\n")
+            copied = region.last + 1
         pieces.append("\n".join(lines[copied:]))
         self._module.items += [Raw("".join(pieces)), *added]
 
-    def _part(self, part: RepeatedRegion, stem: str, attributes: str, span: Span) -> Function:
-        """The function that a part becomes; its instructions are read where they stand."""
-        header = part.header(self._module.global_names.fresh(stem), attributes)
-        made_up = Source(self._source.name, header)
-        signature = read_signature(ValueParser(made_up, tokenize(made_up)))
+    def _outlined_function(self, region: RepeatedRegion, stem: str, attributes: str, span: Span) -> Function:
+        """The function of a region; its instructions have spans in the user's file."""
+        header = region.header(self._module.global_names.fresh(stem), attributes)
+        header_source = Source(self._source.name, header)
+        signature = read_signature(ValueParser(header_source, tokenize(header_source)))
         signature.attributes = attributes
         function = Function(signature, header, [], span=span)
         cursor = ValueParser(self._source, tokenize(self._source, span.start, span.end))
         block = Block("entry")
-        position = span.start - len(part.indent) - 1  # the end of the line in front of it
+        position = span.start - len(region.indent) - 1  # the end of the line in front of it
         while cursor.token.kind != "end":
             position = read_instruction(
                 cursor, block, position, self._named_types(), typed_pointers=self._module.typed_pointers
@@ -247,10 +246,10 @@ class _ModuleParser:
         function.blocks.append(block)
         return function
 
-    def _mistakes_types_for(self, parts: list[RepeatedRegion]) -> bool:
-        """Whether the module has types named by numbers, which look like unnamed values."""
-        numbers = any(given.name[1:].isdecimal() for part in parts for given in part.inputs)
-        return numbers and any(name[1:].isdecimal() for name in self._named_types())
+    def _mistakes_types_for_values(self, regions: list[RepeatedRegion]) -> bool:
+        """Whether types named by numbers could be mistaken for unnamed values that are inputs of a region."""
+        is_unnamed = any(value.name[1:].isdecimal() for region in regions for value in region.inputs)
+        return is_unnamed and any(name[1:].isdecimal() for name in self._named_types())
 
     def _named_types(self) -> dict[str, Type]:
         if self._types is None:
@@ -314,7 +313,7 @@ _MOST_DIGITS: Final = 10
 def find_body(source: Source, start: int) -> int:
     """Offset of a function's opening brace.
 
-    Result type, parameters, prefix data and metadata may hold braces as well.
+    The result type, parameters, prefix data and metadata may contain braces as well.
     """
     match = _TO_FIRST_BRACE.match(source.text, start)
     header = match.group() if match else ""
@@ -341,7 +340,7 @@ def find_body(source: Source, start: int) -> int:
 
 
 def skip_word(cursor: ValueParser) -> None:
-    """Skip a token, or a bracket with all that is in it, or `!{...}`."""
+    """Skip a token, a bracketed group, or `!{...}`."""
     if cursor.token.text in ("(", "[", "{", "<"):
         cursor.skip_parens()
         return
@@ -351,7 +350,7 @@ def skip_word(cursor: ValueParser) -> None:
 
 
 def starts_item(cursor: ValueParser) -> bool:
-    """Whether the token at the cursor begins a top-level item, and cannot belong to the declaration before it."""
+    """Whether the token at the cursor begins a top-level item, rather than continues a declaration."""
     token = cursor.token
     if token.kind in ("local", "global", "comdat", "meta"):
         return cursor.at("=", 1)
@@ -367,7 +366,7 @@ def named_types(source: Source) -> dict[str, Type]:
 
 
 def read_signature(cursor: ValueParser) -> Signature:
-    """Parse `define ... @name(params)` or `declare ...`; what follows is the caller's."""
+    """Parse `define ... @name(params)` or `declare ...`; the attributes after it are left to the caller."""
     cursor.next()
     prefix_start = cursor.token.start
     while not cursor.starts_type():
@@ -403,18 +402,18 @@ def _parameters(cursor: ValueParser) -> tuple[list[Argument], bool]:
 
 
 def next_number(name: str, number: int) -> int:
-    """The number that LLVM gives next, after a value of that name."""
+    """LLVM's next number for an unnamed value, after a value with a name; `number` was the next one before it."""
     return int(name) + 1 if name.isdecimal() and len(name) <= _MOST_DIGITS else number
 
 
 def read_body(
     cursor: ValueParser, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
 ) -> None:
-    """Read blocks and instructions; the cursor is left after the last one.
+    """Read blocks and instructions; the cursor is left behind the last one.
 
     Args:
-        cursor: On the first token of the body.
-        function: What gets the blocks.
+        cursor: At the first token of the body.
+        function: Receives the blocks.
         position: Where the body begins.
         types: The module's named types.
         typed_pointers: Whether the module spells pointers as `T*`.
@@ -443,12 +442,12 @@ def read_body(
 def read_instruction(
     cursor: ValueParser, block: Block, position: int, types: dict[str, Type], *, typed_pointers: bool
 ) -> int:
-    """Read one instruction to the end of a block; gives where it ends.
+    """Read an instruction and append it to a block; returns where it ends.
 
     Args:
-        cursor: On its first token.
-        block: What gets it.
-        position: Where the white space and comments in front of it begin.
+        cursor: At its first token.
+        block: Receives the instruction.
+        position: Where the white space and comments before it begin.
         types: The module's named types.
         typed_pointers: Whether the module spells pointers as `T*`.
     """
@@ -461,11 +460,11 @@ def read_instruction(
 
 def _check_terminated(cursor: ValueParser, block: Block | None) -> None:
     if block is not None:
-        raise cursor.error("expected an instruction: the block before has no terminator")
+        raise cursor.error("expected an instruction: the previous block has no terminator")
 
 
 def name_values(function: Function) -> None:
-    """Give blocks and results without a name the number LLVM gives them, and collect all names."""
+    """Number blocks and results without names as LLVM does, and collect all names."""
     number = 0
     taken = function.names.taken
     for argument in function.arguments:
@@ -478,14 +477,14 @@ def name_values(function: Function) -> None:
         taken.add(block.name)
         for instruction in block.instructions:
             if instruction.result is None and instruction.type != VOID and instruction.opcode != "#dbg":
-                _give_number(instruction, number)
+                _set_number(instruction, number)
             if instruction.result is not None:
                 number = next_number(instruction.result, number)
                 taken.add(instruction.result)
 
 
-def _give_number(instruction: Instruction, number: int) -> None:
-    """Write the number of an unnamed result in front of the instruction."""
+def _set_number(instruction: Instruction, number: int) -> None:
+    """Name an unnamed result by its number, in the text too."""
     instruction.result = str(number)
     instruction.text = f"%{number} = {instruction.text}"
     shift = len(str(number)) + 4
@@ -494,7 +493,7 @@ def _give_number(instruction: Instruction, number: int) -> None:
 
 
 def check_labels(function: Function) -> None:
-    """Every block that a terminator or phi names exists."""
+    """Check that every block that a terminator or phi names exists."""
     names = {block.name for block in function.blocks}
     for block in function.blocks:
         for instruction in block.instructions:
@@ -534,16 +533,16 @@ _LLVM: Final = (
     "vector.reduce.or vector.reduce.smax vector.reduce.smin vector.reduce.umax vector.reduce.umin vector.reduce.xor "
     "matrix.multiply matrix.transpose matrix.column.major.load matrix.column.major.store"
 ).split()
-"""Functions of LLVM that tensor programs call."""
+"""Intrinsics of LLVM that tensor programs call, for suggestions."""
 
 
 def with_suggestion(message: str, text: str, offset: int) -> str:
-    """A message of LLVM's parser, with a suggestion.
+    """Add a suggestion to a message of LLVM's parser.
 
     Args:
         message: The message.
-        text: What was parsed.
-        offset: Where it is wrong.
+        text: The text that was parsed.
+        offset: Where the message points.
     """
     if undefined := _UNDEFINED.fullmatch(message):
         names = _locals_at(text, offset) if undefined["sigil"] == "%" else _names(_GLOBAL, text)
@@ -567,11 +566,11 @@ def with_suggestion(message: str, text: str, offset: int) -> str:
 
 
 def suggest_intrinsic(name: str) -> str:
-    """`; did you mean '...'?` for the name of an intrinsic, mangled or not; empty where none is near."""
+    """`; did you mean '...'?` for the name of an intrinsic, mangled or not; empty if no name is similar."""
     stems = [row.prefix + known for row in INTRINSICS for known in (row.name, *row.aliases)]
     stems += [f"llvm.{known}" for known in _LLVM]
     words = name.strip('"').split(".")
-    for count in range(len(words), 1, -1):  # the part that is left out may be a suffix
+    for count in range(len(words), 1, -1):  # drop words from the end: they may be type suffixes
         near = did_you_mean(".".join(words[:count]), stems, cutoff=0.85)
         if near:
             return near
@@ -579,7 +578,7 @@ def suggest_intrinsic(name: str) -> str:
 
 
 def root_cause(error: ParseError, source: Source) -> ParseError:
-    """The root cause of a parse error: unbalanced braces before it, if there are any."""
+    """The root cause of a parse error: unbalanced braces before it, or else the error itself."""
     braces = _brace_error(source)
     if braces is None or braces.span is None:
         return error
@@ -588,9 +587,9 @@ def root_cause(error: ParseError, source: Source) -> ParseError:
 
 
 def _brace_error(source: Source) -> ParseError | None:
-    """The error in the braces of functions, None where they are balanced.
+    """The first unbalanced brace of a function; None if all are balanced.
 
-    An extra '}' ends a function early or is outside functions; one is missing where a function begins in another.
+    An extra '}' ends a function early or is outside all functions; a '}' is missing if `define` is inside a function.
     """
     depth, name, text = 0, "", source.text
     for piece in _PIECE.finditer(text):
@@ -610,14 +609,14 @@ def _brace_error(source: Source) -> ParseError | None:
             following = _SPACE.match(text, piece.end())
             after = following.end() if following else piece.end()
             if depth == 0 and name and _IN_FUNCTION.match(text, after):
-                note = Note("this is in no function", source.span(after))
+                note = Note("this instruction is outside all functions", source.span(after))
                 message = f"stray '}}': it ends {name}, and instructions follow"
                 return ParseError(message, source.span(piece.start()), [note])
     return None
 
 
 def _locals_at(text: str, offset: int) -> list[str]:
-    """Names of the values and blocks of the function around a place."""
+    """Names of the values and blocks of the function around an offset."""
     start = max(text.rfind("\ndefine", 0, offset), 0)
     end = text.find("\n}", offset)
     body = text[start : end if end >= 0 else len(text)]
@@ -626,4 +625,4 @@ def _locals_at(text: str, offset: int) -> list[str]:
 
 
 def _names(pattern: re.Pattern[str], text: str) -> list[str]:
-    return [one or other for one, other in pattern.findall(text)]
+    return [first or second for first, second in pattern.findall(text)]

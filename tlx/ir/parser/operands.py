@@ -1,8 +1,8 @@
-"""Tokens of LLVM assembly, and the parser of types and values, the operands of everything else.
+"""Tokens of LLVM assembly, and the parser of types and values.
 
-One regular expression finds all tokens; comments and white space are skipped. Offsets are kept, so every token knows
-its place in the text. A plain vector type (`<4 x i32>`) and a constant vector of integers (`<i32 1, i32 2>`), both
-frequent in calls of tensor intrinsics, are one token each where they are spelled as LLVM spells them.
+One regular expression matches all tokens and skips comments and white space. Each token has its offset in the text. A
+plain vector type (`<4 x i32>`) and a constant vector of integers (`<i32 1, i32 2>`), both
+frequent in calls of tensor intrinsics, are one token each if they are spelled as LLVM prints them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Ke
 
 _NAME: Final = r"(?:[-a-zA-Z$._0-9\x80-\U0010ffff]+|\"[^\"]*\")"
 
-# A label may begin like nearly anything else (`$x:`, `7:`, `"a b":`), so it is tried before those.
+# A label looks like another token up to its colon (`$x:`, `7:`, `"a b":`), so it is tried before those.
 _TOKEN: Final = re.compile(
     rf"""
     (?:[ \t\r\n\f\v]+|;[^\n]*)*+
@@ -103,9 +103,9 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
     stop = len(source.text) if end is None else end
     tokens: list[Token] = []
     append = tokens.append
-    for found in _TOKEN.finditer(source.text, start, stop):
-        group = found.lastindex or 0
-        append(_token((_KINDS[group], found[group], found.start(group))))
+    for match in _TOKEN.finditer(source.text, start, stop):
+        group = match.lastindex or 0
+        append(_token((_KINDS[group], match[group], match.start(group))))
         if group >= _END:
             break
     if tokens[-1].kind == "wrong":
@@ -114,7 +114,7 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
 
 
 class LazyTokens:
-    """Tokens from a place on, scanned on demand: for text whose end is known only after parsing."""
+    """Tokens from an offset on, scanned on demand: for text whose end is known only after it is parsed."""
 
     def __init__(self, source: Source, start: int) -> None:
         self._source = source
@@ -122,10 +122,10 @@ class LazyTokens:
         self._tokens: list[Token] = []
 
     def __getitem__(self, index: int) -> Token:
-        """The token of that number.
+        """The token at an index.
 
         Raises:
-            ParseError: A character that begins no token stands before it or there.
+            ParseError: A character up to there begins no token.
         """
         tokens = self._tokens
         while index >= len(tokens):
@@ -142,9 +142,9 @@ class LazyTokens:
 
 def _no_token(source: Source, position: int, stop: int) -> ParseError:
     blank = _BLANK.match(source.text, position, stop)
-    place = blank.end() if blank else position
-    what = "unfinished string" if '"' in source.text[place : place + 2] else "unexpected character"
-    return ParseError(f"{what} in LLVM assembly", source.span(place))
+    offset = blank.end() if blank else position
+    problem = "unfinished string" if '"' in source.text[offset : offset + 2] else "unexpected character"
+    return ParseError(f"{problem} in LLVM assembly", source.span(offset))
 
 
 _SIMPLE: Final[dict[str, Type]] = {
@@ -174,13 +174,13 @@ _VALUE_WORDS: Final = KEYWORDS | frozenset(
 
 @lru_cache(maxsize=4096)
 def parse_integer(text: str) -> IntType:
-    """`i32`."""
+    """The type that a word such as `i32` names."""
     return _INTEGERS.get(text) or IntType(int(text[1:]))
 
 
 @lru_cache(maxsize=4096)
 def _plain_vector(text: str) -> VectorType:
-    """`<4 x i32>`, as a token."""
+    """The type that a token such as `<4 x i32>` names."""
     count, element = text[1:-1].split(" x ")
     return vector_of(int(count), _SIMPLE.get(element) or parse_integer(element))
 
@@ -193,7 +193,7 @@ class TypeParser:
         self.tokens = tokens
         self.index: int = 0
         self.spans: list[tuple[int, int]] = []
-        """Offsets in the source of each value read by `operand`, in order."""
+        """Start and end in the source of each value read by `operand`, in order."""
 
     @property
     def token(self) -> Token:
@@ -230,7 +230,7 @@ class TypeParser:
         """Consume the token `text`.
 
         Raises:
-            ParseError: Another token stands there.
+            ParseError: The token at the cursor is another one.
         """
         if self.token.text != text or self.token.kind == "end":
             raise self.error(f"expected '{text}'")
@@ -241,16 +241,16 @@ class TypeParser:
 
         Args:
             message: What was expected.
-            token: What was found.
-            known: Words that may stand there.
+            token: The token that was found instead.
+            known: Words that are allowed there, for a suggestion.
         """
         token = token or self.token
         at_end = "'}'" if self.source.text.startswith("}", token.start) else "end of text"
-        found = at_end if token.kind == "end" else f"'{token.text}'{did_you_mean(token.text, known)}"
-        return ParseError(f"{message}, found {found}", Span(self.source, token.start, max(token.end, token.start + 1)))
+        actual = at_end if token.kind == "end" else f"'{token.text}'{did_you_mean(token.text, known)}"
+        return ParseError(f"{message}, found {actual}", Span(self.source, token.start, max(token.end, token.start + 1)))
 
     def skip_parens(self) -> str:
-        """Consume a balanced group that opens at the cursor; returns its text."""
+        """Consume a bracketed group that opens at the cursor; returns its text."""
         start = self.token.start
         depth = 0
         while True:
@@ -276,7 +276,7 @@ class TypeParser:
         try:
             return int(token.text if digits is None else digits)
         except ValueError:  # Python's limit is 4300 digits
-            raise ParseError("number is too long", Span(self.source, token.start, token.end)) from None
+            raise ParseError("integer has too many digits", Span(self.source, token.start, token.end)) from None
 
     # Types -----------------------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class TypeParser:
         """Parse a type.
 
         Raises:
-            ParseError: No type stands at the cursor.
+            ParseError: There is no type at the cursor.
         """
         return self._suffixes(self._base_type())
 
@@ -351,7 +351,7 @@ class TypeParser:
         return tuple(elements)
 
     def addrspace(self) -> int:
-        """Consume `addrspace(N)`, if it stands at the cursor; symbolic ones, such as `"A"`, count as 0."""
+        """Consume `addrspace(N)`, if it is at the cursor; symbolic address spaces, such as `"A"`, count as 0."""
         if not self.at("addrspace"):
             return 0
         self.next()
@@ -395,7 +395,7 @@ class TypeParser:
         return FunctionType(result, tuple(params), vararg)
 
     def attribute(self) -> bool:
-        """Consume one attribute of a parameter, argument or result, if one stands at the cursor."""
+        """Consume one attribute of a parameter, argument or result, if one is at the cursor."""
         token = self.token
         if token.kind == "string" and not token.text.startswith("c"):
             self.next()
@@ -427,7 +427,7 @@ _WRAPPERS: Final = frozenset({"blockaddress", "dso_local_equivalent", "no_cfi", 
 
 @lru_cache(maxsize=4096)
 def _integers(text: str) -> Aggregate:
-    """`<i32 2, i32 3>`; the same few such vectors stand in a module again and again."""
+    """The vector that a token such as `<i32 2, i32 3>` spells; cached, as modules repeat a few of them."""
     pairs = [word.split(" ") for word in text[1:-1].split(", ")]
     elements = tuple(ConstInt(parse_integer(type_), int(number)) for type_, number in pairs)
     return Aggregate(vector_of(len(elements), elements[0].type), elements, "<")
@@ -441,7 +441,7 @@ class ValueParser(TypeParser):
         return self.value(self.type())
 
     def operand(self, type_: Type | None = None) -> Value:
-        """Parse an operand (with its type where `type_` is not given) and note its span."""
+        """Parse an operand, preceded by its type unless that is passed, and record its span."""
         type_ = type_ or self.type()
         if type_ is METADATA and self.starts_type():
             type_ = self.type()
@@ -451,7 +451,7 @@ class ValueParser(TypeParser):
         return value
 
     def label(self) -> Local:
-        """Parse `label %name` and note its span."""
+        """Parse `label %name` and record its span."""
         self.expect("label")
         value = self.operand(LABEL)
         if not isinstance(value, Local):
@@ -462,7 +462,7 @@ class ValueParser(TypeParser):
         """Parse a value of a known type.
 
         Raises:
-            ParseError: No value stands at the cursor.
+            ParseError: There is no value at the cursor.
         """
         token = self.token
         kind, text = token.kind, token.text
@@ -484,8 +484,8 @@ class ValueParser(TypeParser):
             return self._metadata_value(type_)
         if kind == "integers":
             self.next()
-            found = _integers(text)
-            return found.copy() if found.type is type_ else Aggregate(type_, found.elements, "<")
+            vector = _integers(text)
+            return vector.copy() if vector.type == type_ else Aggregate(type_, vector.elements, "<")
         if text in ("<", "[", "{"):
             return self._aggregate(type_)
         raise self.error("expected a value")

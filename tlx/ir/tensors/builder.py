@@ -1,8 +1,7 @@
 """Building tensor operations: `t = b.tensor_load(p, type_)`, `m = b.matmul(t, u)`, `b.tensor_store(q, t)`.
 
-Calls carry canonical, mangled names and are declared. A pointer's element type is its type where pointers are typed,
-else (and for `i8*`, which may be anything) an `elementtype(T)` attribute, so that it need not be inferred from the
-users of a token.
+Callees have canonical, mangled names and are declared. The element type of an opaque pointer or an `i8*` is given by an
+`elementtype(T)` attribute, so that it need not be inferred from the users of the token.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ ResultType = TensorType | VectorType | IntType | FloatType | None
 class TensorBuilder(Builder):
     """A `Builder` that also emits `llvm.tensor.*` calls.
 
-    Results are `Local` values: tokens of `typeinfo` and `tensor_load`, flattened vectors of the operations. What an
-    operation returns follows from its operands by the table's rule; `result` says which of several results is meant
-    (a tensor type or its vector), or only the element type, where that is wider than the operands'.
+    Results are `Local` values: tokens of `typeinfo` and `tensor_load`, flattened vectors of the operations. The typing
+    rule of the table gives an operation's result type. `result` selects one of several allowed types (a tensor type or
+    its vector), or the element type if that is wider than the operands'.
 
     Attributes:
-        tensor_types: Types of the tokens and results this builder made, by `%name`.
+        tensor_types: Types of the tokens and results that this builder made, by `%name`.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class TensorBuilder(Builder):
     def typeinfo(self, value: Value, type_: TensorType | None = None, name: str = "") -> Local:
         """A token for a flattened vector: `token @llvm.tensor.typeinfo(<E x T> value, shape, layout, padding)`.
 
-        The type may be left out for a result that this builder made.
+        The type may be left out for results of this builder.
         """
         type_ = type_ or self._type_of(value)
         vectors = _vectors(type_)
@@ -65,7 +64,7 @@ class TensorBuilder(Builder):
         """A token for a tensor in memory.
 
         Args:
-            pointer: Its first element.
+            pointer: Address of its first element.
             type_: Its type.
             pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
             name: Name of the token.
@@ -88,10 +87,10 @@ class TensorBuilder(Builder):
         """Write a tensor to memory.
 
         Args:
-            pointer: Where its first element goes.
+            pointer: Address of its first element.
             token: The tensor.
             pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
-            type_: The token's type; may be left out for a token that this builder made.
+            type_: The token's type; may be left out for tokens of this builder.
             metadata: Such as `, !nontemporal !0`.
         """
         type_ = type_ or self._type_of(token)
@@ -105,29 +104,29 @@ class TensorBuilder(Builder):
         """The flattened vector of a token."""
         return self._operation("tovector", type_ or self._type_of(token), [token], (), name)
 
-    # Extents known at run time ---------------------------------------------------------------------------------
+    # Run-time extents -----------------------------------------------------------------------------------------
 
     def dynamic_typeinfo(self, handle: Value, shape: Sequence[Value], layout: Sequence[int]) -> Local:
-        """A token for a `<vscale x 1 x T>` whose shape is i32 values, without padding."""
+        """A token for a `<vscale x 1 x T>` whose extents are i32 values, without padding."""
         vectors = [self.gathered(shape), const_ints(I32, layout), const_ints(I32, [0] * len(layout))]
         return self._tensor_call("typeinfo", TOKEN, [handle, *vectors], "tensor").value
 
     def dynamic_load(
         self, pointer: Value, element: Type, shape: Sequence[Value], layout: Sequence[int], pitches: Sequence[Value]
     ) -> Local:
-        """A token for a tensor in memory whose shape and pitches are i32 values, without padding."""
+        """A token for a tensor in memory whose extents and pitches are i32 values, without padding."""
         pointer = self.retype(pointer, element)
         padding = const_ints(I32, [0] * len(layout))
         args = [pointer, self.gathered(shape), const_ints(I32, layout), padding, self.gathered(pitches)]
         return self._tensor_call("load", TOKEN, args, "tensor", element=element).value
 
     def dynamic_store(self, pointer: Value, element: Type, token: Value, pitches: Sequence[Value]) -> Instruction:
-        """Write a tensor with elements of a type; the pitches are i32 values."""
+        """Write a tensor whose element type is passed; the pitches are i32 values."""
         args = [self.retype(pointer, element), token, self.gathered(pitches)]
         return self._tensor_call("store", VOID, args, "")
 
     def gathered(self, elements: Sequence[Value]) -> Value:
-        """A vector of scalars of one type."""
+        """A vector whose elements are scalars of one type."""
         if all(isinstance(element, ConstInt) for element in elements):
             return const_vector(elements)
         vector: Value = Keyword(VectorType(len(elements), elements[0].type), "undef")
@@ -172,7 +171,7 @@ class TensorBuilder(Builder):
         return self._operation("convolution", result, [x, w], windows or (), name)
 
     def unary(self, function: str, x: Value, result: ResultType = None, name: str = "") -> Local:
-        """A function element by element; `function` is relu, tanh, sigmoid, sin, exp, ..."""
+        """An elementwise function: relu, tanh, sigmoid, sin, exp, ..."""
         return self._operation(function, result, [x], (), name)
 
     def reduce(
@@ -184,7 +183,7 @@ class TensorBuilder(Builder):
         result: ResultType = None,
         name: str = "",
     ) -> Local:
-        """Reduce windows that slide over `x`; `operation` is add, mul, max, min, and, or, xor. Strides None are 1."""
+        """Reduce windows that slide over `x` by add, mul, max, min, and, or, xor; strides are 1 by default."""
         strides = strides or (1,) * len(window)
         return self._operation(f"reduce.{operation}", result, [x], (window, strides), name or operation)
 
@@ -210,11 +209,11 @@ class TensorBuilder(Builder):
         return self._call_of("concat", self._result("concat", result, tokens, [[axis]]), args, name)
 
     def fill(self, like: Value, scalar: Value, result: ResultType = None, name: str = "") -> Local:
-        """A tensor of the type of `like` whose every element is a scalar."""
+        """A tensor of the type of `like` with all elements equal to a scalar."""
         return self._call_of("broadcast", self._result("broadcast", result, [like], ()), [like, scalar], name or "fill")
 
     def transpose(self, x: Value, layout: Sequence[int], result: ResultType = None, name: str = "") -> Local:
-        """The same logical tensor, stored in the order of `layout`."""
+        """The same logical tensor, stored in another layout."""
         return self._operation("transpose", result, [x], (layout,), name)
 
     def broadcast(
@@ -247,7 +246,7 @@ class TensorBuilder(Builder):
     def _result(
         self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims
     ) -> TensorType | VectorType:
-        """The result type that is passed, or the preferred one by the table's rule."""
+        """The result type that is passed, or the preferred one of the typing rule."""
         if isinstance(result, (TensorType, VectorType)):
             return result
         types = [self._type_of(token) for token in tokens]
@@ -256,7 +255,7 @@ class TensorBuilder(Builder):
     # The call --------------------------------------------------------------------------------------------------
 
     def _operation(self, operation: str, result: ResultType, tokens: Sequence[Value], dims: Dims, name: str) -> Local:
-        """A call of tokens, then constant vectors."""
+        """A call whose operands are tokens, then constant vectors."""
         args = [*tokens, *(const_ints(I32, d) for d in dims)]
         return self._call_of(operation, self._result(operation, result, tokens, dims), args, name)
 
@@ -274,22 +273,22 @@ class TensorBuilder(Builder):
         tensor: TensorType | None = None,
         element: Type | None = None,
     ) -> Instruction:
-        """A call.
+        """A call of a tensor intrinsic.
 
         Args:
             operation: The intrinsic's name, without `llvm.tensor.`.
             result: Type of the result.
             args: The arguments.
             name: Stem of the result's name.
-            tensor: The tensor that the result stands for, if it is known.
+            tensor: The tensor type of the result, if it is known.
             element: Element type of the first argument, a pointer.
         """
         type_ = FunctionType(result, tuple(a.type for a in args))
         row = _row(operation)
         callee = declare_function(self.module, canonical_name(row, result, type_.params), type_, row.attributes())
         first = args[0].type
-        marked = element is not None and isinstance(first, PointerType) and first.pointee in (None, I8)
-        attribute = f"elementtype({element})" if marked else ""
+        is_untyped = isinstance(first, PointerType) and first.pointee in (None, I8)
+        attribute = f"elementtype({element})" if element is not None and is_untyped else ""
         words = [str(args[0].type), attribute, str(args[0])]
         spelled = ", ".join([" ".join(w for w in words if w), *(a.typed for a in args[1:])])
         body = f"call {result} {callee}({spelled}){self.debug}"
@@ -315,6 +314,5 @@ def _vectors(type_: TensorType) -> tuple[Aggregate, Aggregate, Aggregate]:
 
 
 def _pitches(type_: TensorType, pitches: Sequence[int] | None) -> Aggregate:
-    """The operand strides; the outermost entry, which means nothing, is written as 0."""
-    given = [0] * type_.rank if pitches is None else [0, *pitches[1:]]
-    return const_ints(I32, given)
+    """The operand strides; the outermost entry, which is ignored, is written as 0."""
+    return const_ints(I32, [0] * type_.rank if pitches is None else [0, *pitches[1:]])

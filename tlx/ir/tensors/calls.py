@@ -48,9 +48,9 @@ def is_tensor_call(instruction: Instruction) -> bool:
 
 
 def operand_span(instruction: Instruction, value: Value | None = None) -> Span:
-    """The span of an operand of an instruction; of the whole instruction where that is not known.
+    """The span of an operand of an instruction, or of the whole instruction if that is not known.
 
-    Instructions of the lowering are in no file: their span is in a source that consists of their own text.
+    The span of an instruction that the lowering made is in a source that consists of its text.
     """
     span = instruction.span or Source("<generated>", instruction.text).span(0, len(instruction.text))
     written = span.source.text[span.start : span.end]
@@ -71,22 +71,22 @@ class TensorCall:
     intrinsic: Intrinsic
     form: tuple[Operand, ...]
     arguments: list[tuple[Operand, Value]] = field(init=False, repr=False)
-    """Operands of the form and the values given for them."""
+    """The operands of the form with their values."""
 
     def __post_init__(self) -> None:
         self.arguments = list(zip(self.form, self.instruction.args, strict=True))
 
     def values(self, *kinds: OperandKind) -> list[Value]:
-        """The arguments of some kinds."""
+        """The arguments of some kinds, in order."""
         return [value for operand, value in self.arguments if operand.kind in kinds]
 
     def named(self, name: str | None, number: int = 0) -> Value | None:
-        """The argument of a name; a repeated operand's arguments are numbered from 0."""
-        found = [value for operand, value in self.arguments if operand.name == name]
-        return found[number] if number < len(found) else None
+        """The argument of the operand with a name; the arguments of a repeated operand are numbered from 0."""
+        values = [value for operand, value in self.arguments if operand.name == name]
+        return values[number] if number < len(values) else None
 
     def attributes(self, value: Value) -> str:
-        """The attributes that stand before an argument."""
+        """The attributes of an argument."""
         for (_, argument), text in zip(self.arguments, self.instruction.arg_attributes, strict=True):
             if argument is value:
                 return text
@@ -103,7 +103,7 @@ def tensor_call(instruction: Instruction) -> TensorCall | None:
     """A tensor call with its arguments assigned to operands; None for other instructions.
 
     Raises:
-        VerifyError: No such intrinsic, or arguments that match none of its forms.
+        VerifyError: The intrinsic is unknown, or the arguments match none of its forms.
     """
     callee = instruction.callee
     if callee is None or not is_tensor_name(callee):
@@ -112,7 +112,7 @@ def tensor_call(instruction: Instruction) -> TensorCall | None:
     if intrinsic is None:
         raise _unknown(instruction, callee)
     if instruction.opcode != "call":
-        message = f"{intrinsic.name}: an intrinsic takes a call, not {instruction.opcode}"
+        message = f"{intrinsic.name}: intrinsics are called by 'call', not by '{instruction.opcode}'"
         raise VerifyError(message, operand_span(instruction))
     return TensorCall(instruction, intrinsic, _matching_form(instruction, intrinsic))
 
@@ -129,9 +129,9 @@ def _unknown(instruction: Instruction, callee: str) -> VerifyError:
 
 def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Operand, ...]:
     args = instruction.args
-    found = find_form(intrinsic, tuple(value.type for value in args))
-    if found is not None:
-        return found
+    form = find_form(intrinsic, tuple(value.type for value in args))
+    if form is not None:
+        return form
     forms = [form for form in (expanded_form(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
     if not forms:
         expected = " or ".join(f"({_form_text(form)})" for form in intrinsic.forms)
@@ -144,7 +144,7 @@ def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Oper
 
 @lru_cache(maxsize=4096)
 def find_form(intrinsic: Intrinsic, types: tuple[Type, ...]) -> tuple[Operand, ...] | None:
-    """The first form that arguments of these types match, None if there is none."""
+    """The first form that arguments of these types match; None if there is none."""
     for form in intrinsic.forms:
         expanded = expanded_form(form, len(types))
         if len(expanded) == len(types) and all(
@@ -165,7 +165,7 @@ def _form_text(form: Sequence[Operand]) -> str:
 
 
 def _first_misfit(forms: Sequence[Sequence[Operand]], args: Sequence[Value]) -> tuple[Operand, Value]:
-    """The argument to blame: the first mismatch with the form that agrees with the arguments longest."""
+    """The first mismatch with the form of which most leading operands match."""
 
     def misfit(form: Sequence[Operand]) -> int:
         pairs = enumerate(zip(form, args, strict=True))
@@ -196,7 +196,7 @@ def fits_kind(kind: OperandKind, type_: Type) -> bool:
 def element_type_error(element: Type) -> str:
     """The message for an invalid element type."""
     known = ", ".join(map(str, ELEMENT_TYPES))
-    return f"{element} is no element type of tensors: these are {known}"
+    return f"tensors cannot have elements of type {element}: use {known}"
 
 
 def innermost_element(type_: Type | None) -> Type | None:
@@ -207,7 +207,7 @@ def innermost_element(type_: Type | None) -> Type | None:
 
 
 def attribute_type(call: TensorCall, value: Value) -> Type | None:
-    """The type in `byval(T)` or `elementtype(T)` in front of an argument."""
+    """The type in an argument's attribute `byval(T)` or `elementtype(T)`."""
     attributes = call.attributes(value)
     try:
         return attribute_pointee(attributes, "byval", "elementtype")
@@ -216,12 +216,12 @@ def attribute_type(call: TensorCall, value: Value) -> Type | None:
 
 
 def pointer_element(call: TensorCall, pointer: Value) -> Type | None:
-    """Element type of a pointer: from an attribute, its type if that is not `i8*`, or the call's name.
+    """Element type of a pointer: from an attribute, from its type unless that is `i8*`, or from the callee's name.
 
     LLVM drops pointee types when it reads an old file, but keeps names: `@llvm.tensor.load.p0f32.v2i32(ptr ...)`.
 
     Raises:
-        VerifyError: No tensor has elements of that type.
+        VerifyError: It is no element type of tensors.
     """
     element = innermost_element(attribute_type(call, pointer))
     if element is None and isinstance(pointer.type, PointerType) and pointer.type.pointee not in (None, I8):
@@ -232,10 +232,10 @@ def pointer_element(call: TensorCall, pointer: Value) -> Type | None:
 
 
 def suffix_element(call: TensorCall, pointer: Value) -> Type | None:
-    """Element type of an opaque pointer, from the suffix of the call's name."""
-    found = _POINTER_SUFFIX.search(call.instruction.callee or "")
+    """Element type of an opaque pointer, from the suffix of the callee's name."""
+    match = _POINTER_SUFFIX.search(call.instruction.callee or "")
     is_opaque = isinstance(pointer.type, PointerType) and pointer.type.pointee is None
-    return _BY_SUFFIX[found.group(1)] if found and is_opaque else None
+    return _BY_SUFFIX[match.group(1)] if match and is_opaque else None
 
 
 _METADATA: Final = re.compile(r",\s*![-a-zA-Z$._\\].*", re.DOTALL)
@@ -250,7 +250,7 @@ def canonicalise(module: Module) -> None:
     Calls and declarations that are canonical stay as they are, byte for byte.
 
     Raises:
-        VerifyError: A call is of no known intrinsic, or of none of its forms.
+        VerifyError: A call's intrinsic is unknown, or its arguments match none of the forms.
     """
     needed: dict[str, Declaration] = {}
     for function in module.functions:
@@ -270,13 +270,13 @@ def canonicalise(module: Module) -> None:
 def canonical_name(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> str:
     """The mangled name of one overload.
 
-    The suffixes are those of the result, if it is a vector, and of the operands other than tokens, without vectors
-    whose length follows from the one before (layout and padding). The number of repeated tokens is a suffix too.
+    It has suffixes for the result, if that is a vector, for the number of repeated tokens, and for all other operands
+    whose type does not follow from the one before (as layout and padding do).
 
     Args:
         intrinsic: The row of the table.
-        result: Type of what the call returns.
-        operands: Types of its operands, in canonical order.
+        result: Type of the result.
+        operands: Types of the operands, in canonical order.
     """
     return _canonical_name(intrinsic, result, tuple(operands))
 
@@ -295,18 +295,18 @@ def _canonical_name(intrinsic: Intrinsic, result: Type, operands: tuple[Type, ..
 
 
 def declare_overload(module: Module, intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
-    """The declaration of one overload, added to the module if it is not there."""
-    wanted = overload_declaration(intrinsic, result, operands)
-    known = module.declarations.get(wanted.name)
-    if known is not None:
-        return known
-    module.append(wanted)
-    module.global_names.taken.add(wanted.name)
-    return wanted
+    """The declaration of one overload; it is added to the module if it is not there."""
+    new = overload_declaration(intrinsic, result, operands)
+    declaration = module.declarations.get(new.name)
+    if declaration is not None:
+        return declaration
+    module.append(new)
+    module.global_names.taken.add(new.name)
+    return new
 
 
 def overload_declaration(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
-    """The declaration of one overload, in no module yet."""
+    """A new declaration of one overload."""
     name = canonical_name(intrinsic, result, operands)
     reads = intrinsic.effects == "typeinfo" and isinstance(operands[0], PointerType)
     attributes = intrinsic.attributes(reads=reads)
@@ -319,11 +319,10 @@ def overload_declaration(intrinsic: Intrinsic, result: Type, operands: Sequence[
 
 
 def _canonical_call(call: TensorCall) -> Instruction:
-    """The call under its canonical name, in canonical order; the same object if it is that already."""
+    """The call with its canonical name and operand order; the same object if it is canonical already."""
     old = call.instruction
     order = _canonical_order(call)
-    given = call.arguments
-    types = [given[index][1].type for index in order]
+    types = [call.arguments[index][1].type for index in order]
     name = canonical_name(call.intrinsic, old.type, types)
     metadata = _METADATA.search(old.trailer)
     trailer = metadata.group() if metadata else ""
@@ -346,10 +345,10 @@ def _call_prefix(call: Instruction) -> str:
 
 
 def _argument_attributes(call: TensorCall, index: int) -> str:
-    """The attributes of an argument, with a pointee type that only its type or the call's old name has.
+    """The attributes of an argument, with the pointee type if that is only in its type or the callee's old name.
 
-    A pointer to a flattened tensor carries the vector's type, which `byval` of LLVM 8 and older does not; a load or
-    store whose name says `p0f32` though pointers are opaque gets that type as `elementtype`.
+    A pointer to a flattened tensor gets the vector's type, which `byval` lacks up to LLVM 8. The opaque pointer of a
+    load or store whose name has the suffix `p0f32` gets an `elementtype`.
     """
     operand, value = call.arguments[index]
     attributes = call.instruction.arg_attributes[index]
@@ -387,7 +386,7 @@ def _is_mangled(operand: Operand) -> bool:
 
 
 def _suffix(type_: Type) -> str:
-    """LLVM's suffix; for pointers to types without one, the type's spelling without its punctuation."""
+    """LLVM's suffix; for types without one, the spelling without punctuation."""
     try:
         return mangle(type_)
     except ValueError:
@@ -398,19 +397,19 @@ def _suffix(type_: Type) -> str:
 
 
 def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> None:
-    """Take out tensor declarations that are wrong or not needed, add those that are missing."""
+    """Remove tensor declarations that are wrong or not needed, and add those that are missing."""
     text = "".join(item.text for item in module.items if isinstance(item, Raw))
     mentioned = set(re.findall(r"@(llvm\.(?:tensor|vector\.totensor)[-a-zA-Z$._0-9]*)", text))
-    unwanted: list[Declaration] = []
+    obsolete: list[Declaration] = []
     for item in module.items:
         if not isinstance(item, Declaration) or not is_tensor_name(item.name):
             continue
-        wanted = needed.get(item.name)
-        if wanted is not None and _is_same(module, item, wanted):
+        new = needed.get(item.name)
+        if new is not None and _is_same(module, item, new):
             del needed[item.name]
-        elif wanted is not None or item.name not in mentioned:
-            unwanted.append(item)
-    module.remove(*unwanted)
+        elif new is not None or item.name not in mentioned:
+            obsolete.append(item)
+    module.remove(*obsolete)
     for new in needed.values():
         module.append(new)
         module.global_names.taken.add(new.name)
@@ -424,14 +423,14 @@ def _is_same(module: Module, old: Declaration, new: Declaration) -> bool:
 
 
 def _words(attributes: str) -> set[str]:
-    """Attributes, `memory(...)` in the words that LLVM 15 and older know."""
+    """Attributes, with `memory(...)` spelled as up to LLVM 15."""
     for newer, older in _MEMORY.items():
         attributes = attributes.replace(newer, older)
     return set(attributes.split())
 
 
 _INFERRED: Final = {"mustprogress", "nofree", "nosync"}
-"""Valid attributes that LLVM's optimiser adds to declarations; `mustprogress` is implied by `willreturn`."""
+"""Attributes that LLVM's optimiser adds to declarations; `willreturn` implies `mustprogress`."""
 
 
 _MEMORY: Final = {

@@ -1,14 +1,13 @@
-"""Tensors with extents known only at run time: their calls, and the rules of these.
+"""Checks calls on tensors whose extents are known only at run time.
 
-Their flattened type is `<vscale x 1 x T>`, which is not a vector of vscale elements but a handle, passed from one
-tensor operation or elementwise instruction to the next. Extents, padding and pitches are values; rank, layout and
-element type are constant.
+Their flattened type is `<vscale x 1 x T>`: not a vector of vscale elements but a handle, which tensor operations and
+elementwise instructions pass on. Extents, padding and pitches are values; rank, layout and element type are constant.
 
     %t = call token @llvm.tensor.load(ptr %p, <2 x i32> %shape, <2 x i32> <i32 0, i32 1>, ...)     DynamicTensor
     %c = call <vscale x 1 x float> @llvm.tensor.matmul(token %t, token %u)                         DynamicOp
     %d = fadd <vscale x 1 x float> %c, %c                                                          a handle, as %c is
 
-A call is dynamic if one of its tensors is, if it returns a handle, or if a pitch is no constant.
+A call is dynamic if one of its tensors is, if it returns a handle, or if a pitch is not constant.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ KnownNumbers = Sequence[int | None]
 
 
 def check_dynamic_dims(call: TensorCall, folder: ConstantFolder) -> tuple[int, ...]:
-    """Check shape, layout and padding of a tensor; gives its layout.
+    """Check shape, layout and padding of a tensor; returns its layout.
 
     Raises:
-        VerifyError: The layout is no constant permutation, or known extents and padding are wrong.
+        VerifyError: The layout is not a constant permutation, or known extents or paddings are invalid.
     """
     layout = _layout(call, folder)
     shape = known_numbers(call, "shape", folder)
@@ -80,10 +79,10 @@ def _layout(call: TensorCall, folder: ConstantFolder) -> tuple[int, ...]:
 
 
 def known_numbers(call: TensorCall, name: str, folder: ConstantFolder) -> KnownNumbers:
-    """The entries of an operand; None for those that are known only at run time.
+    """The entries of an operand, with None for those that are known only at run time.
 
     Raises:
-        VerifyError: It is a constant with an entry that is no number.
+        VerifyError: It is a constant with an undefined entry.
     """
     value = call.named(name)
     assert value is not None
@@ -95,7 +94,7 @@ def known_numbers(call: TensorCall, name: str, folder: ConstantFolder) -> KnownN
 
 
 def check_dynamic_pitches(call: TensorCall, folder: ConstantFolder) -> None:
-    """Check the pitches of a load: one a dimension, none known to be negative.
+    """Check that a load has a pitch for each dimension, and none that is known to be negative.
 
     Raises:
         VerifyError: They are wrong.
@@ -109,7 +108,7 @@ def check_dynamic_pitches(call: TensorCall, folder: ConstantFolder) -> None:
 def check_dynamic_store_pitches(
     call: TensorCall, tensor: Tensor | DynamicTensor, notes: Sequence[Note], folder: ConstantFolder
 ) -> None:
-    """Check the pitches of a store: one a dimension, and none known to make rows overlap.
+    """Check that a store has a pitch for each dimension, and none that is known to make rows overlap.
 
     Raises:
         VerifyError: They are wrong.
@@ -132,7 +131,7 @@ def _check_strides(call: TensorCall, rank: int, pitches: KnownNumbers) -> None:
 
 
 def _known_extents(tensor: Tensor | DynamicTensor, folder: ConstantFolder) -> KnownNumbers:
-    """Positions of each memory dimension that hold data."""
+    """The number of positions with data in each memory dimension, if known."""
     from tlx.ir.tensors.model import DynamicTensor
 
     if not isinstance(tensor, DynamicTensor):
@@ -147,12 +146,12 @@ _DISTANCES: Final = frozenset({"low", "high", "interior"})
 
 
 def is_dynamic_vector(type_: Type | None) -> bool:
-    """Whether a type is that of handles."""
+    """Whether a type is that of a handle, `<vscale x 1 x T>`."""
     return isinstance(type_, VectorType) and type_.scalable and type_.count == 1
 
 
 def is_dynamic_token(call: TensorCall, folder: ConstantFolder) -> bool:
-    """Whether a call makes a token of a tensor with extents or pitches known only at run time."""
+    """Whether a call makes a token whose extents or pitches are known only at run time."""
     source = call.instruction.args[0]
     if call.form[0].kind is OperandKind.POINTER:
         names = ("shape", "padding", "strides")
@@ -164,7 +163,7 @@ def is_dynamic_token(call: TensorCall, folder: ConstantFolder) -> bool:
 
 
 def is_dynamic_operation(call: TensorCall, dynamic: Mapping[str, object], folder: ConstantFolder) -> bool:
-    """Whether an operation has a tensor, a result or pitches that are known only at run time."""
+    """Whether an operation has a dynamic tensor, a dynamic result, or pitches known only at run time."""
     result = call.instruction.type
     if isinstance(result, VectorType) and result.scalable:
         return True
@@ -175,7 +174,7 @@ def is_dynamic_operation(call: TensorCall, dynamic: Mapping[str, object], folder
 
 
 def dynamic_element(call: TensorCall) -> Type | None:
-    """The element type of a dynamic token by its call; None where it has to be inferred from its users."""
+    """The element type of a dynamic token by its call; None if it has to be inferred from the users."""
     source = call.instruction.args[0]
     if call.form[0].kind is OperandKind.POINTER:
         return pointer_element(call, source)
@@ -193,10 +192,10 @@ def dynamic_element(call: TensorCall) -> Type | None:
 def dynamic_tensor(
     call: TensorCall, kind: Literal["value", "pointer", "load"], element: Type, folder: ConstantFolder
 ) -> DynamicTensor:
-    """The tensor of a token that a call makes.
+    """The tensor of the token that a call makes.
 
     Raises:
-        VerifyError: The known parts of shape, layout, padding and strides contradict each other.
+        VerifyError: The known entries of shape, layout, padding and strides contradict each other.
     """
     layout = check_dynamic_dims(call, folder)
     if kind == "load":
@@ -214,7 +213,7 @@ def dynamic_tensor(
 def dynamic_operation(
     call: TensorCall, static: Mapping[str, Tensor], dynamic: Mapping[str, DynamicTensor], folder: ConstantFolder
 ) -> DynamicOp:
-    """An operation on tensors of which some are dynamic.
+    """An operation on tensors, some of them dynamic.
 
     Raises:
         VerifyError: Ranks, element types or constant operands break the operation's rule.
@@ -254,20 +253,22 @@ def _store(
 def _result_like(
     call: TensorCall, tensors: Sequence[Tensor | DynamicTensor], notes: list[Note], folder: ConstantFolder
 ) -> TensorType:
-    """The result's type with all extents 1, to which the rules of ranks, layouts and element types apply."""
-    got = call.instruction.type
-    if not isinstance(got, VectorType) or got.element not in ELEMENT_TYPES:
-        raise call.error(element_type_error(got.element if isinstance(got, VectorType) else got))
-    if not got.scalable:
+    """The result's type with all extents 1, which determines its rank, layout and element type."""
+    result = call.instruction.type
+    if not isinstance(result, VectorType) or result.element not in ELEMENT_TYPES:
+        raise call.error(element_type_error(result.element if isinstance(result, VectorType) else result))
+    if not result.scalable:
         name = next(t.definition.result for t in tensors if isinstance(t, DynamicTensor))
-        reason = f"as the extents of %{name} are known at run time only"
-        raise call.error(f"returns <vscale x 1 x {got.element}>, not {got}, {reason}", None, notes)
-    if got.count != 1:
-        raise call.error(f"returns <vscale x 1 x {got.element}>, not {got}", None, notes)
+        reason = f"as the extents of %{name} are known only at run time"
+        raise call.error(f"returns <vscale x 1 x {result.element}>, not {result}, {reason}", None, notes)
+    if result.count != 1:
+        raise call.error(f"returns <vscale x 1 x {result.element}>, not {result}", None, notes)
     if not any(isinstance(t, DynamicTensor) for t in tensors) and not _has_unknown_dims(call, folder):
-        raise call.error(f"returns {got} though all extents are constants: return a vector of known size", None, notes)
+        message = f"returns {result} though all extents are constants: return a vector of known size"
+        raise call.error(message, None, notes)
     try:
-        return call.intrinsic.infer([unit_type(t) for t in tensors], _placeholder_dims(call, folder), got.element)[0]
+        types = [unit_type(tensor) for tensor in tensors]
+        return call.intrinsic.infer(types, _placeholder_dims(call, folder), result.element)[0]
     except RuleError as broken:
         raise call.error(str(broken), call.named(broken.operand, broken.number), notes) from None
     except ValueError as broken:
@@ -275,7 +276,7 @@ def _result_like(
 
 
 def _placeholder_dims(call: TensorCall, folder: ConstantFolder) -> list[tuple[int, ...]]:
-    """Operands to match `unit_type` tensors: constants as they are, run-time entries as 1 or 0."""
+    """Operands that match `unit_type` tensors: constants as they are, run-time entries as 1 or 0."""
     placeholders: list[tuple[int, ...]] = []
     for operand, value in call.arguments:
         if operand.kind not in (OperandKind.DIMS, OperandKind.INDEX):
@@ -299,7 +300,7 @@ def _has_unknown_dims(call: TensorCall, folder: ConstantFolder) -> bool:
 
 
 def constant_dims(kind: OperandKind, value: Value, folder: ConstantFolder) -> tuple[int, ...] | None:
-    """The numbers of an operand that is a vector of i32 or an index; None where they are known at run time only."""
+    """The numbers of an operand that is a vector of i32 or an index; None if they are known only at run time."""
     if kind is OperandKind.DIMS:
         return folder.ints(value)
     number = folder.integer(value)
@@ -318,7 +319,7 @@ def element_type(tensor: Tensor | DynamicTensor) -> Type:
 
 
 def _declared(call: TensorCall, tensors: Sequence[Tensor | DynamicTensor]) -> list[Note]:
-    """Where the tensors of a call come from."""
+    """Notes that point to the definitions of a call's tensors."""
     operands = [operand for operand in call.form if operand.kind is OperandKind.TENSOR]
     names = [f"{o.name}[{number}]" if o.repeated else o.name for number, o in enumerate(operands)]
     types = [tensor if isinstance(tensor, DynamicTensor) else tensor.type for tensor in tensors]

@@ -1,4 +1,4 @@
-"""Infers and checks the tensor type of every token and result of a function."""
+"""Infers and checks the tensor types of all tokens and results of a function."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tlx.ir.values import Keyword, Local, Value
 
 @dataclass(eq=False)
 class PendingToken:
-    """A token on the way to a Tensor: its element type may still be unknown."""
+    """A token during inference: its element type may still be unknown."""
 
     call: TensorCall
     kind: Literal["value", "pointer", "load"]
@@ -51,7 +51,7 @@ class PendingToken:
 
     @property
     def checked_element(self) -> Type:
-        """The element type, once it is known."""
+        """The element type, after inference."""
         if self.element is None:
             message = f"token without an element type: {self.call.instruction.text}"
             raise AssertionError(message)
@@ -59,12 +59,12 @@ class PendingToken:
 
 
 class ElementTypeInference:
-    """Finds the element types of loads from the tokens' users.
+    """Infers the element types of loads from the users of their tokens.
 
-    An operand whose element type must be the result's (a transpose's, an accumulator) has that type. One that may be
-    narrower (of matmul, of the mma family) has the type of the other such operand, where that is known, else the
-    result's. A store through a typed pointer has the pointee type. A load without users may have any type and reads
-    nothing: LLVM's optimiser leaves such loads behind when it deletes their users.
+    An operand whose element type must be the result's (of transpose, an accumulator) has that type. One that may be
+    narrower (of matmul, of the mma family) has the type of the other such operand, if that is known, else the
+    result's. A tensor stored through a typed pointer has the pointee type. A load without users may have any type and
+    reads nothing: LLVM's optimiser leaves such loads behind when it deletes their users.
     """
 
     def __init__(self, tokens: dict[str, PendingToken], operations: list[TensorCall]) -> None:
@@ -76,10 +76,10 @@ class ElementTypeInference:
                 self._users.setdefault(str(value)[1:], []).append((call, number))
 
     def solve(self) -> None:
-        """Set the element types that are still unknown.
+        """Set all unknown element types.
 
         Raises:
-            VerifyError: Users disagree, or none determines the type.
+            VerifyError: The users of a token disagree, or none determines the type.
         """
         for rule in (self._certain, self._peer, self._result):
             while self._apply(rule):
@@ -90,7 +90,7 @@ class ElementTypeInference:
             token.element = token.element or I8
 
     def _apply(self, rule: Callable[[TensorCall, int], Type | None]) -> bool:
-        """Whether a rule finds the type of another token."""
+        """Apply a rule to all tokens of unknown type; whether it determines a type."""
         changed = False
         for name, token in self._tokens.items():
             if token.element is None:
@@ -99,12 +99,12 @@ class ElementTypeInference:
         return changed
 
     def _agreed(self, name: str, rule: Callable[[TensorCall, int], Type | None]) -> Type | None:
-        """The type on which all users of a token agree, None where none determines it."""
-        told = {rule(call, number): call for call, number in self._users.get(name, [])}
-        told.pop(None, None)
-        if len(told) > 1:
-            raise self._disagreement(self._tokens[name], [(t, c) for t, c in told.items() if t is not None])
-        return next(iter(told), None)
+        """The type on which all users of a token agree; None if none determines it."""
+        users = {rule(call, number): call for call, number in self._users.get(name, [])}
+        users.pop(None, None)
+        if len(users) > 1:
+            raise self._disagreement(self._tokens[name], [(t, c) for t, c in users.items() if t is not None])
+        return next(iter(users), None)
 
     def _certain(self, call: TensorCall, number: int) -> Type | None:
         if call.intrinsic.result == "void":
@@ -122,14 +122,14 @@ class ElementTypeInference:
     def _result(self, call: TensorCall, number: int) -> Type | None:
         return innermost_element(call.instruction.type) if number in call.intrinsic.narrow else None
 
-    def _disagreement(self, token: PendingToken, told: list[tuple[Type, TensorCall]]) -> VerifyError:
-        types = " and ".join(str(type_) for type_, _ in told)
-        notes = [Note(f"used as {type_} here", operand_span(call.instruction)) for type_, call in told]
+    def _disagreement(self, token: PendingToken, users: list[tuple[Type, TensorCall]]) -> VerifyError:
+        types = " and ".join(str(type_) for type_, _ in users)
+        notes = [Note(f"used as {type_} here", operand_span(call.instruction)) for type_, call in users]
         message = f"the users of the token disagree about the element type of {token.source.typed}: {types}; "
         return token.call.error(message + _remedy(token), token.source, notes)
 
     def _undetermined(self, token: PendingToken) -> VerifyError:
-        message = f"no user of the token tells the element type of {token.source.typed}; "
+        message = f"no user of the token determines the element type of {token.source.typed}; "
         return token.call.error(message + _remedy(token), token.source)
 
 
@@ -141,15 +141,15 @@ def _remedy(token: PendingToken) -> str:
 
 
 def checked_operation(call: TensorCall, tensors: tuple[Tensor, ...], dims: tuple[tuple[int, ...], ...]) -> TensorOp:
-    """The operation that a call is.
+    """Check a call against its typing rule; returns the operation.
 
     Args:
         call: The call.
-        tensors: What its tokens stand for.
+        tensors: The tensors of its tokens.
         dims: Values of its operands that are constant vectors.
 
     Raises:
-        VerifyError: Its operands or its result break a rule.
+        VerifyError: Its operands or its result break the rule.
     """
     if call.intrinsic.result == "void":
         return _store(call, tensors, dims)
@@ -199,7 +199,7 @@ def _result(call: TensorCall, tensors: tuple[Tensor, ...], dims: tuple[tuple[int
 
 
 def check_pitches(call: TensorCall, shape: Sequence[int], pitches: Sequence[int]) -> None:
-    """Pitches of a load or store: one a dimension, none negative, no address beyond 64 bits."""
+    """Check that a load or store has a nonnegative pitch for each dimension, and no address beyond 64 bits."""
     if _are_pitches(tuple(shape), tuple(pitches)):
         return
     value = call.named("strides")
@@ -214,7 +214,7 @@ def check_pitches(call: TensorCall, shape: Sequence[int], pitches: Sequence[int]
 
 @lru_cache(maxsize=4096)
 def _are_pitches(shape: tuple[int, ...], pitches: tuple[int, ...]) -> bool:
-    """Whether `pitches` go with a shape."""
+    """Whether pitches are valid for a shape."""
     if len(pitches) != len(shape) or min(pitches) < 0:
         return False
     sizes = [shape[0], *(p or s for p, s in zip(pitches[1:], shape[1:], strict=True))]
@@ -242,11 +242,10 @@ _RESULTS: Final = {"token": TOKEN, "void": VOID}
 
 
 def analyse(module: Module, function: Function) -> FunctionTensors:
-    """Type every token and every operation of a function.
+    """Infer the type of every token and every operation of a function; the result is cached.
 
     Raises:
-        VerifyError: A rule is broken, or something is not supported; it points at the call, its notes at the
-            definitions of the tensors.
+        VerifyError: A rule is broken. The error points to the call, its notes to the definitions of the tensors.
     """
     state = [(instruction, instruction.text) for instruction in function.instructions()]
     known = function.facts.get(FunctionTensors)
@@ -259,7 +258,7 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
 
 @dataclass(frozen=True, slots=True)
 class _CachedAnalysis:
-    """The cached analysis of a function, with the instructions and texts for which it is valid."""
+    """The analysis of a function, with the instructions and texts for which it is valid."""
 
     module: Module
     state: list[tuple[Instruction, str]]
@@ -267,7 +266,7 @@ class _CachedAnalysis:
 
 
 class _TensorAnalysis:
-    """One run over a function: calls, then tokens, then element types of loads, then operations."""
+    """The analysis of a function: its calls, then tokens, then element types of loads, then operations."""
 
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
@@ -295,16 +294,15 @@ class _TensorAnalysis:
         return FunctionTensors(self.function, tensors, operations, dynamic)
 
     def _check_users(self) -> None:
-        """Only tensor operations take tensors' tokens."""
+        """Check that only tensor operations use tensors' tokens."""
         for instruction in self.function.instructions():
             if is_tensor_call(instruction):
                 continue
             for value in instruction.operands:
-                if value.type == TOKEN and isinstance(value, Local) and value.name in self.tokens:
+                if isinstance(value, Local) and value.name in self.tokens and value.type == TOKEN:
                     near = suggest_intrinsic(instruction.callee) if instruction.callee else ""
-                    message = (
-                        f"{value} stands for a tensor: only llvm.tensor.* take it, not this {instruction.opcode}{near}"
-                    )
+                    user = f"this {instruction.opcode}{near}"
+                    message = f"{value} is the token of a tensor, which only llvm.tensor.* take, not {user}"
                     note = Note("defined here", operand_span(self.definitions[str(value).removeprefix("%")]))
                     raise VerifyError(message, operand_span(instruction, value), [note])
 
@@ -319,7 +317,9 @@ class _TensorAnalysis:
         dynamic.handles = find_handles(self.function, [op.instruction for op in dynamic.ops])
         for name, tensor in dynamic.tokens.items():
             if tensor.kind == "value" and str(tensor.source).removeprefix("%") not in dynamic.handles:
-                message = f"{tensor.source} is no result of a tensor operation, so its number of elements is not known"
+                message = (
+                    f"{tensor.source} is not the result of a tensor operation, so its number of elements is unknown"
+                )
                 raise self.tokens[name].call.error(message, tensor.source)
         return dynamic
 
@@ -332,7 +332,7 @@ class _TensorAnalysis:
             yield call
 
     def _check_result(self, call: TensorCall) -> None:
-        """The kind of the result; an operation's exact type is checked with its operands."""
+        """Check the kind of the result; an operation's exact type is checked with its operands."""
         got = call.instruction.type
         expected = call.intrinsic.result
         if expected == "vector" and not isinstance(got, VectorType):
@@ -366,17 +366,19 @@ class _TensorAnalysis:
     def _check_token(self, call: TensorCall, value: Value) -> None:
         if isinstance(value, Local) and value.name in self.tokens:
             return
-        name = next(operand.name for operand, given in call.arguments if given is value)
+        name = next(operand.name for operand, argument in call.arguments if argument is value)
         if isinstance(value, Keyword):
-            raise call.error(f"operand {name} is {value}, which stands for no tensor", value)
+            raise call.error(f"operand {name} is {value}, which is not the token of a tensor", value)
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
         if definition is None:
             near = did_you_mean(str(value), [f"%{known}" for known in self.tokens])
             raise call.error(f"operand {name} is {value}, which is not defined in @{self.function.name}{near}", value)
         note = Note("defined here", operand_span(definition))
-        maker = f"@{definition.callee}" if definition.callee else definition.opcode
+        origin = f"@{definition.callee}" if definition.callee else definition.opcode
         near = suggest_intrinsic(definition.callee) if definition.callee else ""
-        raise call.error(f"operand {name} is {value}, a token of {maker}, which makes no tensor{near}", value, [note])
+        raise call.error(
+            f"operand {name} is {value}, a token of {origin}, which does not make tensors{near}", value, [note]
+        )
 
     # Tokens ----------------------------------------------------------------------------------------------------
 
@@ -441,7 +443,7 @@ def _tensor(token: PendingToken) -> Tensor:
 
 
 def _dims_to_blame(call: TensorCall, dims: Sequence[Sequence[int]]) -> Value | None:
-    """Which of shape, layout and padding a problem is in: the first with which it appears."""
+    """The operand at fault among shape, layout and padding: the first with which the problem appears."""
     shape, layout, padding = dims[:3]
     rank = len(shape)
     if type_problem(shape, range(rank), (0,) * rank):
@@ -452,20 +454,19 @@ def _dims_to_blame(call: TensorCall, dims: Sequence[Sequence[int]]) -> Value | N
 
 
 def verify_tensors(module: Module) -> None:
-    """Check every tensor call of the parsed functions.
+    """Check all tensor calls of the parsed functions.
 
     Raises:
-        VerifyError: The first broken rule.
+        VerifyError: A rule is broken; this is the first error.
     """
     for function in module.functions:
         analyse(module, function)
 
 
 def collect_errors(module: Module) -> list[VerifyError]:
-    """All broken rules that do not depend on one another.
+    """All errors that are independent of each other.
 
-    These are every malformed call of each function; and for functions whose calls are all well-formed the first rule
-    that is broken.
+    These are all malformed calls of each function, or the first broken rule if no call is malformed.
     """
     return [error for function in module.functions for error in _errors(module, function)]
 

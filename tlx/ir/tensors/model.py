@@ -1,4 +1,4 @@
-"""Tensor operations of a function as a graph: operations, their operands and types, and the tokens that carry them."""
+"""Tensor operations of a function as a graph: operations, their operands and types, and their tokens."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a token stands for.
+    """The tensor of a token.
 
     Attributes:
         type: Its type.
         definition: The call that makes the token.
         kind: `value`: `source` is the flattened vector; `pointer`: `source` points to it; `load`: `source` points to
-            the first element and `pitches` tell where the others are.
+            the first element, and `pitches` determine the addresses of the others.
         source: The flattened vector, or the pointer.
-        pitches: Operand `strides` of a load as written (0 is dense, the first is ignored), None otherwise.
+        pitches: Operand `strides` of a load as written (0 is dense, the first is ignored); else None.
     """
 
     type: TensorType
@@ -38,17 +38,17 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TensorOp:
-    """A tensor call that does something: an operation, or a store.
+    """A tensor call that makes no token: an operation or a store.
 
     Attributes:
         instruction: The call.
-        intrinsic: Its row of the table.
-        tensors: The operands that are tokens, in the table's order.
+        intrinsic: The row of the table.
+        tensors: The tensors of the token operands, in the table's order.
         dims: Values of the operands that are constant vectors (or a constant index, as a vector of one).
-        scalars: The operands that are numbers.
+        scalars: The scalar operands.
         result: Type of the flattened vector it returns; None for a store.
-        pointer: Of a store.
-        pitches: Of a store: operand `strides` as written (0 is dense, the first is ignored).
+        pointer: The address that a store writes to.
+        pitches: Operand `strides` of a store as written (0 is dense, the first is ignored).
     """
 
     instruction: Instruction
@@ -63,7 +63,7 @@ class TensorOp:
 
 @dataclass(frozen=True)
 class DynamicTensor:
-    """What a token of a tensor with extents known only at run time stands for.
+    """The tensor of a token whose extents are known only at run time.
 
     Attributes:
         element: Its element type.
@@ -72,7 +72,7 @@ class DynamicTensor:
         kind: As of `Tensor`.
         source: The handle, or the pointer.
         shape, padding: Operands of the call, vectors of i32 with an entry for each memory dimension.
-        pitches: Operand `strides` of a load, None otherwise.
+        pitches: Operand `strides` of a load; else None.
     """
 
     element: Type
@@ -96,17 +96,17 @@ class DynamicTensor:
 
 @dataclass(frozen=True)
 class DynamicOp:
-    """An operation on tensors of which some have extents known only at run time, or a store.
+    """An operation or a store whose tensors, some at least, have extents known only at run time.
 
     Attributes:
         instruction: The call.
-        intrinsic: Its row of the table.
-        tensors: The operands that are tokens, in the table's order.
+        intrinsic: The row of the table.
+        tensors: The tensors of the token operands, in the table's order.
         dims: The operands that are vectors of i32 or indices.
-        scalars: The operands that are numbers.
+        scalars: The scalar operands.
         like: Element type, rank and layout of the result, with all extents 1; None for a store.
-        pointer: Of a store.
-        pitches: Of a store: its operand `strides`.
+        pointer: The address that a store writes to.
+        pitches: Operand `strides` of a store.
     """
 
     instruction: Instruction
@@ -124,8 +124,8 @@ class DynamicTensors:
     """The tensors of a function whose extents are known only at run time.
 
     Attributes:
-        tokens: What each token stands for, by the token's name without `%`.
-        ops: In the order of the text.
+        tokens: The tensor of each token, by the token's name without `%`.
+        ops: The operations, in the order of the text.
         handles: The instructions whose results are handles, by name.
     """
 
@@ -138,7 +138,7 @@ class DynamicTensors:
         return bool(self.tokens or self.ops)
 
     def op_of(self, instruction: Instruction) -> DynamicOp | None:
-        """The operation that a call is."""
+        """The operation of a call; None for other instructions."""
         if len(self._by_call) != len(self.ops):
             self._by_call = {id(op.instruction): op for op in self.ops}
         return self._by_call.get(id(instruction))
@@ -150,9 +150,10 @@ class FunctionTensors:
 
     Attributes:
         function: The function.
-        tokens: What each token stands for, by the token's name without `%`.
-        ops: In the order of the text.
-        dynamic: Those with extents or pitches known only at run time; they are not among `tokens` and `ops`.
+        tokens: The tensor of each token, by the token's name without `%`.
+        ops: The operations, in the order of the text.
+        dynamic: The tensors and operations with extents or pitches known only at run time; the others are in `tokens`
+            and `ops`.
     """
 
     function: Function
@@ -167,11 +168,11 @@ class FunctionTensors:
         self._by_result = {op.instruction.result: op for op in self.ops if op.instruction.result is not None}
 
     def op_of(self, instruction: Instruction) -> TensorOp | None:
-        """The operation that a call is; None for other instructions and for calls that make tokens."""
+        """The operation of a call; None for other instructions and for calls that make tokens."""
         return self._by_call.get(id(instruction))
 
     def maker(self, tensor: Tensor) -> TensorOp | None:
-        """The operation whose result a token stands for; None for other tokens."""
+        """The operation whose result is the tensor of a token; None for other tensors."""
         return self.maker_of(tensor.source) if tensor.kind == "value" else None
 
     def maker_of(self, value: Value) -> TensorOp | None:
@@ -179,10 +180,10 @@ class FunctionTensors:
         return self._by_result.get(value.name) if isinstance(value, Local) else None
 
     def token(self, value: Value) -> Tensor:
-        """What a token operand stands for.
+        """The tensor of a token operand.
 
         Raises:
-            KeyError: It is no token of this function.
+            KeyError: It is not a tensor's token in this function.
         """
         return self.tokens[str(value).removeprefix("%")]
 
@@ -229,7 +230,7 @@ def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str
 
 
 def is_elementwise_on_handles(instruction: Instruction) -> bool:
-    """Whether an instruction on handles gives a handle: it is elementwise, or a phi."""
+    """Whether an instruction on handles returns a handle: it is elementwise, or a phi."""
     if not is_handle_type(instruction.type):
         return False
     return (
@@ -247,7 +248,7 @@ def elementwise_name(instruction: Instruction) -> str | None:
 
 
 def is_handle_type(type_: Type) -> bool:
-    """`<vscale x 1 x T>` with numbers for elements."""
+    """Whether a type is `<vscale x 1 x T>`, with elements that are numbers."""
     if not isinstance(type_, VectorType) or isinstance(type_.element, PointerType):
         return False
     return type_.scalable and type_.count == 1
@@ -264,25 +265,25 @@ def _check_uses(instruction: Instruction, handles: dict[str, Instruction]) -> No
     elif used and not is_tensor_call(instruction) and instruction.opcode != "#dbg":
         what = f"@{instruction.callee}" if instruction.callee else f"'{instruction.opcode}'"
         message = (
-            f"{used[0]} stands for a tensor whose size is known only at run time: "
+            f"{used[0]} is the handle of a tensor whose size is known only at run time: "
             f"llvm.tensor.typeinfo and elementwise instructions take it, {what} does not"
         )
         raise VerifyError(message, operand_span(instruction, used[0]))
 
 
 def _check_operands(instruction: Instruction, handles: dict[str, Instruction]) -> None:
-    """Operands other than handles must be splats; operands of a phi must be handles."""
+    """Check that operands other than handles are splats, and that operands of phis are handles."""
     for operand in instruction.args if instruction.is_call else instruction.operands:
         if not is_handle_type(operand.type) or _is_handle(operand, handles):
             continue
         if instruction.opcode != "phi" and (isinstance(operand, Local) or is_uniform(operand)):
             continue
-        message = f"{operand} is no result of a tensor operation, so its number of elements is not known"
+        message = f"{operand} is not the result of a tensor operation, so its number of elements is unknown"
         raise VerifyError(message, operand_span(instruction, operand))
 
 
 def is_uniform(value: Value) -> bool:
-    """Whether a constant is the same in all elements."""
+    """Whether all elements of a constant are equal."""
     is_shuffle = isinstance(value, ConstExpr) and value.opcode == "shufflevector"
     return isinstance(value, (Splat, Keyword)) or is_shuffle
 

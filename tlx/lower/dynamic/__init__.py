@@ -6,8 +6,9 @@
 
 For each function, `decisions` determines which loads are copied and which results are written directly to where they
 are stored; `expansion` then rewrites the function by a rule for each operation (`rules`). A handle, a value of run-time
-size, is a dense array (`heap`). Helper functions (`helpers`) compute, by loops around static tensors (`products`,
-`elementwise`) or around vectors of one register (`elementwise`, `reductions`); stages 2 and 3 see nothing dynamic.
+size, becomes a dense array (`heap`). The work is done by helper functions (`helpers`), which are loops around static
+tensors (`products`, `elementwise`) or around vectors of one register (`elementwise`); stages 2 and 3 see nothing
+dynamic.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ def expand_dynamic(module: Module, context: LoweringContext) -> None:
         VerifyError: A rule of the tensor intrinsics is violated.
         LoweringError: Something is not supported yet; no function was changed.
     """
-    found = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
-    found = [(function, tensors) for function, tensors in found if tensors.dynamic]
-    if found:
-        _expand(module, context, found)
+    candidates = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
+    dynamic = [(function, tensors) for function, tensors in candidates if tensors.dynamic]
+    if dynamic:
+        _expand(module, context, dynamic)
 
 
-def _expand(module: Module, context: LoweringContext, found: list[tuple[Function, FunctionTensors]]) -> None:
+def _expand(module: Module, context: LoweringContext, functions: list[tuple[Function, FunctionTensors]]) -> None:
     from tlx.lower.dynamic.expansion import Expansion
     from tlx.lower.dynamic.helpers import HelperFunctions
     from tlx.lower.dynamic.rules import RULES, product_into
 
-    for _, tensors in found:
+    for _, tensors in functions:
         _check(tensors)
     helpers = HelperFunctions(module, context)
-    for function, tensors in found:
+    for function, tensors in functions:
         Expansion(module, function, tensors, helpers, RULES, product_into).run()
     _remove_declarations(module)
 

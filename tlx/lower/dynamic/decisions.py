@@ -59,7 +59,7 @@ class ExpansionDecisions:
 
     @cached_property
     def positions(self) -> dict[int, Position]:
-        """Where each instruction stands, by its id."""
+        """The position of each instruction, by its id."""
         return instruction_positions(self.function)
 
     @cached_property
@@ -101,7 +101,7 @@ class ExpansionDecisions:
         return readers is not None and not any(self._changes(tensor, at, writer) for at, writer in readers)
 
     def _readers(self, handle: str) -> list[tuple[Position, Instruction | None]] | None:
-        """Where a handle, or a value derived from it, is read, and which store runs there; None if unknown."""
+        """The positions, with their stores, that read a handle or a value derived from it; None if unknown."""
         readers: list[tuple[Position, Instruction | None]] = []
         dynamic = self.tensors.dynamic
         for use in self._uses.get(handle, []):

@@ -1,9 +1,9 @@
-"""Elementwise instructions and functions of tensors of run-time size: loops over vectors or static chunks.
+"""Elementwise instructions and functions of tensors of run-time size: loops over vectors or static blocks.
 
 An expression of elementwise instructions on handles becomes one loop over vectors, and one over remaining elements:
 
     %s = fmul <vscale x 1 x float> %a, splat (float 2.0)
-    %d = fadd <vscale x 1 x float> %s, %b                      only %d is used by anything but one such instruction
+    %d = fadd <vscale x 1 x float> %s, %b                      the only use of %s
     ->
     call void @tlx.dynamic.map.d(ptr %d, ptr %a, ptr %b, i64 %count, float 2.0)
 
@@ -11,12 +11,12 @@ An expression of elementwise instructions on handles becomes one loop over vecto
 
 An i1 in memory takes a byte.
 
-A function of one tensor is computed in static chunks of 256 elements; the rest of a row is padded with zeros:
+A function of one tensor is computed in static blocks of 256 elements; the rest of a row is padded with zeros:
 
 define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, i64 %t0, i64 %f0) {
   for each row:
     for (; j + 256 <= %e1; j += 256) store(%to + j, typeinfo(exp(load(%from + j, <256>))))
-    copy the remaining elements to a chunk of zeros, compute that, copy the result back
+    copy the remaining elements to a block of zeros, compute that, copy the result back
 }
 """
 
@@ -34,7 +34,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import elementwise_name, is_handle_type
 from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, FloatType, FunctionType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value, const_float
-from tlx.lower.dynamic.views import Walk, each_index, i64
+from tlx.lower.dynamic.views import SteppedPointer, each_index, i64
 from tlx.lower.operations import DIVISIONS, LIBRARY_FUNCTIONS, MATH_INTRINSICS
 
 _EXPANDED: Final = (MATH_INTRINSICS | LIBRARY_FUNCTIONS) - {"powi", "ldexp"}
@@ -116,7 +116,7 @@ def emit_expression(
     """Compute an expression.
 
     Args:
-        b: Where to emit.
+        b: The builder.
         expression: The expression.
         loaded: The leaves in their memory types: i8 for i1.
         scalars: The numbers known at run time, by `s` and their position.
@@ -164,9 +164,9 @@ class _ExpressionWriter:
     def _operand(self, operand: Value) -> Value:
         if isinstance(operand, Local) and operand.name in self.values and is_handle_type(operand.type):
             return self.values[operand.name]
-        spelled = str(operand.typed)
-        names = [f"s{k}" for k, scalar in enumerate(self.expression.scalars) if scalar.operand == spelled]
-        scalar: Value = self.scalars[names[0]] if names else self.expression.constants[spelled]
+        text = str(operand.typed)
+        names = [f"s{k}" for k, scalar in enumerate(self.expression.scalars) if scalar.operand == text]
+        scalar: Value = self.scalars[names[0]] if names else self.expression.constants[text]
         if not is_handle_type(operand.type) or self.lanes is None:
             return scalar
         if isinstance(scalar, Keyword):
@@ -198,12 +198,12 @@ def _instruction_text(node: Instruction, operands: list[Value], type_: Type) -> 
     return f"{head} {', '.join(o.typed for o in operands)}"
 
 
-CHUNK: Final = 256
+BLOCK: Final = 256
 
 
 @dataclass(eq=False)
 class ExpressionLoops:
-    """Fills the helper of an expression."""
+    """Emits the body of an expression's helper."""
 
     b: TensorBuilder
     p: dict[str, Local]
@@ -214,11 +214,11 @@ class ExpressionLoops:
         """Write the loops."""
         b, p = self.b, self.p
         expanded = is_expanded(self.expression)
-        lanes = CHUNK if expanded else self._lanes()
+        lanes = BLOCK if expanded else self._lanes()
         full = b.binary("and", p["count"], i64(-lanes), "full")
         with b.loop(0, full, lanes, name="i") as loop:
             if expanded:
-                self._chunk({name: b.gep(t, p[name], loop.index, name) for name, t in self._arrays()})
+                self._block({name: b.gep(t, p[name], loop.index, name) for name, t in self._arrays()})
             else:
                 self._step(loop.index, lanes)
         if expanded:
@@ -255,35 +255,35 @@ class ExpressionLoops:
         scalars = {f"s{k}": self.p[f"s{k}"] for k in range(len(self.expression.scalars))}
         return emit_expression(self.b, self.expression, loaded, scalars, lanes)
 
-    def _chunk(self, pointers: dict[str, Value]) -> None:
+    def _block(self, pointers: dict[str, Value]) -> None:
         """The same on static tensors, for functions that the later stages expand."""
         b = self.b
         loaded: list[Value] = []
         for name, type_ in self._arrays()[1:]:
-            loaded.append(b.tovector(b.tensor_load(pointers[name], TensorType.dense(type_, (CHUNK,)))))
-        result = self._computed(loaded, CHUNK)
+            loaded.append(b.tovector(b.tensor_load(pointers[name], TensorType.dense(type_, (BLOCK,)))))
+        result = self._computed(loaded, BLOCK)
         assert isinstance(result.type, VectorType)
-        token = b.typeinfo(result, TensorType.dense(result.type.element, (CHUNK,)))
+        token = b.typeinfo(result, TensorType.dense(result.type.element, (BLOCK,)))
         b.tensor_store(pointers["to"], token)
 
     def _rest(self, full: Value) -> None:
-        """The remaining elements, in chunks on the stack that are padded with ones."""
+        """The remaining elements, in blocks on the stack that are padded with ones."""
         b, p = self.b, self.p
-        left = b.sub(p["count"], full, "left")
+        left = b.sub(p["count"], full, "remaining")
         body, end = b.new_block("rest"), b.new_block("done", b.function.blocks[-1])
-        b.branch_if(b.icmp("sgt", left, 0, "any"), body, end)
+        b.branch_if(b.icmp("sgt", left, 0, "has.rest"), body, end)
         b.at_end(body)
         arrays = self._arrays()
-        chunks = {name: b.retype(b.alloca(ArrayType(CHUNK, t), f"{name}.chunk"), t) for name, t in arrays}
+        blocks = {name: b.retype(b.alloca(ArrayType(BLOCK, t), f"{name}.chunk"), t) for name, t in arrays}
         for name, type_ in arrays[1:]:
-            with b.loop(0, CHUNK, name="k") as loop:
+            with b.loop(0, BLOCK, name="k") as loop:
                 one = _one(type_)
-                place = b.gep(one.type, b.retype(chunks[name], one.type), loop.index)
+                place = b.gep(one.type, b.retype(blocks[name], one.type), loop.index)
                 b.store(one, place, bytes_of(type_))
-            b.memcpy(chunks[name], b.gep(type_, p[name], full, name), b.mul(left, bytes_of(type_), "bytes"))
-        self._chunk(chunks)
+            b.memcpy(blocks[name], b.gep(type_, p[name], full, name), b.mul(left, bytes_of(type_), "bytes"))
+        self._block(blocks)
         type_ = arrays[0][1]
-        b.memcpy(b.gep(type_, p["to"], full, "to"), chunks["to"], b.mul(left, bytes_of(type_), "bytes"))
+        b.memcpy(b.gep(type_, p["to"], full, "to"), blocks["to"], b.mul(left, bytes_of(type_), "bytes"))
         b.branch(end)
         b.at_end(end)
 
@@ -297,7 +297,7 @@ def _one(type_: Type) -> ConstInt | ConstFloat:
 
 @dataclass(eq=False)
 class FunctionRows:
-    """Fills the helper."""
+    """Emits the body of the helper for a function of one tensor."""
 
     b: TensorBuilder
     p: dict[str, Local]
@@ -308,33 +308,33 @@ class FunctionRows:
     def run(self) -> None:
         """Write the loops."""
         b, p = self.b, self.p
-        array = ArrayType(CHUNK, self.element)
-        chunk = b.retype(b.alloca(array, "chunk"), self.element)
+        array = ArrayType(BLOCK, self.element)
+        padded = b.retype(b.alloca(array, "chunk"), self.element)
         result = b.retype(b.alloca(array, "chunk.result"), self.element)
         outer = range(self.rank - 1)
-        walks = [
-            Walk(p["to"], self.element, [p[f"t{k}"] for k in outer], "to"),
-            Walk(p["from"], self.element, [p[f"f{k}"] for k in outer], "from"),
+        pointers = [
+            SteppedPointer(p["to"], self.element, [p[f"t{k}"] for k in outer], "to"),
+            SteppedPointer(p["from"], self.element, [p[f"f{k}"] for k in outer], "from"),
         ]
-        with each_index(b, [p[f"e{k}"] for k in outer], walks) as (to, source):
+        with each_index(b, [p[f"e{k}"] for k in outer], pointers) as (to, source):
             count = p[f"e{self.rank - 1}"]
-            full = b.binary("and", count, i64(-CHUNK), "full")
-            with b.loop(0, full, CHUNK, name="j") as loop:
-                self._chunk(b.gep(self.element, to, loop.index, "to"), b.gep(self.element, source, loop.index, "from"))
-            size = b.mul(b.sub(count, full, "left"), bytes_of(self.element), "bytes")
+            full = b.binary("and", count, i64(-BLOCK), "full")
+            with b.loop(0, full, BLOCK, name="j") as loop:
+                self._block(b.gep(self.element, to, loop.index, "to"), b.gep(self.element, source, loop.index, "from"))
+            size = b.mul(b.sub(count, full, "remaining"), bytes_of(self.element), "bytes")
             rest = b.new_block("rest")
             end = b.new_block("row.end", rest)
-            b.branch_if(b.icmp("sgt", size, 0, "any"), rest, end)
+            b.branch_if(b.icmp("sgt", size, 0, "has.rest"), rest, end)
             b.at_end(rest)
-            b.memset(chunk, 0, CHUNK * bytes_of(self.element))
-            b.memcpy(chunk, b.gep(self.element, source, full, "from"), size)
-            self._chunk(result, chunk)
+            b.memset(padded, 0, BLOCK * bytes_of(self.element))
+            b.memcpy(padded, b.gep(self.element, source, full, "from"), size)
+            self._block(result, padded)
             b.memcpy(b.gep(self.element, to, full, "to"), result, size)
             b.branch(end)
             b.at_end(end)
 
-    def _chunk(self, to: Value, source: Value) -> None:
+    def _block(self, to: Value, source: Value) -> None:
         b = self.b
-        type_ = TensorType.dense(self.element, (CHUNK,))
+        type_ = TensorType.dense(self.element, (BLOCK,))
         token = b.tensor_load(source, type_)
         b.tensor_store(to, b.typeinfo(b.unary(self.name, token, type_), type_))

@@ -66,8 +66,8 @@ class Expansion:
         rules: How each operation is expanded, by the intrinsic's name.
         product_into: Expands a product that is sunk to its only store.
         b: The builder, after the last instruction that was rewritten.
-        flats: Handles in memory, by name.
-        last_part: The block in which each original block ends, now that loops split it.
+        handles: Handles in memory, by name.
+        last_block: For each original block its last one, now that loops have split it.
     """
 
     module: Module
@@ -76,8 +76,8 @@ class Expansion:
     helpers: HelperFunctions
     rules: Mapping[str, Callable[[Expansion, DynamicOp], None]]
     product_into: Callable[[Expansion, DynamicOp, DynamicOp], None]
-    flats: dict[str, DenseHandle] = field(default_factory=dict[str, DenseHandle])
-    last_part: dict[str, str] = field(default_factory=dict[str, str])
+    handles: dict[str, DenseHandle] = field(default_factory=dict[str, DenseHandle])
+    last_block: dict[str, str] = field(default_factory=dict[str, str])
     _views: dict[str, DynamicView] = field(default_factory=dict[str, DynamicView])
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Expansion:
 
     def run(self) -> None:
         """Expand the function."""
-        self.maps = FusedLoops(self)
+        self.fused_loops = FusedLoops(self)
         self.phis = CarriedHandles(self)
         blocks = {block.name: block for block in self.function.blocks}
         reachable = [blocks[name] for name in self.decisions.flow.order]
@@ -99,7 +99,7 @@ class Expansion:
         self.heap.block = ""
         self.phis.emit_edges()
         self.heap.finish()
-        self.maps.remove_splats()
+        self.fused_loops.remove_splats()
         allow_heap(self.module, self.function)
 
     def _block(self, block: Block) -> None:
@@ -109,9 +109,9 @@ class Expansion:
             assert self.b.block.instructions[self.b.index] is instruction
             self.b.debug, self.b.span = instruction.debug_location, instruction.span
             if instruction.opcode != "phi":
-                self.phis.emit_late()
+                self.phis.load_addresses()
             self._instruction(instruction)
-        self.last_part[block.name] = self.b.block.name
+        self.last_block[block.name] = self.b.block.name
 
     def _instruction(self, instruction: Instruction) -> None:
         dynamic = self.tensors.dynamic
@@ -126,7 +126,7 @@ class Expansion:
                 self._views[str(instruction.result)] = self._view_of(token)
         elif instruction.result in dynamic.handles:
             self.remove()
-            self.phis.head(instruction) if instruction.opcode == "phi" else self.maps.visit(instruction)
+            self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
         elif instruction.opcode == "#dbg" and any(self._is_gone(o) for o in instruction.operands):
             self.remove()
         else:
@@ -148,9 +148,9 @@ class Expansion:
             return self._views[name]
         return self._static_view(tensor)
 
-    def flat(self, value: Value) -> DenseHandle:
+    def handle(self, value: Value) -> DenseHandle:
         """The memory of a handle; null in unreachable code."""
-        known = self.flats.get(value.name) if isinstance(value, Local) else None
+        known = self.handles.get(value.name) if isinstance(value, Local) else None
         element = getattr(value.type, "element", I8)
         return known or DenseHandle(Keyword(self.b.pointer(element), "null"), _ZERO, element)
 
@@ -168,9 +168,9 @@ class Expansion:
         self.checks.require_countable(sizes)
         pointer = token.source
         if token.kind == "value":
-            flat = self.flat(token.source)
-            self.checks.compare("eq", product(self.b, shape), flat.count)
-            pointer = flat.pointer
+            handle = self.handle(token.source)
+            self.checks.compare("eq", product(self.b, shape), handle.count)
+            pointer = handle.pointer
         self.checks.emit()
         strides = row_major_strides(self.b, sizes)
         is_dense = sizes == shape and data == shape
@@ -189,7 +189,7 @@ class Expansion:
         return self.b.select(self.b.icmp("eq", pitch, 0, "is.dense"), size, pitch, "pitch")
 
     def _copied(self, view: DynamicView, token: DynamicTensor) -> DynamicView:
-        """A copy of the memory that a load reads, made where the load stands."""
+        """A copy of the memory that a load reads, made at the load."""
         b = self.b
         stem = f"{token.definition.result}.copy"
         pointer = self.heap.allocate(product(b, view.data_shape), view.element, stem)
@@ -234,23 +234,23 @@ class Expansion:
         for size in shape:
             self.checks.compare("sge", size, i64(1))
         self.checks.require_countable(shape)
-        self.maps.emit_at(name, store.pointer, product(self.b, shape))
+        self.fused_loops.emit_at(name, store.pointer, product(self.b, shape))
 
     def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> DenseHandle:
         """Memory for the result of an operation."""
         assert op.like is not None
-        return self.new_flat(op.instruction, count, op.like.element, zero=zero)
+        return self.new_handle(op.instruction, count, op.like.element, zero=zero)
 
-    def new_flat(self, instruction: Instruction, count: Value, element: Type, *, zero: bool = False) -> DenseHandle:
+    def new_handle(self, instruction: Instruction, count: Value, element: Type, *, zero: bool = False) -> DenseHandle:
         """Memory for a handle."""
         name = str(instruction.result)
         stem = name if not name.isdecimal() else "tensor"
         pointer = self.heap.allocate(count, element, stem)
         if zero:
             self.b.memset(pointer, 0, self.b.mul(count, bytes_of(element), "bytes"))
-        flat = DenseHandle(pointer, count, element)
-        self.flats[name] = flat
-        return flat
+        handle = DenseHandle(pointer, count, element)
+        self.handles[name] = handle
+        return handle
 
     def target(self, op: DynamicOp, shape: list[Value], extents: list[Value]) -> list[Value]:
         """Strides, in elements, of the memory dimensions that a store writes."""
@@ -289,7 +289,7 @@ class CarriedHandles:
     _carried: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
     _late: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
 
-    def head(self, phi: Instruction) -> None:
+    def replace_phi(self, phi: Instruction) -> None:
         """Replace a phi of handles by a phi of its count."""
         e = self.expansion
         assert isinstance(phi.type, VectorType)
@@ -303,11 +303,11 @@ class CarriedHandles:
         self._carried.append(carried)
         self._late.append(carried)
 
-    def emit_late(self) -> None:
-        """Load the addresses of carried handles, after the phis of a block."""
+    def load_addresses(self) -> None:
+        """Load the addresses of carried handles after the phis of a block."""
         for carried in self._late:
             pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
-            self.expansion.flats[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
+            self.expansion.handles[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
         self._late = []
 
     def emit_edges(self) -> None:
@@ -335,22 +335,22 @@ class CarriedHandles:
     def _renamed(self, block: Block, predecessor: str) -> str:
         """The current source block of an edge: emitted loops may have split the original one."""
         names = {b.name: b for b in self.expansion.function.blocks}
-        found = names.get(predecessor)
-        if found is not None and block.name in found.terminator.targets:
+        current = names.get(predecessor)
+        if current is not None and block.name in current.terminator.targets:
             return predecessor
-        return self.expansion.last_part[predecessor]
+        return self.expansion.last_block[predecessor]
 
     def _copied(self, carried: _CarriedHandle, value: Value) -> tuple[Local, Value]:
         """A copy of an incoming value, in a slot of the edge."""
         e = self.expansion
-        flat = e.flat(value)
+        handle = e.handle(value)
         slot = e.heap.slot(f"{carried.phi.result}.next")
-        memory = e.heap.allocate_in(slot, flat.count, carried.element)
-        e.b.memcpy(memory, flat.pointer, e.b.mul(flat.count, bytes_of(carried.element), "bytes"))
-        return slot, flat.count
+        memory = e.heap.allocate_in(slot, handle.count, carried.element)
+        e.b.memcpy(memory, handle.pointer, e.b.mul(handle.count, bytes_of(carried.element), "bytes"))
+        return slot, handle.count
 
     def _edge(self, origin: Block, block: Block) -> Block:
-        """A block that only this edge passes: a critical edge is split."""
+        """A block on this edge alone; a critical edge is split."""
         targets = origin.terminator.targets
         if set(targets) == {block.name}:
             return origin
@@ -397,9 +397,9 @@ class FusedLoops:
         return same_block and user.result in handles and dynamic.op_of(user) is None and self._size(instruction) < 32
 
     def _size(self, instruction: Instruction) -> int:
-        """Instructions in an expression."""
-        parts = [self._pending.get(o.name) for o in instruction.operands if isinstance(o, Local)]
-        return 1 + sum(self._size(part) for part in parts if part is not None)
+        """Number of instructions in an expression."""
+        fused = [self._pending.get(o.name) for o in instruction.operands if isinstance(o, Local)]
+        return 1 + sum(self._size(operand) for operand in fused if operand is not None)
 
     def emit_at(self, name: str, pointer: Value, count: Value) -> None:
         """Emit an instruction that is sunk to its store.
@@ -415,23 +415,23 @@ class FusedLoops:
         e = self.expansion
         expression = FusedExpression([], [], [])
         self._collect(root, expression)
-        flats = [e.flats[leaf.name] for leaf in expression.leaves]
-        for flat in flats[1:]:
-            e.checks.compare("eq", flats[0].count, flat.count)
+        handles = [e.handles[leaf.name] for leaf in expression.leaves]
+        for handle in handles[1:]:
+            e.checks.compare("eq", handles[0].count, handle.count)
         if count is not None:
-            e.checks.compare("eq", flats[0].count, count)
+            e.checks.compare("eq", handles[0].count, count)
         e.checks.emit()
         assert isinstance(root.type, VectorType)
         element = I8 if root.type.element == I1 else root.type.element
         out = (
-            e.new_flat(root, flats[0].count, element)
+            e.new_handle(root, handles[0].count, element)
             if target is None
-            else DenseHandle(target, flats[0].count, element)
+            else DenseHandle(target, handles[0].count, element)
         )
-        parameters: list[tuple[str, Type]] = [("to", NoAliasPointer(out.element))]
-        parameters += [(f"leaf{k}", NoAliasPointer(flat.element)) for k, flat in enumerate(flats)]
+        parameters: list[tuple[str, Type | NoAliasPointer]] = [("to", NoAliasPointer(out.element))]
+        parameters += [(f"leaf{k}", NoAliasPointer(handle.element)) for k, handle in enumerate(handles)]
         parameters += [*i64_parameters("count"), *((f"s{k}", s.value.type) for k, s in enumerate(expression.scalars))]
-        args = [out.pointer, *(f.pointer for f in flats), out.count, *(s.value for s in expression.scalars)]
+        args = [out.pointer, *(f.pointer for f in handles), out.count, *(s.value for s in expression.scalars)]
 
         def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
             ExpressionLoops(inner, p, expression, root).run()
@@ -446,7 +446,7 @@ class FusedLoops:
             if fused is not None:
                 self._collect(fused, expression)
             elif isinstance(operand, Local) and operand.name in self.expansion.tensors.dynamic.handles:
-                self.expansion.flats.setdefault(operand.name, self.expansion.flat(operand))
+                self.expansion.handles.setdefault(operand.name, self.expansion.handle(operand))
                 expression.add_leaf(HandleOperand(operand.name, operand.type))
             else:
                 self._add_scalar(operand, expression)
@@ -461,18 +461,18 @@ class FusedLoops:
             expression.add_scalar(UniformOperand(str(operand.typed), scalar))
 
     def remove_splats(self) -> None:
-        """Remove scalable vectors that were only splats for handles."""
+        """Remove scalable vectors that only splat scalars for handles."""
         function = self.expansion.function
         changed = True
         while changed:
             used = uses(function)
             changed = False
             for block in function.blocks:
-                kept = [i for i in block.instructions if not _is_dead_splat(i, used)]
-                changed = changed or len(kept) != len(block.instructions)
-                block.instructions = kept
+                remaining = [i for i in block.instructions if not _is_dead_splat(i, used)]
+                changed = changed or len(remaining) != len(block.instructions)
+                block.instructions = remaining
 
 
 def _is_dead_splat(instruction: Instruction, used: dict[str, list[Use]]) -> bool:
-    is_part = instruction.opcode in ("insertelement", "shufflevector") and is_handle_type(instruction.type)
-    return is_part and not used.get(str(instruction.result))
+    may_splat = instruction.opcode in ("insertelement", "shufflevector") and is_handle_type(instruction.type)
+    return may_splat and not used.get(str(instruction.result))

@@ -193,7 +193,7 @@ class _SegmentPlanner:
 def _merge_group(b: Builder, segments: Sequence[_Segment], uses: Mapping[str, Sequence[Use]]) -> None:
     """Place the segments after one another, in the memory of the first allocation."""
     first = segments[0].members[0]
-    _move_in_front(b.block, first.call, [a.size for segment in segments for a in segment.members if a is not first])
+    _move_before(b.block, first.call, [a.size for segment in segments for a in segment.members if a is not first])
     b.index = b.block.instructions.index(first.call)
     total: Value | None = None
     starts: list[Value | None] = []
@@ -230,22 +230,22 @@ def _bounded(b: Builder, size: Value) -> Value:
     """The minimum of a size and `_MAX_BYTES`."""
     if isinstance(size, ConstInt):
         return size
-    return b.select(b.icmp("ult", size, i64(_MAX_BYTES), "possible"), size, i64(_MAX_BYTES), "bytes")
+    return b.select(b.icmp("ult", size, i64(_MAX_BYTES), "fits"), size, i64(_MAX_BYTES), "bytes")
 
 
-def _move_in_front(block: Block, place: Instruction, sizes: Iterable[Value]) -> None:
+def _move_before(block: Block, place: Instruction, sizes: Iterable[Value]) -> None:
     """Move the computation of sizes before an instruction."""
     start = block.instructions.index(place)
     later = {str(i.result): i for i in block.instructions[start:] if i.result is not None}
-    wanted: set[int] = set()
-    todo = list(sizes)
-    while todo:
-        instruction = later.get(_name(todo.pop()))
-        if instruction is not None and id(instruction) not in wanted:
-            wanted.add(id(instruction))
-            todo.extend(instruction.operands)
-    moved = [i for i in block.instructions if id(i) in wanted]
-    rest = [i for i in block.instructions if id(i) not in wanted]
+    moving: set[int] = set()
+    pending = list(sizes)
+    while pending:
+        instruction = later.get(_name(pending.pop()))
+        if instruction is not None and id(instruction) not in moving:
+            moving.add(id(instruction))
+            pending.extend(instruction.operands)
+    moved = [i for i in block.instructions if id(i) in moving]
+    rest = [i for i in block.instructions if id(i) not in moving]
     at = rest.index(place)
     block.instructions[:] = [*rest[:at], *moved, *rest[at:]]
 
@@ -318,7 +318,7 @@ class Heap:
         return self.b.block.instructions[self.b.index - 1]
 
     def _start(self, memory: Value, element: Type) -> Value:
-        return self.b.retype(self.b.at_boundary(memory, CACHE_LINE), element)
+        return self.b.retype(self.b.align_up(memory, CACHE_LINE), element)
 
     def finish(self) -> None:
         """Clear the slots at the head of the function, and free their memory at every exit."""
@@ -338,7 +338,7 @@ class Heap:
             b.block, b.index = block, index
             for slot in self._slots.values():
                 metadata = frame_metadata() if slot.name in self._frames else ""
-                emit_release(b, b.load(b.pointer(I8), slot, 8, "used"), metadata)
+                emit_release(b, b.load(b.pointer(I8), slot, 8, "released"), metadata)
         self._remark()
 
     def _remark(self) -> None:
@@ -350,7 +350,7 @@ class Heap:
         names = dict.fromkeys(f"%{stem}" for name, stem in self._stems.items() if name not in covered)
         if names:
             why = "changes in a loop" if options.workspace == "arena" else "is known at run time only"
-            message = f"malloc, not --workspace={options.workspace}, allocates what has a size that {why}: "
+            message = f"malloc allocates memory despite --workspace={options.workspace}, because its size {why}: "
             remarks.add("missed", "to-2d", message + ", ".join(names), self.b.function.span)
 
 

@@ -21,15 +21,16 @@ from tlx.lower.context import LoweringContext
 HelperBody = Callable[[TensorBuilder, dict[str, Local]], None]
 """Fills a function, given a builder in its entry block and its parameters by name; `ret` is added."""
 
-HelperParameters = Sequence[tuple[str, Type]]
-"""Names and types; `NoAliasPointer` for pointers."""
-
 
 @dataclass(frozen=True, slots=True)
-class NoAliasPointer(Type):
+class NoAliasPointer:
     """The type of a `noalias` pointer parameter, by the type of its elements."""
 
     element: Type
+
+
+HelperParameters = Sequence[tuple[str, Type | NoAliasPointer]]
+"""Names and types; `NoAliasPointer` for pointers."""
 
 
 @dataclass(eq=False)
@@ -38,7 +39,7 @@ class HelperFunctions:
 
     module: Module
     context: LoweringContext
-    _made: dict[tuple[str, tuple[str, ...]], Function] = field(
+    _functions: dict[tuple[str, tuple[str, ...]], Function] = field(
         default_factory=dict[tuple[str, tuple[str, ...]], Function]
     )
 
@@ -48,14 +49,14 @@ class HelperFunctions:
         """Call a helper; it is created if none has that name and the features of the caller's target."""
         features = self.context.target_of(self.module, b.function).features
         key = name, features
-        if key not in self._made:
-            self._made[key] = self._make(name, parameters, features, build)
+        if key not in self._functions:
+            self._functions[key] = self._make(name, parameters, features, build)
         passed = [
             b.retype(a, type_.element) if isinstance(type_, NoAliasPointer) else a
             for (_, type_), a in zip(parameters, args, strict=True)
         ]
         type_ = FunctionType(VOID, tuple(a.type for a in passed))
-        b.call(Global(self.module.pointer_to(type_), self._made[key].name), type_, passed)
+        b.call(Global(self.module.pointer_to(type_), self._functions[key].name), type_, passed)
 
     def _make(self, name: str, parameters: HelperParameters, features: tuple[str, ...], build: HelperBody) -> Function:
         spelled = [

@@ -79,7 +79,7 @@ def each_block(b: Builder, segment: BlockSegment, extent: Value, name: str) -> G
         if segment.is_full:
             yield start, i64(segment.size)
         else:
-            yield start, b.umin(b.sub(extent, start, "left"), segment.size, "valid")
+            yield start, b.umin(b.sub(extent, start, "remaining"), segment.size, "valid")
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ BLOCK_COLUMNS: Final = (64, 16)
 
 @dataclass(frozen=True)
 class _ProductKind:
-    """The static properties of a product, which name its helper."""
+    """The static properties of a product; its helper is named after them."""
 
     kind: str
     a: Type
@@ -176,7 +176,7 @@ def emit_matrix_product(
 
     Args:
         helpers: The module's helpers.
-        b: Where to emit.
+        b: The builder.
         kind: How integers are extended: the name of a product with an accumulator.
         c: The result; its memory may be that of an operand, or exactly that of `acc`.
         lhs: A.
@@ -211,7 +211,7 @@ def _shared(helpers: HelperFunctions, element: Type) -> Type:
 
 @dataclass(eq=False)
 class _ProductBuilder:
-    """Fills the helper."""
+    """Emits the body of a product's helper."""
 
     b: TensorBuilder
     shape: _ProductKind
@@ -227,9 +227,9 @@ class _ProductBuilder:
         )
         trap_if_null(b, [memory])
         a = self._packed("a", "m", BLOCK_ROWS, memory, self.shape.a_unit)
-        rhs = self._packed("b", "n", BLOCK_COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
-        biggest = ArrayType(BLOCK_ROWS[0] * BLOCK_COLUMNS[0], self.shape.block_type)
-        block = b.retype(b.alloca(biggest, "block"), self.shape.block_type)
+        rhs = self._packed("b", "n", BLOCK_COLUMNS, b.gep(I8, memory, a_bytes, "b.memory"), self.shape.b_unit)
+        largest = ArrayType(BLOCK_ROWS[0] * BLOCK_COLUMNS[0], self.shape.block_type)
+        block = b.retype(b.alloca(largest, "block"), self.shape.block_type)
         for columns in split_into_blocks(b, p["n"], BLOCK_COLUMNS):
             with each_block(b, columns, p["n"], "n0") as (n0, n_valid):
                 b_panel = b.gep(self.shape.b, rhs, b.mul(n0, depth, "offset"), "b.panel")
@@ -251,7 +251,7 @@ class _ProductBuilder:
         b, p = self.b, self.p
         element = self.shape.a if name == "a" else self.shape.b
         bits = IntType(8 * bytes_of(element))
-        blocks = b.at_boundary(memory, CACHE_LINE, f"{name}.blocks")
+        blocks = b.align_up(memory, CACHE_LINE, f"{name}.blocks")
         row, column = p[f"{name}.row"], p[f"{name}.column"]
         p_step, k_step = (row, column) if name == "a" else (column, row)
         source = PackSource(b.retype(p[name], bits), p[extent], p["k"], p_step, k_step)
@@ -263,19 +263,19 @@ class _ProductBuilder:
         b.memset(block, 0, edge.rows * edge.columns * bytes_of(type_))
         if self.shape.has_acc:
             self._rows(edge, "acc", block)
-        for part in split_into_blocks(b, self.p["k"], BLOCK_DEPTHS):
-            with each_block(b, part, self.p["k"], "k0") as (k0, _):
+        for segment in split_into_blocks(b, self.p["k"], BLOCK_DEPTHS):
+            with each_block(b, segment, self.p["k"], "k0") as (k0, _):
                 a = b.gep(self.shape.a, a_panel, b.mul(k0, edge.rows, "offset"), "a.block")
                 rhs = b.gep(self.shape.b, b_panel, b.mul(k0, edge.columns, "offset"), "b.block")
-                self._tree(block, a, rhs, edge, part)
+                self._tree(block, a, rhs, edge, segment)
         self._rows(edge, "c", block)
 
-    def _tree(self, block: Value, a: Value, rhs: Value, edge: _ResultBlock, part: BlockSegment) -> None:
+    def _tree(self, block: Value, a: Value, rhs: Value, edge: _ResultBlock, segment: BlockSegment) -> None:
         """The static product."""
         b = self.b
         sums = TensorType.dense(self.shape.block_type, (edge.rows, edge.columns))
-        left = _block_type(self.shape.a, edge.rows, part.size, transposed=self.shape.a_unit == "p")
-        right = _block_type(self.shape.b, part.size, edge.columns, transposed=self.shape.b_unit == "k")
+        left = _block_type(self.shape.a, edge.rows, segment.size, transposed=self.shape.a_unit == "p")
+        right = _block_type(self.shape.b, segment.size, edge.columns, transposed=self.shape.b_unit == "k")
         acc = b.tensor_load(block, sums)
         tokens = b.tensor_load(a, left), b.tensor_load(rhs, right)
         result = b.mma(self.shape.kind, acc, *tokens, sums)

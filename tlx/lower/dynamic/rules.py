@@ -4,9 +4,9 @@ Reductions of windows call a helper function, whose loops `WindowLoops` writes:
 
     define internal void @tlx.dynamic.reduce.add.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, ...)
 
-for each element of the result but the last dimension:
-  a window along rows:               for each element of the result: vectors along the window, combined at the end
-  a window one column wide:          vectors of neighbouring elements of the result, the window's rows one after another
+for each row of the result:
+  windows of several columns:        for each element of the row: vectors along the window, combined at the end
+  windows of one column:             vectors of neighbouring elements of the row, the window's rows one after another
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tlx.lower.dynamic.products import emit_matrix_product
 from tlx.lower.dynamic.views import (
     DenseHandle,
     DynamicView,
-    Walk,
+    SteppedPointer,
     copy_strided,
     each_index,
     i64,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def lower_function(e: Expansion, op: DynamicOp) -> None:
-    """The function of each data element, in the operand's shape and layout; padding is zero."""
+    """Apply a function to each data element, in the operand's shape and layout; padding is zero."""
     view = e.view(op.tensors[0])
-    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
+    handle = e.result(op, product(e.b, view.shape), zero=view.is_padded)
     steps = row_major_strides(e.b, list(view.shape))
     dims = view.memory_dims
     if view.is_dense:
@@ -53,17 +53,21 @@ def lower_function(e: Expansion, op: DynamicOp) -> None:
     rank = len(dims)
     outer = range(rank - 1)
     names = [*(f"e{k}" for k in range(rank)), *(f"t{k}" for k in outer), *(f"f{k}" for k in outer)]
-    parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
-    args = [flat.pointer, view.pointer, *(d.extent for d in dims), *steps[:-1], *(d.stride for d in dims[:-1])]
+    parameters = [
+        ("to", NoAliasPointer(handle.element)),
+        ("from", NoAliasPointer(handle.element)),
+        *i64_parameters(*names),
+    ]
+    args = [handle.pointer, view.pointer, *(d.extent for d in dims), *steps[:-1], *(d.stride for d in dims[:-1])]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
-        FunctionRows(inner, p, op.intrinsic.name, flat.element, rank).run()
+        FunctionRows(inner, p, op.intrinsic.name, handle.element, rank).run()
 
-    e.helpers.call(e.b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
+    e.helpers.call(e.b, f"{op.intrinsic.name}.r{rank}.{mangle(handle.element)}", parameters, args, build)
 
 
 def lower_reduction(e: Expansion, op: DynamicOp) -> None:
-    """Each window of a tensor becomes one element of a row-major result."""
+    """Reduce each window of a tensor to one element of a row-major result."""
     b = e.b
     view = e.view(op.tensors[0])
     windows, strides = e.entries.of(op.dims[0]), e.entries.of(op.dims[1])
@@ -73,23 +77,27 @@ def lower_reduction(e: Expansion, op: DynamicOp) -> None:
         e.checks.compare("sge", extent, window)
     e.checks.emit()
     extents = [
-        b.add(b.binary("udiv", b.sub(extent, window, "room"), stride, "room"), 1, "extent")
+        b.add(b.binary("udiv", b.sub(extent, window, "last"), stride, "steps"), 1, "extent")
         for extent, window, stride in zip(view.extents, windows, strides, strict=True)
     ]
-    flat = e.result(op, product(b, extents))
+    handle = e.result(op, product(b, extents))
     rank = len(view.layout)
     order = list(view.layout)  # loops in memory order: elements along the last dimension are adjacent
     steps = row_major_strides(b, extents)
     names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
-    parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
+    parameters = [
+        ("to", NoAliasPointer(handle.element)),
+        ("from", NoAliasPointer(handle.element)),
+        *i64_parameters(*names),
+    ]
     columns = (extents, windows, steps, strides)
-    args = [flat.pointer, view.pointer, *(column[d] for column in columns for d in order)]
+    args = [handle.pointer, view.pointer, *(column[d] for column in columns for d in order)]
     args += view.strides
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
-        WindowLoops(inner, p, op.intrinsic.name.removeprefix("reduce."), flat.element, rank).run()
+        WindowLoops(inner, p, op.intrinsic.name.removeprefix("reduce."), handle.element, rank).run()
 
-    e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
+    e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(handle.element)}", parameters, args, build)
 
 
 Rule = Callable[["Expansion", DynamicOp], None]
@@ -124,8 +132,8 @@ def _operands(e: Expansion, op: DynamicOp) -> tuple[DynamicView | None, DynamicV
 
 def _check_product(e: Expansion, acc: DynamicView | None, lhs: DynamicView, rhs: DynamicView) -> None:
     _check_equal(e, lhs.extents[-1], rhs.extents[-2])
-    for mine, other in zip(lhs.extents[:-2], rhs.extents[:-2], strict=True):
-        _check_equal(e, mine, other)
+    for left, right in zip(lhs.extents[:-2], rhs.extents[:-2], strict=True):
+        _check_equal(e, left, right)
     if acc is not None:
         _check_equal(e, acc.extents[0], lhs.extents[0])
         _check_equal(e, acc.extents[1], rhs.extents[1])
@@ -148,10 +156,10 @@ def _emit_batch(
     """Products of the last two dimensions for each index of the others."""
     e.checks.require_countable(extents)
     e.checks.emit()
-    flat = e.result(op, product(e.b, extents))
-    views = [DynamicView.dense(e.b, flat.pointer, _element(op), extents), lhs, rhs]
-    walks = [Walk(v.pointer, v.element, [dim.stride for dim in v.dims], "matrix") for v in views]
-    with each_index(e.b, extents[:-2], walks, "batch") as pointers:
+    handle = e.result(op, product(e.b, extents))
+    views = [DynamicView.dense(e.b, handle.pointer, _element(op), extents), lhs, rhs]
+    stepped = [SteppedPointer(v.pointer, v.element, [dim.stride for dim in v.dims], "matrix") for v in views]
+    with each_index(e.b, extents[:-2], stepped, "batch") as pointers:
         c, a, b = (replace(view, storage=Storage(at)) for view, at in zip(views, pointers, strict=True))
         _emit_product(e, op, c, a, b, acc)
 
@@ -173,9 +181,9 @@ def _lower_contract(e: Expansion, op: DynamicOp) -> None:
     lists = [list(numbers) for numbers in axes_of([e.folder.ints(value) or () for value in op.dims])]
     axes, batch = lists[:2], lists[2:]
     views = [e.view(tensor) for tensor in op.tensors]
-    for left, right in (axes, batch):
-        for mine, other in zip(left, right, strict=True):
-            _check_equal(e, views[0].extents[mine], views[1].extents[other])
+    for lhs_dims, rhs_dims in (axes, batch):
+        for left, right in zip(lhs_dims, rhs_dims, strict=True):
+            _check_equal(e, views[0].extents[left], views[1].extents[right])
     e.checks.emit()
     frees = [
         [d for d in sorted(v.layout) if d not in a and d not in g] for v, a, g in zip(views, axes, batch, strict=True)
@@ -190,8 +198,9 @@ def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[l
     batch, *pair = groups
     dims = view.dims
     if all(len(group) <= 1 for group in pair):
-        chosen = [dims[d] for d in batch] + [dims[group[0]] if group else StridedDim(i64(1), i64(1)) for group in pair]
-        return DynamicView.strided(view.storage, view.element, chosen)
+        single: StridedDim[Value] = StridedDim(i64(1), i64(1))
+        matrix = [dims[group[0]] if group else single for group in pair]
+        return DynamicView.strided(view.storage, view.element, [*(dims[d] for d in batch), *matrix])
     order = [dims[d] for group in groups for d in group]
     extents = [dim.extent for dim in order]
     e.checks.require_countable(extents)
@@ -211,13 +220,13 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
     assert op.like is not None
     view = e.view(op.tensors[0])
     if view.is_dense and str(op.instruction.result) in e.decisions.aliases:
-        e.flats[str(op.instruction.result)] = DenseHandle(view.pointer, product(e.b, view.shape), view.element)
+        e.handles[str(op.instruction.result)] = DenseHandle(view.pointer, product(e.b, view.shape), view.element)
         return
     order = [view.layout.index(d) for d in op.like.layout]
-    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
+    handle = e.result(op, product(e.b, view.shape), zero=view.is_padded)
     steps = row_major_strides(e.b, [view.shape[k] for k in order])
     dims = [view.memory_dims[k] for k in order]
-    copy_strided(e.helpers, e.b, view.element, (flat.pointer, steps), (view.pointer, dims))
+    copy_strided(e.helpers, e.b, view.element, (handle.pointer, steps), (view.pointer, dims))
 
 
 def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
@@ -235,9 +244,11 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
         e.checks.compare("sge", extent, i64(1))
     e.checks.require_countable(extents)
     e.checks.emit()
-    flat = e.result(op, product(e.b, extents))
+    handle = e.result(op, product(e.b, extents))
     source = [StridedDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
-    copy_strided(e.helpers, e.b, view.element, (flat.pointer, row_major_strides(e.b, extents)), (view.pointer, source))
+    copy_strided(
+        e.helpers, e.b, view.element, (handle.pointer, row_major_strides(e.b, extents)), (view.pointer, source)
+    )
 
 
 def _broadcast_step(e: Expansion, dim: StridedDim[Value], extent: Value) -> Value:
@@ -246,7 +257,7 @@ def _broadcast_step(e: Expansion, dim: StridedDim[Value], extent: Value) -> Valu
         return i64(0)
     if e.entries.is_same(dim.extent, extent):
         return dim.stride
-    is_one = e.b.icmp("eq", dim.extent, 1, "stretches")
+    is_one = e.b.icmp("eq", dim.extent, 1, "is.broadcast")
     is_same = e.b.icmp("eq", dim.extent, extent, "is.same")
     e.checks.require(e.b.binary("or", is_one, is_same, "valid"))
     return e.b.select(is_one, i64(0), dim.stride, "step")
@@ -258,9 +269,9 @@ def _fill(e: Expansion, op: DynamicOp) -> None:
     element = _element(op)
     cell = e.b.retype(e.b.alloca(element, "scalar", 16), element)
     e.b.store(op.scalars[0], cell, bytes_of(element))
-    flat = e.result(op, product(e.b, view.shape), zero=view.is_padded)
+    handle = e.result(op, product(e.b, view.shape), zero=view.is_padded)
     source = [StridedDim(dim.extent, i64(0)) for dim in view.memory_dims]
-    copy_strided(e.helpers, e.b, element, (flat.pointer, row_major_strides(e.b, list(view.shape))), (cell, source))
+    copy_strided(e.helpers, e.b, element, (handle.pointer, row_major_strides(e.b, list(view.shape))), (cell, source))
 
 
 def _lower_permute(e: Expansion, op: DynamicOp) -> None:
@@ -275,12 +286,12 @@ def _lower_permute(e: Expansion, op: DynamicOp) -> None:
     e.checks.require_countable(new)
     e.checks.compare("eq", product(e.b, new), count)
     e.checks.emit()
-    flat = e.result(op, count)
-    copy_strided(e.helpers, e.b, view.element, (flat.pointer, row_major_strides(e.b, extents)), (view.pointer, order))
+    handle = e.result(op, count)
+    copy_strided(e.helpers, e.b, view.element, (handle.pointer, row_major_strides(e.b, extents)), (view.pointer, order))
 
 
 def _lower_concat(e: Expansion, op: DynamicOp) -> None:
-    """Each operand is copied to its place along the axis."""
+    """Copy each operand to its place along the axis."""
     axis = e.folder.integer(op.dims[0]) or 0
     views = [e.view(tensor) for tensor in op.tensors]
     extents = list(views[0].extents)
@@ -292,11 +303,11 @@ def _lower_concat(e: Expansion, op: DynamicOp) -> None:
                 _check_equal(e, extents[d], extent)
     e.checks.require_countable(extents)
     e.checks.emit()
-    flat = e.result(op, product(e.b, extents))
+    handle = e.result(op, product(e.b, extents))
     steps = row_major_strides(e.b, extents)
     start: Value = i64(0)
     for view in views:
-        to = e.b.gep(view.element, flat.pointer, e.b.mul(start, steps[axis], "offset"), "part")
+        to = e.b.gep(view.element, handle.pointer, e.b.mul(start, steps[axis], "offset"), "part")
         copy_strided(e.helpers, e.b, view.element, (to, steps), (view.pointer, view.dims))
         start = e.b.add(start, view.extents[axis], "extent")
 
@@ -306,7 +317,7 @@ _VECTOR_BITS: Final = 512
 
 @dataclass(eq=False)
 class WindowLoops:
-    """Fills the helper; dimensions are memory dimensions of the source."""
+    """Emits the body of a reduction's helper; dimensions are memory dimensions of the source."""
 
     b: TensorBuilder
     p: dict[str, Local]
@@ -319,24 +330,24 @@ class WindowLoops:
         b, p = self.b, self.p
         last = self.rank - 1
         steps = [b.mul(p[f"s{k}"], p[f"f{k}"], "step") for k in range(last)]
-        walks = [
-            Walk(p["to"], self.element, [p[f"t{k}"] for k in range(last)], "to"),
-            Walk(p["from"], self.element, steps, "from"),
+        pointers = [
+            SteppedPointer(p["to"], self.element, [p[f"t{k}"] for k in range(last)], "to"),
+            SteppedPointer(p["from"], self.element, steps, "from"),
         ]
-        with each_index(b, [p[f"e{k}"] for k in range(last)], walks) as (to, source):
-            is_thin = b.icmp("eq", p[f"w{last}"], 1, "is.thin")
-            is_next = b.icmp("eq", p[f"s{last}"], 1, "is.next")
+        with each_index(b, [p[f"e{k}"] for k in range(last)], pointers) as (to, source):
+            is_thin = b.icmp("eq", p[f"w{last}"], 1, "is.single")
+            is_next = b.icmp("eq", p[f"s{last}"], 1, "is.adjacent")
             is_dense = b.icmp("eq", p[f"t{last}"], 1, "is.dense")
             across = b.binary("and", is_thin, b.binary("and", is_next, is_dense))
             full = b.select(across, b.binary("and", p[f"e{last}"], i64(-self._lanes)), i64(0), "full")
             with b.loop(0, full, self._lanes, name="j") as loop:
                 start = b.gep(self.element, source, loop.index, "from")
-                result = self._window(0, self._neutral(self._lanes), lambda at, acc: self._whole(start, at, acc))
-                self._put(result, b.gep(self.element, to, loop.index, "to"))
+                result = self._window(0, self._neutral(self._lanes), lambda at, acc: self._columns(start, at, acc))
+                self._store(result, b.gep(self.element, to, loop.index, "to"))
             with b.loop(full, p[f"e{last}"], name="j") as loop:
                 start = b.gep(self.element, source, b.mul(loop.index, p[f"s{last}"], "offset"), "from")
                 result = self._along(start)
-                self._put(result, b.gep(self.element, to, b.mul(loop.index, p[f"t{last}"], "offset"), "to"))
+                self._store(result, b.gep(self.element, to, b.mul(loop.index, p[f"t{last}"], "offset"), "to"))
 
     @property
     def _lanes(self) -> int:
@@ -361,9 +372,9 @@ class WindowLoops:
             loop.next(self._window(k + 1, loop.carried[0], visit, inner))
         return loop.results[0]
 
-    def _whole(self, start: Value, offset: Value, acc: Value) -> Value:
+    def _columns(self, start: Value, offset: Value, acc: Value) -> Value:
         """Neighbouring columns of one row."""
-        return self._joined(acc, self._get(self.b.gep(self.element, start, offset, "row"), self._lanes))
+        return self._combined(acc, self._load(self.b.gep(self.element, start, offset, "row"), self._lanes))
 
     def _along(self, start: Value) -> Value:
         """One window: vectors along its rows, then the remaining elements of the rows."""
@@ -374,41 +385,41 @@ class WindowLoops:
         def vectors(offset: Value, acc: Value) -> Value:
             row = b.gep(self.element, start, offset, "row")
             with b.loop(0, full, self._lanes, carry=[acc], name="v") as loop:
-                loaded = self._get(b.gep(self.element, row, loop.index), self._lanes)
-                loop.next(self._joined(loop.carried[0], loaded))
+                loaded = self._load(b.gep(self.element, row, loop.index), self._lanes)
+                loop.next(self._combined(loop.carried[0], loaded))
             return loop.results[0]
 
         def elements(offset: Value, acc: Value) -> Value:
             row = b.gep(self.element, start, offset, "row")
             with b.loop(full, width, carry=[acc], name="v") as loop:
-                loop.next(self._joined(loop.carried[0], self._get(b.gep(self.element, row, loop.index), None)))
+                loop.next(self._combined(loop.carried[0], self._load(b.gep(self.element, row, loop.index), None)))
             return loop.results[0]
 
         wide = self._window(0, self._neutral(self._lanes), vectors)
-        return self._window(0, self._folded(wide), elements)
+        return self._window(0, self._reduced(wide), elements)
 
-    def _folded(self, value: Value) -> Value:
+    def _reduced(self, value: Value) -> Value:
         """The lanes of a vector combined."""
         lanes = self._lanes
         while lanes > 1:
             lanes //= 2
             low = self.b.shuffle(value, None, range(lanes))
             high = self.b.shuffle(value, None, range(lanes, 2 * lanes))
-            value = self._joined(low, high)
+            value = self._combined(low, high)
         return self.b.extract_element(value, 0, "reduced")
 
     # Elements --------------------------------------------------------------------------------------------------
 
-    def _get(self, pointer: Value, lanes: int | None) -> Value:
+    def _load(self, pointer: Value, lanes: int | None) -> Value:
         stored = VectorType(lanes, self.element) if lanes else self.element
         working = VectorType(lanes, self._working) if lanes else self._working
         return self.b.cast("fpext", self.b.load(stored, pointer, bytes_of(self.element), "x"), working)
 
-    def _put(self, value: Value, pointer: Value) -> None:
+    def _store(self, value: Value, pointer: Value) -> None:
         type_ = VectorType(value.type.count, self.element) if isinstance(value.type, VectorType) else self.element
         self.b.store(self.b.cast("fptrunc", value, type_), pointer, bytes_of(self.element))
 
-    def _joined(self, a: Value, b: Value) -> Value:
+    def _combined(self, a: Value, b: Value) -> Value:
         return emit_portable_combine(self.b, self.kind, a, b)
 
     def _neutral(self, lanes: int) -> Value:

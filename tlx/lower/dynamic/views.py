@@ -44,7 +44,7 @@ class DynamicView(StridedView[Value]):
 
     @property
     def pointer(self) -> Value:
-        """The first element."""
+        """Address of the first element."""
         return self.storage.pointer
 
     @property
@@ -74,8 +74,15 @@ def is_one(value: Value) -> bool:
 
 
 @dataclass(frozen=True)
-class Walk:
-    """A pointer that loops over dimensions advance: type of its elements, and its stride along each dimension."""
+class SteppedPointer:
+    """A pointer that advances with the loops over some dimensions.
+
+    Attributes:
+        pointer: The pointer before the loops.
+        element: Type of its elements.
+        steps: Elements by which each loop advances it.
+        name: Name of the advanced pointers.
+    """
 
     pointer: Value
     element: Type
@@ -85,16 +92,16 @@ class Walk:
 
 @contextmanager
 def each_index(
-    b: TensorBuilder, extents: Sequence[Value], walks: Sequence[Walk], name: str = "i"
+    b: TensorBuilder, extents: Sequence[Value], stepped: Sequence[SteppedPointer], name: str = "i"
 ) -> Generator[list[Value]]:
-    """Loops over some dimensions; yields the pointers of an iteration."""
-    pointers = [walk.pointer for walk in walks]
+    """Emit loops over some dimensions; yields the pointers of an iteration."""
+    pointers = [start.pointer for start in stepped]
     with ExitStack() as stack:
         for k, extent in enumerate(extents):
             index = stack.enter_context(b.loop(0, extent, name=name)).index
             pointers = [
-                b.gep(walk.element, pointer, b.mul(index, walk.steps[k], "offset"), walk.name)
-                for walk, pointer in zip(walks, pointers, strict=True)
+                b.gep(start.element, pointer, b.mul(index, start.steps[k], "offset"), start.name)
+                for start, pointer in zip(stepped, pointers, strict=True)
             ]
         yield pointers
 
@@ -110,10 +117,10 @@ def copy_strided(
 
     Args:
         helpers: The module's helpers.
-        b: Where to emit.
+        b: The builder.
         element: Type of the elements.
-        to: Pointer and step of each dimension.
-        source: Pointer, and extent and step of each dimension.
+        to: Pointer, and stride of each dimension.
+        source: Pointer, and extent and stride of each dimension.
     """
     bits = IntType(8 * bytes_of(element))
     rank = len(source[1])
@@ -129,11 +136,11 @@ def copy_strided(
 
 def _build_copy(b: TensorBuilder, p: dict[str, Local], rank: int, element: IntType) -> None:
     last = rank - 1
-    walks = [
-        Walk(p["to"], element, [p[f"t{k}"] for k in range(last)], "to"),
-        Walk(p["from"], element, [p[f"f{k}"] for k in range(last)], "from"),
+    pointers = [
+        SteppedPointer(p["to"], element, [p[f"t{k}"] for k in range(last)], "to"),
+        SteppedPointer(p["from"], element, [p[f"f{k}"] for k in range(last)], "from"),
     ]
-    with each_index(b, [p[f"e{k}"] for k in range(last)], walks) as (to, source):
+    with each_index(b, [p[f"e{k}"] for k in range(last)], pointers) as (to, source):
         copy_row(b, element, (to, p[f"t{last}"]), (source, p[f"f{last}"]), p[f"e{last}"])
 
 
@@ -143,8 +150,8 @@ def copy_row(
     """Copy elements: by memcpy if both steps are 1."""
     size = bytes_of(element)
     both = b.binary("and", b.icmp("eq", to[1], 1), b.icmp("eq", source[1], 1), "is.dense")
-    piece = b.new_block("piece")
-    single = b.new_block("single", piece)
+    piece = b.new_block("dense")
+    single = b.new_block("strided", piece)
     end = b.new_block("row.end", single)
     b.branch_if(both, piece, single)
     b.at_end(piece)
@@ -167,7 +174,7 @@ def i64(value: int) -> ConstInt:
 
 
 def product(b: Builder, factors: Sequence[Value]) -> Value:
-    """The product of i64 values; 1 of none."""
+    """The product of i64 values; 1 if there are none."""
     result: Value = i64(1)
     for factor in factors:
         result = b.mul(result, factor, "count")
@@ -176,7 +183,7 @@ def product(b: Builder, factors: Sequence[Value]) -> Value:
 
 @dataclass(eq=False)
 class RuntimeChecks:
-    """Conditions that must hold at run time; the code of `emit` stops the program where one does not.
+    """Conditions that must hold at run time; `emit` writes code that stops the program if one does not.
 
     call void @tlx.dynamic.check(i1 %all)
     """
@@ -203,7 +210,7 @@ class RuntimeChecks:
         for size in sizes:
             if total is not None and not (isinstance(total, ConstInt) and isinstance(size, ConstInt)):
                 positive = self.b.binary("or", size, i64(1), "positive")  # its sign is checked as well
-                most = self.b.binary("udiv", i64(_MOST_ELEMENTS), positive, "most")
+                most = self.b.binary("udiv", i64(_MOST_ELEMENTS), positive, "limit")
                 self._conditions.append(self.b.icmp("ule", total, most, "valid"))
             total = size if total is None else self.b.mul(total, size, "count")
 
@@ -220,7 +227,7 @@ class RuntimeChecks:
 
 def _emit_check(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     """`if (!valid) trap();`."""
-    stop = b.new_block("stop")
+    stop = b.new_block("trap")
     end = b.new_block("end", stop)
     b.branch_if(parameters["valid"], end, stop)
     b.at_end(stop)
@@ -233,7 +240,7 @@ class VectorEntries:
     """The entries of a function's vectors.
 
     Attributes:
-        b: Where entries are extracted.
+        b: The builder that extracts entries.
         folder: Finds those that are constant or inserted.
     """
 
@@ -251,16 +258,16 @@ class VectorEntries:
         return a == b or (str(a) in self._origins and self._origins.get(str(a)) == self._origins.get(str(b)))
 
     def _entry(self, vector: Value, index: int) -> Value:
-        found = self.folder.entry(vector, index)
-        if isinstance(found, int):
-            return i64(found)
-        entry = found if found is not None else self.b.extract_element(vector, index, "entry")
+        known = self.folder.entry(vector, index)
+        if isinstance(known, int):
+            return i64(known)
+        entry = known if known is not None else self.b.extract_element(vector, index, "entry")
         extent = self.b.cast("sext", entry, I64, "extent")
-        self._origins[str(extent)] = str(found) if found is not None else f"{vector}[{index}]"
+        self._origins[str(extent)] = str(known) if known is not None else f"{vector}[{index}]"
         return extent
 
 
 def entry_symbol(folder: ConstantFolder, vector: Value, index: int) -> str | int:
     """The symbol of an entry: entries with the same symbol are equal."""
-    found = folder.entry(vector, index)
-    return found if isinstance(found, int) else f"{vector}[{index}]" if found is None else str(found)
+    known = folder.entry(vector, index)
+    return known if isinstance(known, int) else f"{vector}[{index}]" if known is None else str(known)

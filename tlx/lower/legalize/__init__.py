@@ -7,7 +7,7 @@ A kernel's call at the end of a function becomes a tail call:
 call void @tlx.matmul.8x8x8.f32.f32.f32(...)          tail call void @tlx.matmul.8x8x8.f32.f32.f32(...)
 ret void                                        ->    ret void
 
-LLVM's optimiser does this, too; here it saves a return and stack space in code that is not optimised.
+LLVM's optimiser does this, too; here it saves a return and stack space in unoptimised code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
 from tlx.target.target import Target
 
-_ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
+_FEATURE_REQUEST: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
 
 
 def legalize(module: Module, context: LoweringContext) -> None:
@@ -36,8 +36,8 @@ def legalize(module: Module, context: LoweringContext) -> None:
     kernels: dict[str, LegalizedKernel] = {}
     for function in module.functions:
         if is_kernel(module, function):
-            own = replace(context, target=context.target_of(module, function))
-            kernels[function.name] = LegalizedKernel(function, _legalize_kernel(module, function, own))
+            kernel_context = replace(context, target=context.target_of(module, function))
+            kernels[function.name] = LegalizedKernel(function, _legalize_kernel(module, function, kernel_context))
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
@@ -55,19 +55,19 @@ def _legalize_kernel(module: Module, function: Function, context: LoweringContex
     (MatrixLegalizer(module, function, context, unit) if unit else VectorLegalizer(module, function, context)).run()
     shapes = unit.tile_shapes(function) if unit else frozenset[tuple[str, ...]]()
     emulation = unit.emulation if unit and shapes and context.options.emulate_matrix else None
-    more = emulation.attributes if emulation else ()
-    words = ["nounwind", *more, "noinline", '"no-builtins"', *target.function_attributes]
+    extra = emulation.attributes if emulation else ()
+    words = ["nounwind", *extra, "noinline", '"no-builtins"', *target.function_attributes]
     function.replace_attributes(" ".join(words))
     return shapes
 
 
 def _finish(module: Module, context: LoweringContext) -> None:
-    """Run the target's final step; versions request permissions when the first kernel runs."""
+    """Run the target's final step; with several versions, permission is requested when the first kernel runs."""
     target = context.target
     for version in target.versions or (target,):
         if version.finish is not None:
-            asks = context.options.request_permission and not target.versions
-            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=asks)
+            request_permission = context.options.request_permission and not target.versions
+            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=request_permission)
 
 
 def _add_target_features(module: Module, target: Target) -> None:
@@ -81,7 +81,7 @@ def _add_target_features(module: Module, target: Target) -> None:
     features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
         if isinstance(item, Raw):
-            item.text = _ASKING.sub(lambda line: line.group().replace(FEATURES_ATTRIBUTE, features), item.text)
+            item.text = _FEATURE_REQUEST.sub(lambda line: line.group().replace(FEATURES_ATTRIBUTE, features), item.text)
         elif isinstance(item, Function) and FEATURES_ATTRIBUTE in item.signature.attributes:
             item.replace_attributes(item.signature.attributes.replace(FEATURES_ATTRIBUTE, features))
 
@@ -90,7 +90,7 @@ _ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})
 
 
 def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
-    """Mark calls of kernels at the end of functions that have no stack memory, which a kernel might be passed."""
+    """Mark calls of kernels at the end of functions without stack memory, whose address a kernel might get."""
     for function in module.functions:
         if not _has_memory(function):
             for block in function.blocks:

@@ -92,6 +92,7 @@ def _integer_to_float(b: Builder, opcode: str, register: Value, source: IntType,
 
 
 def _sticky(b: Builder, opcode: str, register: Value, count: int) -> Value:
+    """Integers of 64 bits; of those beyond 2^53, the last 12 bits become one sticky bit."""
     low = b.binary("and", register, _ints(count, 0xFFF, I64))
     any_low = b.cast("zext", b.icmp("ne", low, _ints(count, 0, I64)), VectorType(count, I64))
     marked = b.binary("or", b.binary("xor", register, low), b.binary("shl", any_low, _ints(count, 11, I64)))
@@ -129,8 +130,8 @@ def _to_bfloat(b: Builder, value: Value, count: int) -> Value:
     rounded = b.binary("add", bits, b.binary("add", odd, _ints(count, 0x7FFF)))
     quiet = b.binary("or", bits, _ints(count, 0x400000))
     is_nan = _unordered(b, value, count)
-    chosen = b.select(is_nan, quiet, rounded)
-    return b.cast("trunc", b.binary("lshr", chosen, _ints(count, 16)), VectorType(count, I16))
+    result = b.select(is_nan, quiet, rounded)
+    return b.cast("trunc", b.binary("lshr", result, _ints(count, 16)), VectorType(count, I16))
 
 
 def _unordered(b: Builder, value: Value, count: int) -> Value:
@@ -180,32 +181,32 @@ def rounded_to_integer(b: Builder, name: str, x: Value) -> Value:
 
     |x| + 2^23 - 2^23 is |x| rounded to the nearest integer (2^52 for double); the other roundings correct that.
     """
-    size = _magnitude(b, x)
-    nearest = _nearest(b, size)
+    magnitude = _magnitude(b, x)
+    nearest = _nearest(b, magnitude)
     if name in ("floor", "ceil"):
         result = _toward(b, name, x, _signed(b, nearest, x))
     elif name == "trunc":
-        result = _down(b, nearest, size)
+        result = _down(b, nearest, magnitude)
     elif name == "round":
-        below = _down(b, nearest, size)
-        half = compare(b, "oge", b.binary("fsub", size, below), splat_like(x, 0.5))
+        below = _down(b, nearest, magnitude)
+        half = compare(b, "oge", b.binary("fsub", magnitude, below), splat_like(x, 0.5))
         result = b.binary("fadd", below, b.select(half, splat_like(x, 1.0), splat_like(x, 0.0)))
     else:
         result = nearest
-    is_small = compare(b, "olt", size, splat_like(x, _first_whole(x)))
+    is_small = compare(b, "olt", magnitude, splat_like(x, _integral_from(x)))
     # The sign comes last: LLVM 19 to 22 select a wrong vpternlog for `select(c, signed(result, x), x)`.
-    return _signed(b, b.select(is_small, result, size), x)
+    return _signed(b, b.select(is_small, result, magnitude), x)
 
 
-def _nearest(b: Builder, size: Value) -> Value:
-    shift = splat_like(size, _first_whole(size))
-    return b.binary("fsub", b.binary("fadd", size, shift), shift)
+def _nearest(b: Builder, magnitude: Value) -> Value:
+    shift = splat_like(magnitude, _integral_from(magnitude))
+    return b.binary("fsub", b.binary("fadd", magnitude, shift), shift)
 
 
-def _down(b: Builder, nearest: Value, size: Value) -> Value:
+def _down(b: Builder, nearest: Value, magnitude: Value) -> Value:
     """The nearest integer, or the one below if the nearest is larger than the number."""
-    above = compare(b, "ogt", nearest, size)
-    return b.binary("fsub", nearest, b.select(above, splat_like(size, 1.0), splat_like(size, 0.0)))
+    above = compare(b, "ogt", nearest, magnitude)
+    return b.binary("fsub", nearest, b.select(above, splat_like(magnitude, 1.0), splat_like(magnitude, 0.0)))
 
 
 def _toward(b: Builder, name: str, x: Value, nearest: Value) -> Value:
@@ -255,10 +256,10 @@ def float_rounded_to_odd(b: Builder, x: Value) -> Value:
     near = b.cast("fptrunc", x, VectorType(type_.count, FLOAT))
     back = b.cast("fpext", near, type_)
     bits = as_bits(b, near)
-    size, back_size = _magnitude(b, x), _magnitude(b, back)
+    magnitude, back_magnitude = _magnitude(b, x), _magnitude(b, back)
     narrow = VectorType(type_.count, I32)
-    outward = b.cast("sext", compare(b, "ogt", back_size, size), narrow)
-    inexact = b.cast("zext", compare(b, "one", back_size, size), narrow)
+    outward = b.cast("sext", compare(b, "ogt", back_magnitude, magnitude), narrow)
+    inexact = b.cast("zext", compare(b, "one", back_magnitude, magnitude), narrow)
     odd = b.binary("or", b.binary("add", bits, outward), inexact)
     return b.cast("bitcast", odd, near.type)
 
@@ -266,7 +267,7 @@ def float_rounded_to_odd(b: Builder, x: Value) -> Value:
 def compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
     """`fcmp`."""
     assert isinstance(x.type, VectorType)
-    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, IntType(1)), [x, y], "is")
+    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, IntType(1)), [x, y], "cmp")
 
 
 def as_bits(b: Builder, x: Value) -> Value:
@@ -276,21 +277,21 @@ def as_bits(b: Builder, x: Value) -> Value:
 
 
 def _magnitude(b: Builder, x: Value) -> Value:
-    return _by_bits(b, x, lambda bits: b.binary("and", bits, splat_like(bits, _most(bits))))
+    return _by_bits(b, x, lambda bits: b.binary("and", bits, splat_like(bits, _signed_max(bits))))
 
 
-def _signed(b: Builder, size: Value, sign: Value) -> Value:
-    """`size` with the sign of `sign`."""
+def _signed(b: Builder, magnitude: Value, sign: Value) -> Value:
+    """`magnitude` with the sign of `sign`."""
     bits = as_bits(b, sign)
-    mask = b.binary("and", bits, splat_like(bits, -_most(bits) - 1))
-    return _by_bits(b, size, lambda s: b.binary("or", b.binary("and", s, splat_like(s, _most(s))), mask))
+    mask = b.binary("and", bits, splat_like(bits, -_signed_max(bits) - 1))
+    return _by_bits(b, magnitude, lambda s: b.binary("or", b.binary("and", s, splat_like(s, _signed_max(s))), mask))
 
 
 def _by_bits(b: Builder, x: Value, change: Callable[[Value], Value]) -> Value:
     return b.cast("bitcast", change(as_bits(b, x)), x.type)
 
 
-def _most(bits: Value) -> int:
+def _signed_max(bits: Value) -> int:
     """The largest signed integer: all bits but the sign."""
     return (1 << (_int_element(bits).bits - 1)) - 1
 
@@ -301,7 +302,8 @@ def _int_element(bits: Value) -> IntType:
     return bits.type.element
 
 
-def _first_whole(x: Value) -> float:
+def _integral_from(x: Value) -> float:
+    """The power of two from which on every number is an integer."""
     return 2.0**52 if _element(x) == DOUBLE else 2.0**23
 
 
@@ -311,8 +313,8 @@ def _element(x: Value) -> Type:
 
 
 _UPPER: Final = -0x10000
-_HALF: Final = 0x8000
-_LAST: Final = 0x10000
+_HALF_ULP: Final = 0x8000
+_LAST_BIT: Final = 0x10000
 
 
 def _compares_to_masks(target: Target) -> bool:
@@ -336,7 +338,7 @@ def in_float_pairs(
     *,
     exact: bool = False,
 ) -> Value:
-    """An operation on registers of bfloat, computed in float on even and odd elements.
+    """Emit an operation on registers of bfloat, computed in float on even and odd elements.
 
     Args:
         b: The builder.
@@ -386,9 +388,9 @@ def _rounded_words(b: Builder, target: Target, word: Value) -> Value:
     """
     if _compares_to_masks(target):
         up, is_tie = _plus_half_ulp(b, word)
-        return b.select(is_tie, b.binary("and", up, splat_like(up, ~_LAST)), up)
+        return b.select(is_tie, b.binary("and", up, splat_like(up, ~_LAST_BIT)), up)
     odd = b.binary("and", b.binary("lshr", word, splat_like(word, 16)), splat_like(word, 1))
-    return b.binary("add", word, b.binary("add", odd, splat_like(word, _HALF - 1)))
+    return b.binary("add", word, b.binary("add", odd, splat_like(word, _HALF_ULP - 1)))
 
 
 def _rounded_upper(b: Builder, target: Target, word: Value) -> Value:
@@ -399,14 +401,14 @@ def _rounded_upper(b: Builder, target: Target, word: Value) -> Value:
     """
     if _compares_to_masks(target):
         up, is_tie = _plus_half_ulp(b, word)
-        return b.binary("and", up, b.select(is_tie, splat_like(up, _UPPER & ~_LAST), splat_like(up, _UPPER)))
+        return b.binary("and", up, b.select(is_tie, splat_like(up, _UPPER & ~_LAST_BIT), splat_like(up, _UPPER)))
     word = _rounded_words(b, target, word)
     return b.binary("and", word, splat_like(word, _UPPER))
 
 
 def _plus_half_ulp(b: Builder, word: Value) -> tuple[Value, Value]:
     """Bits plus half an ulp of the upper half, and whether the lower half is zero then."""
-    up = b.binary("add", word, splat_like(word, _HALF))
+    up = b.binary("add", word, splat_like(word, _HALF_ULP))
     return up, b.icmp("eq", b.binary("and", up, splat_like(up, ~_UPPER)), splat_like(up, 0))
 
 

@@ -1,7 +1,7 @@
 """Elementwise instructions on registers, in forms that no LLVM from 14 on turns into library calls.
 
-bfloat and half are computed in float and rounded back: that is exact for sums, products, quotients and roots, as float
-has more than twice their precision. What only moves elements, or changes signs, works on their bits.
+bfloat and half are computed in float and rounded back, which rounds sums, products, quotients and roots correctly, as
+float has more than twice their precision. Operations that only move elements or change signs work on their bits.
 """
 
 from __future__ import annotations
@@ -166,10 +166,10 @@ def _fma(b: Builder, target: Target, element: Type, registers: Sequence[Value]) 
 
 def _signs(b: Builder, registers: Sequence[Value]) -> Value:
     """fabs, copysign: on the bits of 16-bit floats."""
-    size = b.binary("and", registers[0], splat_like(registers[0], 0x7FFF))
+    magnitude = b.binary("and", registers[0], splat_like(registers[0], 0x7FFF))
     if len(registers) == 1:
-        return size
-    return b.binary("or", size, b.binary("and", registers[1], splat_like(registers[1], -0x8000)))
+        return magnitude
+    return b.binary("or", magnitude, b.binary("and", registers[1], splat_like(registers[1], -0x8000)))
 
 
 def _quieted(b: Builder, x: Value) -> Value:
@@ -198,7 +198,7 @@ def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
 
 
 def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
-    """The lesser (greater) of two equal numbers, by sign; NaN where one is NaN, whose bits an or preserves."""
+    """The lesser (greater) of two equal numbers, by sign; NaN where one is NaN, whose bits `or` preserves."""
     bits, other = as_bits(b, x), as_bits(b, y)
     both = b.binary("or", bits, other)
     if not least:

@@ -31,7 +31,7 @@ from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.registers import Registers, with_lanes
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.operations import MMA_SIGNS
-from tlx.target.matrix_unit import MatrixUnit, TilePlace
+from tlx.target.matrix_unit import MatrixUnit, TileAddress
 
 if TYPE_CHECKING:
     from tlx.ir.functions import Function
@@ -46,8 +46,9 @@ TileGrid = tuple[int, int]
 
 _WORD_BYTES: Final = 4
 _ACCUMULATOR_BITS: Final = 32
-_BESIDE: Final = (0, 2, 1)  # <K/v, N, v>: tiles side by side
-_TILES_IN_SEQUENCE: Final = (1, 3, 0, 2)  # <tiles, K/v, columns, v>: one tile after another
+_TILES_SIDE_BY_SIDE: Final = (0, 2, 1)  # <K/v, N, v>
+_TILES_IN_SEQUENCE: Final = (1, 3, 0, 2)  # <tiles, K/v, columns, v>
+_TILE_ORDERS: Final = (_TILES_SIDE_BY_SIDE, _TILES_IN_SEQUENCE)
 _TILES_IN_SEQUENCE_RANK: Final = 4
 _MATRIX_RANK: Final = 2
 _MEMORY_OPCODES: Final = ("load", "store", "call")
@@ -72,28 +73,28 @@ class TileProducts:
 
     def grids(self, function: Function) -> dict[str, TileGrid]:
         """Grids of the flattened vectors that live in tiles, by name: sums of tile products, and phis of them."""
-        found: dict[str, TileGrid] = {}
+        grids: dict[str, TileGrid] = {}
         for op in self.tensors.ops:
             if op.intrinsic.name in MMA_SIGNS and self._is_tile_product(op):
                 grid = self.grid_of(op.tensors[0].type)
-                found[op.instruction.result or ""] = grid
+                grids[op.instruction.result or ""] = grid
                 source = op.tensors[0].source
                 if isinstance(source, Local):
-                    found[source.name] = grid
+                    grids[source.name] = grid
         phis = [i for i in function.instructions() if i.opcode == "phi" and isinstance(i.type, VectorType)]
-        return _propagate_grids(found, {phi.result or "": phi for phi in phis})
+        return _propagate_grids(grids, {phi.result or "": phi for phi in phis})
 
     def dot_of(self, op: TensorOp) -> Dot | None:
         """The unit's product of the element types and signs of A and B."""
         element = op.tensors[1].type.element
         signs = MMA_SIGNS[op.intrinsic.name] if isinstance(element, IntType) else ("f", "f")
-        wanted = tuple((str(element), sign) for sign in signs)
-        return next((dot for dot in self.unit.dots if (dot.lhs, dot.rhs) == wanted), None)
+        types = tuple((str(element), sign) for sign in signs)
+        return next((dot for dot in self.unit.dots if (dot.lhs, dot.rhs) == types), None)
 
     def packed_b(self, tensor: Tensor) -> Tensor | None:
         """The packed load that a token reads, if the token is tiles of B in VNNI order."""
         op = self.tensors.maker(tensor)
-        if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in (_BESIDE, _TILES_IN_SEQUENCE):
+        if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in _TILE_ORDERS:
             return None
         source = op.tensors[0]
         return source if source.kind != "value" else None
@@ -104,7 +105,7 @@ class TileProducts:
         unit, (rows, columns) = self.unit, self.grid_of(acc)
         depth = row_bytes(op.tensors[1])
         are_whole = acc.shape == (rows * unit.rows, columns * unit.columns) and lhs.shape[0] == rows * unit.rows
-        are_words = _WORD_BYTES < depth <= unit.row_bytes and depth % _WORD_BYTES == 0  # a word: a vector's step
+        are_words = _WORD_BYTES < depth <= unit.row_bytes and depth % _WORD_BYTES == 0  # a word: a step on vectors
         are_alike = lhs.element == rhs.element and bits_of(acc.element) == _ACCUMULATOR_BITS
         fits = are_whole and are_words and are_alike and rows * columns <= unit.grid[0] * unit.grid[1]
         return fits and self.dot_of(op) is not None and self.packed_b(op.tensors[2]) is not None
@@ -155,7 +156,7 @@ class MatrixLegalizer(VectorLegalizer):
         self.accumulators = self.tile_products.grids(function)
         self.tiles_of: dict[str, list[Value]] = {}
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
-        self.pending_stores: list[tuple[Value, TilePlace]] = []
+        self.pending_stores: list[tuple[Value, TileAddress]] = []
         self.pending_prefetches: list[Instruction] = []
         self.scratch: Value | None = None
         self.definitions = {i.result: i for i in function.instructions() if i.result is not None}
@@ -163,13 +164,13 @@ class MatrixLegalizer(VectorLegalizer):
     # Overridden steps ------------------------------------------------------------------------------------------
 
     def plain(self, instruction: Instruction) -> None:
-        """Phis of accumulators become phis of tiles."""
+        """Turn phis of accumulators into phis of tiles."""
         if instruction.opcode == "phi" and instruction.result in self.accumulators:
             name = instruction.result
             rows, columns = self.accumulators[name]
-            made = [self.operations.phi(name) for _ in range(rows * columns)]
-            self.grid_phis.append((instruction, made))
-            self.tiles_of[name] = [m.value for m in made]
+            phis = [self.operations.phi(name) for _ in range(rows * columns)]
+            self.grid_phis.append((instruction, phis))
+            self.tiles_of[name] = [phi.value for phi in phis]
             return
         super().plain(instruction)
 
@@ -185,7 +186,7 @@ class MatrixLegalizer(VectorLegalizer):
         return super().legalize(instruction)
 
     def operation(self, op: TensorOp) -> None:
-        """Products of tiles become tile products."""
+        """Emit products of tiles on the unit."""
         if op.intrinsic.name in MMA_SIGNS and op.instruction.result in self.accumulators:
             self._unpack_phis()
             self.tiles_of[op.instruction.result] = self._product(op)
@@ -196,16 +197,16 @@ class MatrixLegalizer(VectorLegalizer):
         super().operation(op)
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
-        """Accumulators are read through scratch memory."""
+        """The registers of a vector; accumulators are read through scratch memory."""
         if isinstance(value, Local) and value.name in self.tiles_of:
             tile, scratch = self._dense(element, self.accumulators[value.name]), self._scratch()
-            for accumulator, place in self._places(value.name, scratch, tile.shape[1] * _WORD_BYTES):
-                self.operations.store(accumulator, place)
+            for accumulator, address in self._addresses(value.name, scratch, tile.shape[1] * _WORD_BYTES):
+                self.operations.store(accumulator, address)
             return load_tile(self.b, self.target, scratch, tile, None, self.lanes(element))
         return super().flat(value, element, rows, cols, lanes)
 
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
-        """Sums are rounded to bfloat in pairs of registers, if there is an instruction."""
+        """Round sums to bfloat in pairs of registers, if there is an instruction."""
         source, lanes = instruction.operands[0], self.lanes(FLOAT)
         is_rounding = operation.opcode == "fptrunc" and scalar_of(instruction.type) == BFLOAT
         if is_rounding and self.target.can_round_pairs and cols % (2 * lanes) == 0 and self._is_flushed(source):
@@ -221,9 +222,9 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _is_flushed(self, value: Value) -> bool:
         """Whether a vector has no subnormal floats: sums, loads that are marked as sums, and relu of them."""
-        made = self.tensors.maker_of(value)
-        if made is not None and made.intrinsic.name in ("tovector", "relu"):
-            tensor = made.tensors[0]
+        op = self.tensors.maker_of(value)
+        if op is not None and op.intrinsic.name in ("tovector", "relu"):
+            tensor = op.tensors[0]
             return has_no_subnormals(tensor.definition) if tensor.kind == "load" else self._is_flushed(tensor.source)
         return isinstance(value, Local) and value.name in self.tiles_of and scalar_of(value.type) == FLOAT
 
@@ -240,33 +241,33 @@ class MatrixLegalizer(VectorLegalizer):
             super().store(op)
             return
         self._unpack_phis()
-        places = self._places(name, op.pointer, tensor.type.strides(op.pitches)[0] * _WORD_BYTES)
+        addresses = self._addresses(name, op.pointer, tensor.type.strides(op.pitches)[0] * _WORD_BYTES)
         if tensor.type.is_padded:
-            self._store_padded_edge(op, places)
+            self._store_padded_edge(op, addresses)
         else:
-            self.pending_stores += places
+            self.pending_stores += addresses
 
     def _has_padded_last_columns(self, type_: TensorType) -> bool:
         """Whether only the last tile of each row has padding, and only in columns."""
         if len(type_.padding) != _MATRIX_RANK or not type_.is_row_major:
             return False
-        below, beside = type_.padding
-        return below == 0 < beside < self.unit.columns
+        rows, columns = type_.padding
+        return rows == 0 < columns < self.unit.columns
 
-    def _store_padded_edge(self, op: TensorOp, places: Sequence[tuple[Value, TilePlace]]) -> None:
+    def _store_padded_edge(self, op: TensorOp, addresses: Sequence[tuple[Value, TileAddress]]) -> None:
         """Store an accumulator whose last tiles are partly padding; these go through scratch memory.
 
         Args:
             op: The store.
-            places: The accumulator's tiles, row by row, with their addresses.
+            addresses: The accumulator's tiles, row by row, with their addresses.
         """
         tensor, width, scratch = op.tensors[0], self.unit.columns, self._scratch()
         rows, cols = tensor.type.shape
         columns, tile_bytes = cols // width, self.unit.rows * self.unit.row_bytes
-        for index, (tile, place) in enumerate(places):
+        for index, (tile, address) in enumerate(addresses):
             row, column = divmod(index, columns)
             at_edge = column == columns - 1
-            to = TilePlace(scratch, row * tile_bytes, self.unit.row_bytes) if at_edge else place
+            to = TileAddress(scratch, row * tile_bytes, self.unit.row_bytes) if at_edge else address
             self.operations.store(tile, to)
         assert op.pointer is not None
         element, tile = tensor.type.element, TensorType.dense(tensor.type.element, (rows, width))
@@ -276,13 +277,13 @@ class MatrixLegalizer(VectorLegalizer):
         store_tile(self.b, self.target, edge, registers, part, (0, tensor.type.strides(op.pitches)[0]))
 
     def _finish_phis(self) -> None:
-        for phi, made in self.grid_phis:
+        for phi, tile_phis in self.grid_phis:
             for value, name in phi.incoming:
                 name = self.ends.get(name, name)
                 block = self.function.block(name)
                 self.b.block, self.b.index = block, len(block.instructions) - 1
                 grid = [start() for start in self._starts(value, self.accumulators[phi.result or ""])]
-                for instruction, tile in zip(made, grid, strict=True):
+                for instruction, tile in zip(tile_phis, grid, strict=True):
                     add_incoming(instruction, self.operations.to_phi(tile), name)
         super()._finish_phis()
 
@@ -297,7 +298,7 @@ class MatrixLegalizer(VectorLegalizer):
         return self._loaded_starts(value, grid)
 
     def _loaded_starts(self, value: Value, grid: TileGrid) -> list[Callable[[], Value]]:
-        """The same for a start value in memory, or one that goes through scratch memory."""
+        """The same for an initial value in memory, or one that goes through scratch memory."""
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
         maker = self.tensors.op_of(definition) if definition is not None else None
         tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
@@ -329,24 +330,24 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _loads(self, pointer: Value, stride: int, grid: TileGrid) -> list[Callable[[], Value]]:
         tiles = [(row, column) for row in range(grid[0]) for column in range(grid[1])]
-        return [partial(self.operations.load, self._place(pointer, stride, *tile)) for tile in tiles]
+        return [partial(self.operations.load, self._address(pointer, stride, *tile)) for tile in tiles]
 
-    def _place(self, pointer: Value, stride: int, row: int, column: int) -> TilePlace:
+    def _address(self, pointer: Value, stride: int, row: int, column: int) -> TileAddress:
         """Address of a tile of a grid."""
-        return TilePlace(pointer, row * self.unit.rows * stride + column * self.unit.row_bytes, stride)
+        return TileAddress(pointer, row * self.unit.rows * stride + column * self.unit.row_bytes, stride)
 
-    def _places(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, TilePlace]]:
+    def _addresses(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, TileAddress]]:
         """The tiles of an accumulator, with the address of each."""
         columns = self.accumulators[name][1]
         return [
-            (tile, self._place(pointer, stride, *divmod(index, columns)))
+            (tile, self._address(pointer, stride, *divmod(index, columns)))
             for index, tile in enumerate(self.tiles_of[name])
         ]
 
     def _store_pending(self, count: int | None = None) -> None:
         """Emit the next `count` pending stores, by default all."""
-        for tile, place in self.pending_stores[:count]:
-            self.operations.store(tile, place)
+        for tile, address in self.pending_stores[:count]:
+            self.operations.store(tile, address)
         del self.pending_stores[:count]
 
     def _prefetch(self, count: int) -> None:
@@ -369,7 +370,7 @@ class MatrixLegalizer(VectorLegalizer):
         assert dot is not None
         a: dict[int, Value] = {}
         b: dict[int, Value] = {}
-        made: list[Value] = []
+        sums: list[Value] = []
         for index, start in enumerate(starts):
             row, column = divmod(index, columns)
             if column not in b or row == self.unit.max_uses:
@@ -377,26 +378,26 @@ class MatrixLegalizer(VectorLegalizer):
             if row not in a or column == self.unit.max_uses:
                 a[row] = self._load_a(lhs, row)
             self._store_pending(1)
-            made.append(self.operations.product(dot, depth, start(), a[row], b[column]))
+            sums.append(self.operations.product(dot, depth, start(), a[row], b[column]))
             self._prefetch(-(-len(self.pending_prefetches) // (len(starts) - index)))
         self._store_pending()
-        return made
+        return sums
 
     def _load_a(self, tensor: Tensor, row: int) -> Value:
         """A tile of A, `row` tiles below the first one."""
         stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
-        place = TilePlace(tensor.source, row * self.unit.rows * stride, stride)
-        return self.operations.load_a(place, row_bytes(tensor))
+        address = TileAddress(tensor.source, row * self.unit.rows * stride, stride)
+        return self.operations.load_a(address, row_bytes(tensor))
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
         """A tile of B, `column` tiles after the first one (4-D) or to its right (3-D)."""
         packed = self.tile_products.packed_b(tensor)
         assert packed is not None
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        is_behind = packed.type.rank == _TILES_IN_SEQUENCE_RANK
-        to_next, pitch = (stride, self.unit.row_bytes) if is_behind else (self.unit.row_bytes, stride)
-        place = TilePlace(packed.source, column * to_next, pitch)
-        return self.operations.load_b(place, packed.type.shape[-3], streaming=is_streaming(packed.definition))
+        in_sequence = packed.type.rank == _TILES_IN_SEQUENCE_RANK
+        step, pitch = (stride, self.unit.row_bytes) if in_sequence else (self.unit.row_bytes, stride)
+        address = TileAddress(packed.source, column * step, pitch)
+        return self.operations.load_b(address, packed.type.shape[-3], streaming=is_streaming(packed.definition))
 
 
 def _is_prefetch_for_write(instruction: Instruction) -> bool:

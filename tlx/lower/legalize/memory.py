@@ -2,7 +2,7 @@
 
 A tile is transposed as it is loaded, 16 bytes of each row at a time.
 
-16 rows of 16 floats, 16 lanes; four loads make a register, and four registers become four columns:
+16 rows of 16 floats, registers of 16 lanes; four loads fill a register, and four registers become four columns:
 
     row 0  [ a0 a1 a2 a3 ] .. |  row 4  [ e0 e1 e2 e3 ] ..  |  row 8 ..  |  row 12 ..      one 16-byte lane each
     row 1  [ b0 b1 b2 b3 ] .. |  row 5
@@ -74,8 +74,8 @@ def store_tile(
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
             size = present * bytes_of(stored)
             if nontemporal and size & (size - 1) == 0:
-                place = b.gep(stored, pointer, row * stride + j * tile.lanes)
-                b.store(register, place, size, nontemporal_metadata(b.module))
+                address = b.gep(stored, pointer, row * stride + j * tile.lanes)
+                b.store(register, address, size, nontemporal_metadata(b.module))
             elif present > 0:
                 store_part(b, target, b.gep(stored, pointer, row * stride + j * tile.lanes), register, present)
 
@@ -146,11 +146,11 @@ def _element_of(register: Value) -> Type:
 
 _LANE_BITS: Final = 128
 _BYTE: Final = 8
-_USED: Final = 2
-"""One register in this many is filled before the first ones are transposed."""
-_HALF: Final = 2
 _WORD_BITS: Final = 32
-"""Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
+_LOADED_SHARE: Final = 2
+"""One register in this many is loaded before the first ones are transposed."""
+_PLAIN_LANES: Final = 2
+"""Lanes that are joined without an opaque register: LLVM would join halves of more by a shuffle."""
 
 
 def load_transposed(
@@ -170,27 +170,27 @@ def load_transposed(
     """
     element = type_.element
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
-    each, block = _elements(element), min(rows, lanes)
-    fills = rows % block == cols % each == 0 and 1 < each < block and _is_power_of_two(block)
+    per_lane, block = _elements(element), min(rows, lanes)
+    fills = rows % block == cols % per_lane == 0 and 1 < per_lane < block and _is_power_of_two(block)
     if type_.is_padded or in_memory(element) != register_element(element) or not fills:
         return None
     stride = type_.strides(pitches)[0]
-    lane = VectorType(each, register_element(element))
+    lane = VectorType(per_lane, register_element(element))
 
     def load(row: int, column: int) -> Value:
         return b.load(lane, b.gep(lane.element, pointer, row * stride + column), bits_of(element) // 8)
 
     def join(first: int, column: int) -> Value:
-        return _joined(b, target, [load(row, column) for row in range(first, first - first % block + block, each)])
+        return _joined(b, target, [load(row, column) for row in range(first, first - first % block + block, per_lane)])
 
     lines: list[list[Value]] = [[] for _ in range(cols)]
-    at_once = max(1, target.registers // _USED // each) * each
+    at_once = max(1, target.registers // _LOADED_SHARE // per_lane) * per_lane
     for start, part in product(range(0, rows, block), range(0, cols, at_once)):
-        columns = range(part, min(part + at_once, cols), each)
-        registers = [[join(start + i, column) for column in columns] for i in range(each)]
+        columns = range(part, min(part + at_once, cols), per_lane)
+        registers = [[join(start + i, column) for column in columns] for i in range(per_lane)]
         for column, joined in zip(columns, zip(*registers, strict=True), strict=True):
-            for i, made in enumerate(_transposed_in_lanes(b, list(joined), each)):
-                lines[column + i].append(made)
+            for i, register in enumerate(_transposed_in_lanes(b, list(joined), per_lane)):
+                lines[column + i].append(register)
     regs = tuple(tuple(line) for line in lines)
     return with_lanes(b, Registers(element, cols, rows, block, regs), lanes)
 
@@ -200,19 +200,19 @@ def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
 
     RxC -> CxR, with fewer rows than lanes: a lane of a 64-byte register is stored without a shuffle.
     """
-    each, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
-    fills = tile.rows % each == tile.cols % each == 0 and 1 < each < tile.lanes and whole
+    per_lane, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
+    fills = tile.rows % per_lane == tile.cols % per_lane == 0 and 1 < per_lane < tile.lanes and whole
     if not fills or tile.rows >= tile.lanes or not all(map(_is_power_of_two, (tile.lanes, min(tile.lanes, tile.cols)))):
         return None
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
-    for start, chunk in product(range(0, tile.rows, each), range(len(tile.regs[0]))):
-        rows = [tile.regs[start + i][chunk] for i in range(each)]
-        for i, register in enumerate(_transposed_in_lanes(b, rows, each)):
+    for start, index in product(range(0, tile.rows, per_lane), range(tile.row_registers)):
+        rows = [tile.regs[start + i][index] for i in range(per_lane)]
+        for i, register in enumerate(_transposed_in_lanes(b, rows, per_lane)):
             assert isinstance(register.type, VectorType)
-            for place in range(0, register.type.count, each):
-                part = b.shuffle(register, None, range(place, place + each))
-                lines[chunk * tile.lanes + place + i].append(part)
-    return Registers(tile.element, tile.cols, tile.rows, each, tuple(tuple(line) for line in lines))
+            for first in range(0, register.type.count, per_lane):
+                lane = b.shuffle(register, None, range(first, first + per_lane))
+                lines[index * tile.lanes + first + i].append(lane)
+    return Registers(tile.element, tile.cols, tile.rows, per_lane, tuple(tuple(line) for line in lines))
 
 
 def _elements(element: Type) -> int:
@@ -228,25 +228,25 @@ def _is_power_of_two(number: int) -> bool:
 def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
     """A register of 16-byte lanes; each one after the second is inserted into an opaque register."""
     assert isinstance(lanes[0].type, VectorType)
-    each = lanes[0].type.count
-    width = each * len(lanes)
+    per_lane = lanes[0].type.count
+    width = per_lane * len(lanes)
     register = resized(b, lanes[0], width)
     for number, lane in enumerate(lanes[1:], 1):
-        if number >= _HALF and target.permutes is not None and target.can_permute(_WORD_BITS):
+        if number >= _PLAIN_LANES and target.permutes is not None and target.can_permute(_WORD_BITS):
             register = b.opaque(register, target.permutes.constraint)  # else LLVM makes permutations of inserts
-        there = range(number * each, number * each + each)
-        order = [width + i - there.start if i in there else i for i in range(width)]
-        register = b.shuffle(register, resized(b, lane, width), order)
+        inserted = range(number * per_lane, number * per_lane + per_lane)
+        mask = [width + i - inserted.start if i in inserted else i for i in range(width)]
+        register = b.shuffle(register, resized(b, lane, width), mask)
     return register
 
 
-def _transposed_in_lanes(b: Builder, registers: list[Value], each: int) -> list[Value]:
-    """Transpose in each lane, as many registers as a lane has elements: element i of register j <-> j of register i."""
+def _transposed_in_lanes(b: Builder, registers: list[Value], per_lane: int) -> list[Value]:
+    """`per_lane` registers, transposed in each lane: element i of register j <-> element j of register i."""
     assert isinstance(registers[0].type, VectorType)
-    width, half = registers[0].type.count, each // 2
-    low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, each) for i in range(each)]
-    high = [place + half for place in low]
-    for _ in range(each.bit_length() - 1):
+    width, half = registers[0].type.count, per_lane // 2
+    low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, per_lane) for i in range(per_lane)]
+    high = [source + half for source in low]
+    for _ in range(per_lane.bit_length() - 1):
         pairs = [(registers[i], registers[i + half]) for i in range(half)]
-        registers = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
+        registers = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
     return registers

@@ -67,12 +67,12 @@ class RightOperand(Protocol):
         """Element type."""
         ...
 
-    def vector(self, b: Builder, k: int, chunk: int) -> Value:
-        """Register `chunk` of row k."""
+    def vector(self, b: Builder, k: int, index: int) -> Value:
+        """Register `index` of row k."""
         ...
 
-    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
-        """Rows group * width ... of register `chunk`'s columns, as integers that hold `width` elements each."""
+    def words(self, b: Builder, group: int, index: int, width: int) -> Value:
+        """Rows group * width ... of register `index`'s columns, as integers that hold `width` elements each."""
         ...
 
 
@@ -162,18 +162,18 @@ class LoadedRight:
         """Element type."""
         return self.type.element
 
-    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+    def vector(self, b: Builder, k: int, index: int) -> Value:
         """Part of row k."""
         stored = register_element(self.element)
-        width = register_widths(self.type.shape[1], self.lanes)[chunk]
-        present = max(0, min(width, self.type.data_shape[1] - chunk * self.lanes))
-        offset = k * self.type.strides(self.pitches)[0] + chunk * self.lanes
+        width = register_widths(self.type.shape[1], self.lanes)[index]
+        present = max(0, min(width, self.type.data_shape[1] - index * self.lanes))
+        offset = k * self.type.strides(self.pitches)[0] + index * self.lanes
         address = b.gep(stored, self.pointer, offset) if present else self.pointer
         return load_part(b, self.target, address, stored, width, present)
 
-    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+    def words(self, b: Builder, group: int, index: int, width: int) -> Value:
         """Rows loaded and interleaved."""
-        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width)
+        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, index) for j in range(width)]), width)
 
 
 @dataclass(eq=False, slots=True)
@@ -186,28 +186,28 @@ class VnniRight:
     factor: int
     lanes: int
 
-    def address(self, b: Builder, group: int, chunk: int) -> Value:
+    def address(self, b: Builder, group: int, index: int) -> Value:
         """Address of a group of a register's columns."""
         return b.gep(
-            register_element(self.element), self.pointer, (group * self.columns + chunk * self.lanes) * self.factor
+            register_element(self.element), self.pointer, (group * self.columns + index * self.lanes) * self.factor
         )
 
-    def _group(self, b: Builder, group: int, chunk: int) -> Value:
+    def _group(self, b: Builder, group: int, index: int) -> Value:
         stored = register_element(self.element)
-        width = register_widths(self.columns, self.lanes)[chunk]
-        return b.load(VectorType(width * self.factor, stored), self.address(b, group, chunk), bits_of(stored) // 8)
+        width = register_widths(self.columns, self.lanes)[index]
+        return b.load(VectorType(width * self.factor, stored), self.address(b, group, index), bits_of(stored) // 8)
 
-    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+    def vector(self, b: Builder, k: int, index: int) -> Value:
         """Every `factor`-th element of a group."""
-        group = self._group(b, k // self.factor, chunk)
+        group = self._group(b, k // self.factor, index)
         assert isinstance(group.type, VectorType)
         return b.shuffle(group, None, range(k % self.factor, group.type.count, self.factor))
 
-    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+    def words(self, b: Builder, group: int, index: int, width: int) -> Value:
         """A group, which is stored that way."""
         if width == self.factor:
-            return as_words(b, self._group(b, group, chunk), width)
-        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width)
+            return as_words(b, self._group(b, group, index), width)
+        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, index) for j in range(width)]), width)
 
 
 @dataclass(eq=False, slots=True)
@@ -221,14 +221,14 @@ class RegistersRight:
         """Element type."""
         return self.tile.element
 
-    def vector(self, b: Builder, k: int, chunk: int) -> Value:
-        """Register `chunk` of row k."""
+    def vector(self, b: Builder, k: int, index: int) -> Value:
+        """Register `index` of row k."""
         del b
-        return self.tile.regs[k][chunk]
+        return self.tile.regs[k][index]
 
-    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+    def words(self, b: Builder, group: int, index: int, width: int) -> Value:
         """Rows interleaved; constants are folded."""
-        rows = [self.tile.regs[group * width + j][chunk] for j in range(width)]
+        rows = [self.tile.regs[group * width + j][index] for j in range(width)]
         constants = [r for r in rows if isinstance(r, Aggregate)]
         if len(constants) == width:
             return _constant_words(constants, bits_of(self.element))
@@ -243,7 +243,7 @@ def _constant_words(rows: list[Aggregate], bits: int) -> Value:
     return Aggregate(VectorType(len(words), words[0].type), tuple(words), "<")
 
 
-_SHORT: Final = 4
+_SHORT_LANES: Final = 4
 
 
 def multiply(
@@ -262,10 +262,10 @@ def multiply(
     """
     signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
     dot = _matching_dot(target, acc, left, right, signs, k)
-    if dot is not None and dot.reads is None:
+    if dot is not None and dot.widening_loads is None:
         return _by_dot(b, acc, left, right, k, dot)
     if dot is not None and isinstance(left, LoadedLeft) and isinstance(right, VnniRight):
-        return _by_reads(b, acc, left, right, k, dot)
+        return _by_widening_loads(b, acc, left, right, k, dot)
     return _by_fma(b, target, acc, left, right, k, signs)
 
 
@@ -274,19 +274,19 @@ def _matching_dot(
 ) -> Dot | None:
     if isinstance(left, LoadedLeft) and not left.has_words:
         return None
-    wanted = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
+    types = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
     for dot in target.usable_dots:
-        if (dot.lhs, dot.rhs, dot.accumulator) == wanted and k % dot.width == 0 and _can_read(dot, acc, left, right):
+        if (dot.lhs, dot.rhs, dot.accumulator) == types and k % dot.width == 0 and _has_layout(dot, acc, left, right):
             return dot
     return None
 
 
-def _can_read(dot: Dot, acc: Registers, left: LeftOperand, right: RightOperand) -> bool:
-    """Whether a dot product has loads of its own, and the operands have their layout in memory."""
-    if dot.reads is None:
+def _has_layout(dot: Dot, acc: Registers, left: LeftOperand, right: RightOperand) -> bool:
+    """Whether the operands have the layout in memory that a dot product's widening loads need, if it has any."""
+    if dot.widening_loads is None:
         return True
     in_memory = isinstance(left, LoadedLeft) and isinstance(right, VnniRight) and right.factor == dot.width
-    return in_memory and set(register_widths(acc.cols, acc.lanes)) <= set(dot.reads.lanes)
+    return in_memory and set(register_widths(acc.cols, acc.lanes)) <= set(dot.widening_loads.lanes)
 
 
 def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, k: int, dot: Dot) -> Registers:
@@ -300,38 +300,38 @@ def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, 
         def word(row: int, g: int = group) -> Value:
             return left.word(b, row, g, dot.width)
 
-        def words(chunk: int, g: int = group) -> Value:
-            return right.words(b, g, chunk, dot.width)
+        def words(index: int, g: int = group) -> Value:
+            return right.words(b, g, index, dot.width)
 
         acc = _step(b, acc, word, words, accumulate)
     return acc
 
 
-def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k: int, dot: Dot) -> Registers:
-    """Multiply-adds of operands that are widened by their loads.
+def _by_widening_loads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k: int, dot: Dot) -> Registers:
+    """Multiply-adds of operands that are widened as they are loaded.
 
     Equation:
         acc += A[:, 0::2] @ B[0::2, :] + A[:, 1::2] @ B[1::2, :]
         MxN    MxK/2        K/2xN        MxK/2        K/2xN
     """
-    reads = dot.reads
-    assert reads is not None
+    loads = dot.widening_loads
+    assert loads is not None
     sizes = register_widths(acc.cols, acc.lanes)
     for at in range(k):
         group, position = divmod(at, dot.width)
 
         def element(row: int, p: int = at) -> Value:
-            return reads.lhs(b, left.address(b, row, p), max(sizes))
+            return loads.lhs(b, left.address(b, row, p), max(sizes))
 
-        def vector(chunk: int, g: int = group, p: int = position) -> Value:
-            return reads.rhs[p](b, right.address(b, g, chunk), sizes[chunk])
+        def vector(index: int, g: int = group, p: int = position) -> Value:
+            return loads.rhs[p](b, right.address(b, g, index), sizes[index])
 
         acc = _step(b, acc, element, vector, lambda c, x, y: dot.emit(b, c, x, y))
     return acc
 
 
 def _dot_of_whole_registers(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> Value:
-    """A dot product on whole registers; narrower ones are extended first and cut afterwards."""
+    """A dot product on whole registers; narrower ones are extended before and truncated afterwards."""
     assert isinstance(acc.type, VectorType)
     count = acc.type.count
     if count == lanes:
@@ -346,10 +346,10 @@ def _by_fma(
     def scalar(row: int, at: int) -> Value:
         return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
 
-    def vector(chunk: int, at: int) -> Value:
+    def vector(index: int, at: int) -> Value:
         if isinstance(right, PermutedRight) and right.are_pairs_of_floats and acc.element == FLOAT:
-            return right.floats(b, at, chunk)
-        return _widened(b, target, right.vector(b, at, chunk), right.element, acc.element, signs[1])
+            return right.floats(b, at, index)
+        return _widened(b, target, right.vector(b, at, index), right.element, acc.element, signs[1])
 
     def accumulate(c: Value, x: Value, y: Value) -> Value:
         if not isinstance(acc.element, FloatType):
@@ -360,14 +360,14 @@ def _by_fma(
     if k > 1 and left.element == right.element == acc.element and _holds_right(target, acc, k):
         return _by_rows(b, acc, scalar, vector, accumulate, k)
     for at in range(k):
-        acc = _step(b, acc, lambda row, p=at: scalar(row, p), lambda chunk, p=at: vector(chunk, p), accumulate)
+        acc = _step(b, acc, lambda row, p=at: scalar(row, p), lambda index, p=at: vector(index, p), accumulate)
     return acc
 
 
 def _holds_right(target: Target, acc: Registers, k: int) -> bool:
     """Whether the right operand is smaller than the left one and fits in registers with the sums."""
-    chunks = len(acc.regs[0])
-    return acc.rows > chunks and (acc.rows + k) * chunks + 1 <= target.registers
+    vectors = acc.row_registers
+    return acc.rows > vectors and (acc.rows + k) * vectors + 1 <= target.registers
 
 
 def _by_rows(
@@ -378,8 +378,8 @@ def _by_rows(
     accumulate: Callable[[Value, Value, Value], Value],
     k: int,
 ) -> Registers:
-    """All of K for one row, then for the next; `scalar` takes row and position, `vector` chunk and position."""
-    ys = [[vector(chunk, at) for chunk in range(len(acc.regs[0]))] for at in range(k)]
+    """All of K for one row, then for the next; `scalar` takes row and position, `vector` index and position."""
+    ys = [[vector(index, at) for index in range(acc.row_registers)] for at in range(k)]
     rows: list[tuple[Value, ...]] = []
     for row, sums in enumerate(acc.regs):
         for at in range(k):
@@ -409,39 +409,38 @@ def _step(
     accumulate: Callable[[Value, Value, Value], Value],
 ) -> Registers:
     """One position (or group) of K for all registers of the tile."""
-    rows, chunks = acc.rows, len(acc.regs[0])
+    rows, vectors = acc.rows, acc.row_registers
     regs = [list(row) for row in acc.regs]
     splats: dict[int, dict[int, Value]] = {}
-
     scalars: dict[int, Value] = {}
 
-    def left(row: int, chunk: int) -> Value:
+    def left(row: int, index: int) -> Value:
         if row not in scalars:
             scalars[row] = scalar(row)
-        return _splat_for(b, acc.regs[row][chunk], scalars[row], splats.setdefault(row, {}))
+        return _splat_for(b, acc.regs[row][index], scalars[row], splats.setdefault(row, {}))
 
-    if rows <= chunks:
+    if rows <= vectors:
         for row in range(rows):
             left(row, 0)
-        for chunk in range(chunks):
-            y = vector(chunk)
+        for index in range(vectors):
+            y = vector(index)
             for row in range(rows):
-                regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), y)
+                regs[row][index] = accumulate(regs[row][index], left(row, index), y)
     else:
-        ys = [vector(chunk) for chunk in range(chunks)]
+        ys = [vector(index) for index in range(vectors)]
         for row in range(rows):
-            for chunk in range(chunks):
-                regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), ys[chunk])
+            for index in range(vectors):
+                regs[row][index] = accumulate(regs[row][index], left(row, index), ys[index])
     return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(tuple(r) for r in regs))
 
 
-def _splat_for(b: Builder, acc: Value, scalar: Value, known: dict[int, Value]) -> Value:
-    """A scalar splat to a sum's register; made once for each length."""
+def _splat_for(b: Builder, acc: Value, scalar: Value, splats: dict[int, Value]) -> Value:
+    """A scalar splat to the length of a sum's register; emitted once for each length."""
     type_ = acc.type
     assert isinstance(type_, VectorType)
-    if type_.count not in known:
-        known[type_.count] = _splat(b, scalar, type_)
-    return known[type_.count]
+    if type_.count not in splats:
+        splats[type_.count] = _splat(b, scalar, type_)
+    return splats[type_.count]
 
 
 def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:
@@ -454,5 +453,5 @@ def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:
         return resized(b, scalar, type_.count)
     if type_.element != FLOAT or scalar.type != I32:
         return b.splat(scalar, type_.count)
-    short = b.insert_element(Keyword(VectorType(_SHORT, I32), "undef"), scalar, 0)
+    short = b.insert_element(Keyword(VectorType(_SHORT_LANES, I32), "undef"), scalar, 0)
     return b.shuffle(short, None, [0] * type_.count)

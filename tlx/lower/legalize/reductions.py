@@ -80,9 +80,9 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
 
 def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], lanes: int) -> Value:
     """Reduce each register to one number; returns the numbers in order, as a register."""
-    wanted = len(registers)
-    count = 1 << (wanted - 1).bit_length()
-    registers = [*registers, *[registers[-1]] * (count - wanted)]
+    count = len(registers)
+    padded = 1 << (count - 1).bit_length()
+    registers = [*registers, *[registers[-1]] * (padded - count)]
     combine = partial(emit_combine, b, operation)
     width = lanes
     while len(registers) > 1:
@@ -94,7 +94,7 @@ def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], la
     while width > 1:
         width //= 2
         value = combine(*_first_and_second_halves(b, value, width))
-    return b.shuffle(value, None, range(wanted)) if wanted < count else value
+    return b.shuffle(value, None, range(count)) if count < padded else value
 
 
 def _halves(b: Builder, x: Value, y: Value, width: int) -> tuple[Value, Value]:
@@ -102,9 +102,9 @@ def _halves(b: Builder, x: Value, y: Value, width: int) -> tuple[Value, Value]:
     assert isinstance(x.type, VectorType)
     lanes = x.type.count
     odd = [lane // width % 2 for lane in range(lanes)]
-    kept = [lane + lanes * odd[lane] for lane in range(lanes)]
-    crossed = [(lane ^ width) + lanes * odd[lane] for lane in range(lanes)]
-    return b.shuffle(x, y, kept), b.shuffle(x, y, crossed)
+    blend = [lane + lanes * odd[lane] for lane in range(lanes)]
+    exchange = [(lane ^ width) + lanes * odd[lane] for lane in range(lanes)]
+    return b.shuffle(x, y, blend), b.shuffle(x, y, exchange)
 
 
 def _first_and_second_halves(b: Builder, x: Value, width: int) -> tuple[Value, Value]:
@@ -128,7 +128,7 @@ class LaneProduct:
 
     Attributes:
         sum: The accumulator.
-        factors: The factors, before extension if a dot product takes them so.
+        factors: The factors; those of a dot product are not extended yet.
         width: Adjacent products that are summed.
         dot: The instruction; None for multiply-adds.
     """
@@ -154,14 +154,14 @@ class LaneProducts:
 
 def lane_products(function: Function, tensors: FunctionTensors, target: Target) -> LaneProducts:
     """The sums of products of a kernel that map to a target's instructions."""
-    found: dict[str, LaneProduct] = {}
+    products: dict[str, LaneProduct] = {}
     absorbed: set[str] = set()
     sums = [op for op in tensors.ops if is_group_sum(op)]
     if sums:
         search = _Search(target, definitions(function), uses(function))
         for op in sums:
-            search.add(op, found, absorbed)
-    return LaneProducts(found, frozenset(absorbed))
+            search.add(op, products, absorbed)
+    return LaneProducts(products, frozenset(absorbed))
 
 
 def is_group_sum(op: TensorOp) -> bool:
@@ -176,19 +176,19 @@ def is_group_sum(op: TensorOp) -> bool:
 @dataclass(eq=False)
 class _Search:
     target: Target
-    made: dict[str, Instruction]
-    used: dict[str, list[Use]]
+    definitions: dict[str, Instruction]
+    uses: dict[str, list[Use]]
 
-    def add(self, op: TensorOp, found: dict[str, LaneProduct], absorbed: set[str]) -> None:
+    def add(self, op: TensorOp, products: dict[str, LaneProduct], absorbed: set[str]) -> None:
         """Note the sum that accumulates a reduction of products, and the values that it makes unnecessary."""
-        product, total = self._maker(op.tensors[0].source), self._only_user(op.instruction)
+        product, total = self._definition(op.tensors[0].source), self._only_user(op.instruction)
         width = op.dims[0][1]
         if product is None or total is None or total.opcode not in _ADDITIONS or product.opcode not in ("fmul", "mul"):
             return
         if self._users(product) != 1 or total.result is None:
             return
         other = next(o for o in total.operands if str(o) != str(op.instruction.value))
-        extensions = [self._maker(factor) for factor in product.operands]
+        extensions = [self._definition(factor) for factor in product.operands]
         kinds = [_kind(extension) for extension in extensions]
         dot = self._dot(kinds, scalar_of(product.type), width)
         if dot is not None or (width == len(kinds) and set(kinds) == {_BFLOAT}):
@@ -199,22 +199,22 @@ class _Search:
         else:
             return
         absorbed |= {product.result or "", op.instruction.result or ""}
-        found[total.result] = LaneProduct(other, (x, y), width, dot)
+        products[total.result] = LaneProduct(other, (x, y), width, dot)
 
     def _dot(self, kinds: Sequence[_Kind | None], accumulator: Type, width: int) -> Dot | None:
         """The dot product for extended factors."""
-        wanted = (kinds[0], kinds[1], str(accumulator), width)
-        dots = (d for d in self.target.usable_dots if d.reads is None)
-        return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == wanted), None)
+        types = (kinds[0], kinds[1], str(accumulator), width)
+        dots = (d for d in self.target.usable_dots if d.widening_loads is None)
+        return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == types), None)
 
-    def _maker(self, value: Value) -> Instruction | None:
-        return self.made.get(value.name) if isinstance(value, Local) else None
+    def _definition(self, value: Value) -> Instruction | None:
+        return self.definitions.get(value.name) if isinstance(value, Local) else None
 
     def _users(self, instruction: Instruction) -> int:
-        return len(self.used.get(instruction.result or "", ()))
+        return len(self.uses.get(instruction.result or "", ()))
 
     def _only_user(self, instruction: Instruction) -> Instruction | None:
-        users = self.used.get(instruction.result or "", [])
+        users = self.uses.get(instruction.result or "", [])
         return users[0].instruction if len(users) == 1 else None
 
 
@@ -241,8 +241,8 @@ def _added_products(b: Builder, target: Target, product: LaneProduct, total: Val
         return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
     pairs = [(x, y)] if width == 1 else zip(even_and_odd(b, x), even_and_odd(b, y), strict=True)
     name = "llvm.fma" if target.fused else "llvm.fmuladd"
-    for one, another in pairs:
-        total = b.call_intrinsic(name, [total.type], total.type, [one, another, total], "acc")
+    for lhs, rhs in pairs:
+        total = b.call_intrinsic(name, [total.type], total.type, [lhs, rhs, total], "acc")
     return total
 
 
@@ -260,10 +260,10 @@ def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gath
         return tile
     lanes = min(lanes, cols)
     tile = with_lanes(b, tile, lanes)
-    moved = permuted_columns(b, tile, (tile.rows, cols // lanes, lanes, width, 1), gather)
+    permuted = permuted_columns(b, tile, (tile.rows, cols // lanes, lanes, width, 1), gather)
     opcode = "fadd" if isinstance(tile.element, FloatType) else "add"
     rows: list[tuple[Value, ...]] = []
-    for row in moved.regs:
+    for row in permuted.regs:
         groups = [row[i : i + width] for i in range(0, len(row), width)]
         rows.append(tuple(_added(b, opcode, group) for group in groups))
     return Registers(tile.element, tile.rows, cols, lanes, tuple(rows))

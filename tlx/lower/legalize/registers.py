@@ -79,10 +79,14 @@ class Registers:
         """All registers, row by row."""
         return [r for row in self.regs for r in row]
 
+    @property
+    def row_registers(self) -> int:
+        """Registers of a row."""
+        return len(self.regs[0])
+
     def replaced(self, flat: Sequence[Value]) -> Registers:
         """The tile with other registers, in the order of `flat`."""
-        chunks = len(self.regs[0])
-        rows = tuple(tuple(flat[i * chunks : (i + 1) * chunks]) for i in range(self.rows))
+        rows = split_rows(flat, self.row_registers)
         return Registers(self.element, self.rows, self.cols, self.lanes, rows)
 
 
@@ -109,42 +113,42 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
     Raises:
         ValueError: The constant has no elements.
     """
-    kept = register_element(element)
+    stored = register_element(element)
 
-    def piece(start: int, size: int) -> Value:
+    def register(start: int, size: int) -> Value:
         if isinstance(value, Keyword):
             if value.word == "zeroinitializer":
-                return zero(VectorType(size, kept))
-            return Keyword(VectorType(size, kept), value.word)
+                return zero(VectorType(size, stored))
+            return Keyword(VectorType(size, stored), value.word)
         if isinstance(value, Splat):
-            return const_vector([_as_stored(value.element, kept)] * size)
+            return const_vector([_as_stored(value.element, stored)] * size)
         if isinstance(value, Aggregate):
-            return const_vector([_as_stored(e, kept) for e in value.elements[start : start + size]])
+            return const_vector([_as_stored(e, stored) for e in value.elements[start : start + size]])
         msg = f"no elements in constant {value}"
         raise ValueError(msg)
 
     sizes = register_widths(cols, lanes)
-    regs = tuple(tuple(piece(row * cols + j * lanes, size) for j, size in enumerate(sizes)) for row in range(rows))
+    regs = tuple(tuple(register(row * cols + j * lanes, size) for j, size in enumerate(sizes)) for row in range(rows))
     return Registers(element, rows, cols, lanes, regs)
 
 
-def _as_stored(value: Value, kept: Type) -> Value:
+def _as_stored(value: Value, stored: Type) -> Value:
     """A scalar constant as a register's element (bfloat and half as their bits)."""
-    if value.type == kept:
+    if value.type == stored:
         return value
     if isinstance(value, ConstFloat) and isinstance(value.type, FloatType):
-        return ConstInt(kept, int(const_float(value.type, value.value).spelling[3:], 16))
-    return zero(kept)
+        return ConstInt(stored, int(const_float(value.type, value.value).spelling[3:], 16))
+    return zero(stored)
 
 
 Permute = Callable[[Value, Sequence[int]], Value]
 """A register and, for each lane of the result, the source lane -> the permuted register."""
 
 Gather = Callable[[Sequence[Value], Sequence[int]], Value | None]
-"""Registers and, for each lane of the result, a lane of their concatenation -> the result; None without instruction."""
+"""Registers and, for each lane of the result, a lane of their concatenation -> the result; None if unsupported."""
 
 
-_LINE_BITS: Final = 512
+_REGISTER_BITS: Final = 512
 _LANES: Final = 4
 
 
@@ -185,7 +189,7 @@ def interleaved_rows(b: Builder, rows: list[Value], permute: Permute | None = No
     """
     if len(rows) == 1:
         return rows[0]
-    if _fills_lines(rows):
+    if _fill_register(rows):
         return _interleaved_by_permutation(b, rows, permute)
     even, odd = interleaved_rows(b, rows[0::2]), interleaved_rows(b, rows[1::2])
     count = _count(even)
@@ -194,12 +198,12 @@ def interleaved_rows(b: Builder, rows: list[Value], permute: Permute | None = No
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
 
 
-def _fills_lines(rows: list[Value]) -> bool:
+def _fill_register(rows: list[Value]) -> bool:
     """Whether rows, none of them zero, together fill a 64-byte register."""
     type_ = rows[0].type
     assert isinstance(type_, VectorType)
     bits = bits_of(type_.element)
-    return bits * type_.count * len(rows) == _LINE_BITS and not any(map(_is_zero, rows))
+    return bits * type_.count * len(rows) == _REGISTER_BITS and not any(map(_is_zero, rows))
 
 
 def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
@@ -212,13 +216,13 @@ def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute 
         0123 0123 0123 0123 | ...                   bytes of the rows, interleaved
     """
     count, height = _count(rows[0]), len(rows)
-    joined = _concatenated_pair(b, rows)
-    places = [j * count + i for i in range(count) for j in range(height)]
+    joined = _all_concatenated(b, rows)
+    mask = [j * count + i for i in range(count) for j in range(height)]
     if permute is not None:
-        return permute(joined, places)
+        return permute(joined, mask)
     if height < _LANES:
-        return b.shuffle(joined, None, places)
-    words = VectorType(_LANES * height, IntType(_LINE_BITS // _LANES // height))
+        return b.shuffle(joined, None, mask)
+    words = VectorType(_LANES * height, IntType(_REGISTER_BITS // _LANES // height))
     across = [j * _LANES + lane for lane in range(_LANES) for j in range(height)]
     transposed_words = b.cast("bitcast", b.shuffle(b.cast("bitcast", joined, words), None, across), joined.type)
     part = count // _LANES
@@ -228,12 +232,12 @@ def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute 
     )
 
 
-def _concatenated_pair(b: Builder, rows: list[Value]) -> Value:
+def _all_concatenated(b: Builder, rows: list[Value]) -> Value:
     """Equally wide registers, concatenated."""
     if len(rows) == 1:
         return rows[0]
     half = len(rows) // 2
-    first, second = _concatenated_pair(b, rows[:half]), _concatenated_pair(b, rows[half:])
+    first, second = _all_concatenated(b, rows[:half]), _all_concatenated(b, rows[half:])
     return b.shuffle(first, second, range(2 * _count(first)))
 
 
@@ -255,10 +259,10 @@ def block_rows(b: Builder, tile: Registers, width: int, permute: Permute | None 
     RxC -> R/width x C*width; the registers of the result hold `width` times the lanes.
     """
 
-    def line(k: int, chunk: int) -> Value:
-        return interleaved_rows(b, [tile.regs[k * width + j][chunk] for j in range(width)], permute)
+    def register(k: int, index: int) -> Value:
+        return interleaved_rows(b, [tile.regs[k * width + j][index] for j in range(width)], permute)
 
-    regs = tuple(tuple(line(k, c) for c in range(len(tile.regs[0]))) for k in range(tile.rows // width))
+    regs = tuple(tuple(register(k, i) for i in range(tile.row_registers)) for k in range(tile.rows // width))
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes * width, regs)
 
 
@@ -279,8 +283,8 @@ def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
 
     wide = rows.map(IntType(bits * width), words)
     wide = Registers(wide.element, tile.rows, tile.cols // width, lanes // width, wide.regs)
-    turned = transposed(b, wide).map(tile.element, elements)
-    return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, turned.regs)
+    columns = transposed(b, wide).map(tile.element, elements)
+    return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, columns.regs)
 
 
 def columns_repeated(b: Builder, column: Registers, rows: int, cols: int, lanes: int) -> Registers:
@@ -288,8 +292,8 @@ def columns_repeated(b: Builder, column: Registers, rows: int, cols: int, lanes:
     sizes = register_widths(cols, lanes)
     regs: list[tuple[Value, ...]] = []
     for row in column.regs:
-        made = {width: b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
-        regs.append(tuple(made[width] for width in sizes))
+        splats = {width: b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
+        regs.append(tuple(splats[width] for width in sizes))
     return Registers(column.element, rows, cols, lanes, tuple(regs * (rows // column.rows)))
 
 
@@ -311,11 +315,11 @@ def shuffled(b: Builder, tiles: Sequence[Registers], instruction: Instruction) -
     start = slice_start(instruction)
     if start is not None:
         return sliced(b, first, *divmod(start, first.cols), count)
-    places, flat = int_elements(instruction.operands[2]), [tile.flat() for tile in tiles]
-    if places is None or count > first.lanes or any(len(registers) > 1 for registers in flat):
+    mask, flat = int_elements(instruction.operands[2]), [tile.flat() for tile in tiles]
+    if mask is None or count > first.lanes or any(len(registers) > 1 for registers in flat):
         return None
-    made = b.shuffle(flat[0][0], flat[1][0] if len(flat) > 1 else None, places)
-    return Registers(first.element, 1, count, first.lanes, ((made,),))
+    register = b.shuffle(flat[0][0], flat[1][0] if len(flat) > 1 else None, mask)
+    return Registers(first.element, 1, count, first.lanes, ((register,),))
 
 
 def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Registers:
@@ -328,14 +332,14 @@ def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Re
     if offset:
         line = [b.shuffle(line[0], None, range(offset, tile.lanes)), *line[1:]]
         joined = line[0]
-        for piece in line[1:]:
-            joined = _concatenated(b, joined, piece, _count(joined))
+        for register in line[1:]:
+            joined = _concatenated(b, joined, register, _count(joined))
         line = [joined]
         whole = Registers(tile.element, 1, _count(joined), _count(joined), (tuple(line),))
         return with_lanes(b, sliced(b, whole, 0, 0, count), tile.lanes)
-    kept = line[: -(-count // tile.lanes)]
-    kept[-1] = b.shuffle(kept[-1], None, range(count - (len(kept) - 1) * tile.lanes))
-    return Registers(tile.element, 1, count, tile.lanes, (tuple(kept),))
+    line = line[: -(-count // tile.lanes)]
+    line[-1] = b.shuffle(line[-1], None, range(count - (len(line) - 1) * tile.lanes))
+    return Registers(tile.element, 1, count, tile.lanes, (tuple(line),))
 
 
 def _row_with_lanes(b: Builder, row: list[Value], old: int, cols: int, new: int) -> list[Value]:
@@ -347,22 +351,23 @@ def _row_with_lanes(b: Builder, row: list[Value], old: int, cols: int, new: int)
             result.append(b.shuffle(row[start // old], None, range(offset, offset + width)))
             continue
         joined = row[start // old]
-        have = _count(joined)
-        for piece in row[start // old + 1 : -(-(start + width) // old)]:
-            joined = _concatenated(b, joined, piece, have)
-            have += _count(piece)
+        count = _count(joined)
+        for register in row[start // old + 1 : -(-(start + width) // old)]:
+            joined = _concatenated(b, joined, register, count)
+            count += _count(register)
         result.append(joined)
     return result
 
 
-def _concatenated(b: Builder, first: Value, second: Value, have: int) -> Value:
-    size = have + _count(second)
-    wide = b.shuffle(second, None, [i if i < _count(second) else -1 for i in range(have)])
-    if _count(second) > have:
+def _concatenated(b: Builder, first: Value, second: Value, count: int) -> Value:
+    """The `count` elements of a register, followed by those of another."""
+    size = count + _count(second)
+    wide = b.shuffle(second, None, [i if i < _count(second) else -1 for i in range(count)])
+    if _count(second) > count:
         first = resized(b, first, _count(second))
         wide = second
     base = _count(first)
-    return b.shuffle(first, wide, [i if i < have else base + i - have for i in range(size)])
+    return b.shuffle(first, wide, [i if i < count else base + i - count for i in range(size)])
 
 
 def transposed(b: Builder, tile: Registers) -> Registers:
@@ -378,10 +383,10 @@ def transposed(b: Builder, tile: Registers) -> Registers:
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for start in range(0, tile.rows, block):
         height = min(block, tile.rows - start)
-        for chunk, first in enumerate(tile.regs[start]):
-            rows = [tile.regs[start + i][chunk] for i in range(height)]
+        for index, first in enumerate(tile.regs[start]):
+            rows = [tile.regs[start + i][index] for i in range(height)]
             for i, column in enumerate(_columns(b, rows, _count(first))):
-                lines[chunk * tile.lanes + i].append(column)
+                lines[index * tile.lanes + i].append(column)
     regs = tuple(tuple(line) for line in lines)
     return with_lanes(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
 
@@ -434,13 +439,12 @@ def reshaped(b: Builder, tile: Registers, rows: int, cols: int) -> Registers | N
     if rows == 1 and tile.cols % tile.lanes == 0:
         return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
     if rows == 1 and tile.lanes % tile.cols == 0 == cols % tile.lanes and len(set(tile.flat())) == 1:
-        places = [lane % tile.cols for lane in range(tile.lanes)]
-        repeated = b.shuffle(tile.regs[0][0], None, places)
+        repeated = b.shuffle(tile.regs[0][0], None, [lane % tile.cols for lane in range(tile.lanes)])
         return Registers(tile.element, 1, cols, tile.lanes, ((repeated,) * (cols // tile.lanes),))
     return None
 
 
-def split_rows(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
+def split_rows(registers: Sequence[Value], size: int) -> tuple[tuple[Value, ...], ...]:
     """Registers grouped into rows of `size`."""
     return tuple(tuple(registers[i : i + size]) for i in range(0, len(registers), size))
 
@@ -452,8 +456,8 @@ def as_words(b: Builder, register: Value, width: int) -> Value:
     return b.cast("bitcast", register, VectorType(type_.count // width, IntType(bits_of(type_.element) * width)))
 
 
-_IGNORED: Final = 1 << 30
-_MOST_REGISTERS: Final = 2
+_IGNORED_BIT: Final = 1 << 30
+_MAX_GATHERED: Final = 2
 
 
 def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
@@ -465,8 +469,8 @@ def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
     words = VectorType(permutes.register_bytes * 8 // bits, word)
     orders: dict[tuple[int, ...], Value] = {}
 
-    def permute(register: Value, places: Sequence[int]) -> Value:
-        key = tuple(places)
+    def permute(register: Value, mask: Sequence[int]) -> Value:
+        key = tuple(mask)
         if key not in orders:
             orders[key] = b.opaque(const_ints(word, key), permutes.constraint, "order")
         source = b.cast("bitcast", register, words)
@@ -481,14 +485,14 @@ def gatherer(b: Builder, target: Target) -> Gather | None:
     if permutes is None or not all(permutes.permutes(bits_of(e), target.features) for e in permutes.pairs):
         return None
 
-    def gather(registers: Sequence[Value], places: Sequence[int]) -> Value | None:
+    def gather(registers: Sequence[Value], mask: Sequence[int]) -> Value | None:
         type_ = registers[0].type
         if not isinstance(type_, VectorType) or type_.element not in permutes.pairs:
             return None
         bits = bits_of(type_.element)
-        if type_.count * bits != permutes.register_bytes * 8 or len(registers) > _MOST_REGISTERS:
+        if type_.count * bits != permutes.register_bytes * 8 or len(registers) > _MAX_GATHERED:
             return None
-        order = const_ints(IntType(bits), [_IGNORED + place for place in places])
+        order = const_ints(IntType(bits), [_IGNORED_BIT + lane for lane in mask])
         if len(registers) == 1:
             return permutes.one(b, registers[0], order, "gathered")
         return permutes.two(b, registers[0], registers[1], order, "gathered")
@@ -496,19 +500,19 @@ def gatherer(b: Builder, target: Target) -> Gather | None:
     return gather
 
 
-def emit_interleaved(b: Builder, makes: Sequence[Callable[[], Value]]) -> list[Value]:
-    """Call each function and interleave their instructions, if they are equally many and in one block.
+def emit_interleaved(b: Builder, emitters: Sequence[Callable[[], Value]]) -> list[Value]:
+    """Call each function and interleave their instructions, if each emits equally many into the same block.
 
         a0 = f(x0)  b0 = g(a0)  ...  a1 = f(x1)  b1 = g(a1)   ->   a0 = f(x0)  a1 = f(x1)  b0 = g(a0)  b1 = g(a1)
 
     The dependency chains of different registers are independent. Out-of-order execution covers some hundred
     instructions, fewer when two threads share a core: long chains one after the other would leave ports idle.
     """
-    block, marks, made = b.block, [b.index], list[Value]()
-    for make in makes:
-        made.append(make())
-        marks.append(b.index)
-    pieces = [block.instructions[start:end] for start, end in pairwise(marks)]
-    if b.block is block and len({len(piece) for piece in pieces}) == 1:
-        block.instructions[marks[0] : marks[-1]] = chain.from_iterable(zip(*pieces, strict=True))
-    return made
+    block, ends, results = b.block, [b.index], list[Value]()
+    for emit in emitters:
+        results.append(emit())
+        ends.append(b.index)
+    sequences = [block.instructions[start:end] for start, end in pairwise(ends)]
+    if b.block is block and len({len(sequence) for sequence in sequences}) == 1:
+        block.instructions[ends[0] : ends[-1]] = chain.from_iterable(zip(*sequences, strict=True))
+    return results

@@ -11,7 +11,7 @@ a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n
 2^100; if some element is outside, the instruction divides all of them.
 
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
-between two others, unless it is denormal.
+between two others, unless that quotient is denormal.
 
 Products of i32 vectors that were extended from at most 16 bits, since VPMULLD is slow:
 
@@ -80,9 +80,9 @@ def divide_registers(
     assert isinstance(divisor.type, VectorType)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
-    rare = bits.is_no_divisor(divisor)
+    rare = bits.outside_divisor_range(divisor)
     for numerator in numerators:
-        rare = b.binary("or", rare, bits.is_no_numerator(numerator))
+        rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
     if element == BFLOAT:
         fast = _bfloat_quotients(b, target, numerators, divisor)
     else:
@@ -100,8 +100,8 @@ def divide_registers(
 def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: Value) -> Value:
     quotient = lanes.mul(numerator, inverse)
     for _ in range(2):
-        rest = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
-        quotient = lanes.multiply_add(lanes.negative(rest), inverse, quotient)
+        remainder = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
+        quotient = lanes.multiply_add(lanes.negative(remainder), inverse, quotient)
     return quotient
 
 
@@ -126,19 +126,19 @@ class _RangeChecks:
     element: IntType
     count: int
 
-    def is_no_divisor(self, x: Value) -> Value:
+    def outside_divisor_range(self, x: Value) -> Value:
         """Where a number is not between 2^-24 and 2^24."""
         return self._outside(self._words(x), self._power(-_MAX_DIVISOR_EXPONENT), self._power(_MAX_DIVISOR_EXPONENT))
 
-    def is_no_numerator(self, x: Value) -> Value:
+    def outside_numerator_range(self, x: Value) -> Value:
         """Where a number is neither zero nor of magnitude between 2^-100 and 2^100."""
         words = self._words(x)
-        size = self.b.binary("shl", words, self._all(1))
+        size = self.b.binary("shl", words, self._splat(1))
         far = self._outside(size, 2 * self._power(-_MAX_NUMERATOR_EXPONENT), 2 * self._power(_MAX_NUMERATOR_EXPONENT))
-        return self.b.binary("and", far, self.b.icmp("ne", size, self._all(0)))
+        return self.b.binary("and", far, self.b.icmp("ne", size, self._splat(0)))
 
     def _outside(self, words: Value, low: int, high: int) -> Value:
-        return self.b.icmp("ugt", self.b.binary("sub", words, self._all(low)), self._all(high - low))
+        return self.b.icmp("ugt", self.b.binary("sub", words, self._splat(low)), self._splat(high - low))
 
     def _power(self, exponent: int) -> int:
         """The bits of a power of two."""
@@ -147,12 +147,12 @@ class _RangeChecks:
     def _words(self, x: Value) -> Value:
         return self.b.cast("bitcast", x, VectorType(self.count, self.element))
 
-    def _all(self, number: int) -> Value:
+    def _splat(self, number: int) -> Value:
         half = 1 << (self.element.bits - 1)
         return const_ints(self.element, [(number + half) % (2 * half) - half] * self.count)
 
 
-_LOWER: Final = 0xFFFF
+_LOWER_HALF: Final = 0xFFFF
 
 
 def i16_factors(function: Function, tensors: FunctionTensors) -> dict[str, int]:
@@ -160,15 +160,15 @@ def i16_factors(function: Function, tensors: FunctionTensors) -> dict[str, int]:
 
     2 for vectors that were zero-extended, 1 for broadcast ones, 0 for all others.
     """
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     for instruction in function.instructions():
         if instruction.opcode in ("sext", "zext") and instruction.result and scalar_of(instruction.type) == I32:
             value, is_zero = instruction.operands[0], instruction.opcode == "zext"
             source, maker = scalar_of(value.type), tensors.maker_of(value)
             if source == I8 or (source == I16 and not is_zero):
-                is_repeated = maker is not None and maker.intrinsic.name == "broadcast"
-                found[instruction.result] = 2 if is_zero else int(is_repeated)
-    return found
+                is_broadcast = maker is not None and maker.intrinsic.name == "broadcast"
+                ranks[instruction.result] = 2 if is_zero else int(is_broadcast)
+    return ranks
 
 
 def i16_products(
@@ -176,7 +176,7 @@ def i16_products(
     target: Target,
     operation: ElementwiseOp,
     factors: Sequence[tuple[Value, list[Value] | Value]],
-    short: dict[str, int],
+    ranks: dict[str, int],
 ) -> list[Value]:
     """The registers of a product of short factors; empty for other operations, or without an instruction.
 
@@ -185,22 +185,23 @@ def i16_products(
         target: The machine.
         operation: The operation.
         factors: Each operand with its registers.
-        short: The result of `i16_factors`.
+        ranks: The result of `i16_factors`.
     """
     word = ("i16", "s")
     kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.temporaries) == (word, word, 2, 1))
     dot = next(kinds, None)
     if operation.opcode != "mul" or dot is None:
         return []
-    known = [(short[v.name], r) for v, r in factors if isinstance(v, Local) and v.name in short and isinstance(r, list)]
-    if len(known) < 2 or any(_register_bits(r) != target.vector_bytes * 8 for _, registers in known for r in registers):
+    short = [(ranks[v.name], r) for v, r in factors if isinstance(v, Local) and v.name in ranks and isinstance(r, list)]
+    if len(short) < 2 or any(_register_bits(r) != target.vector_bytes * 8 for _, registers in short for r in registers):
         return []
-    (_, other), (kind, cleared) = sorted(known, key=lambda factor: factor[0])
-    if kind < 2:
-        made = {
-            r: b.binary("and", r, const_ints(I32, [_LOWER] * (_register_bits(r) // 32))) for r in dict.fromkeys(cleared)
+    (_, other), (rank, cleared) = sorted(short, key=lambda factor: factor[0])
+    if rank < 2:
+        masked = {
+            r: b.binary("and", r, const_ints(I32, [_LOWER_HALF] * (_register_bits(r) // 32)))
+            for r in dict.fromkeys(cleared)
         }
-        cleared = [made[r] for r in cleared]
+        cleared = [masked[r] for r in cleared]
     return [dot.emit(b, zero(x.type), x, y) for x, y in zip(other, cleared, strict=True)]
 
 

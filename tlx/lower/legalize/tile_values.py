@@ -68,10 +68,10 @@ def _propagate_shapes(function: Function, shapes: TileShapes) -> TileShapes:
                 continue
             names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
             group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
-            known = next((shapes[n] for n in group if n in shapes), None)
+            shape = next((shapes[n] for n in group if n in shapes), None)
             for value in [*instruction.operands, *([instruction.value] if instruction.result else [])]:
-                if known and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
-                    shapes[value.name] = scalar_of(value.type), known[1], known[2]
+                if shape and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
+                    shapes[value.name] = scalar_of(value.type), shape[1], shape[2]
                     changed = True
     return shapes
 
@@ -86,7 +86,7 @@ _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
 def lane_counts(
     function: Function, tensors: FunctionTensors, tiles: set[str], lanes_of_bits: Callable[[int], int]
 ) -> dict[str, int]:
-    """Lanes of the registers of flattened vectors, by name, where their uses and definitions decide.
+    """Lanes of the registers of flattened vectors, by name, where operations on them determine the number.
 
     Args:
         function: The kernel.
@@ -168,10 +168,10 @@ class TileValues:
     Attributes:
         b: Builder at the current instruction.
         tensors: The kernel's tensor operations.
-        tiles: Registers of every flattened vector so far, by name.
+        tiles: Registers of the flattened vectors emitted so far, by name.
         permuted: The source of each vector with permuted columns, by name.
         phis: Phis of vectors, each with those of its registers.
-        ends: The last part of each block that was split, by its name.
+        ends: Name of the last part of each block that was split, by the block's name.
         shapes: The shape of each flattened vector; see `value_shapes`.
         lane_counts: Lanes of a vector's registers; see `lane_counts`.
         gather: Gathers elements of registers, if the target has an instruction.
@@ -205,9 +205,9 @@ class TileValues:
         return max(1, self.target.vector_bytes * 8 // bits)
 
     def lanes_for(self, value: Value, element: Type) -> int:
-        """Elements per register of a flattened vector, or that its uses want."""
-        known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
-        return known or self.lanes(element)
+        """Elements per register of a flattened vector: see `lane_counts`, else as many as a register holds."""
+        count = self.lane_counts.get(value.name) if isinstance(value, Local) else None
+        return count or self.lanes(element)
 
     def set(self, instruction: Instruction, tile: Registers) -> None:
         """Set the registers of a result."""
@@ -241,30 +241,29 @@ class TileValues:
     def transposed(self, tensor: Tensor) -> Registers:
         """A tile in the other order."""
         lanes = self.lanes_for(tensor.source, tensor.type.element)
-        place = tensor.source, tensor.type, tensor.pitches
         if tensor.kind != "value":
-            made = load_transposed(self.b, self.target, *place, lanes)
-            return made or transposed(self.b, self.registers(tensor))
+            loaded = load_transposed(self.b, self.target, tensor.source, tensor.type, tensor.pitches, lanes)
+            return loaded or transposed(self.b, self.registers(tensor))
         tile = self.registers(tensor)
         return transposed_lanes(self.b, tile) or transposed(self.b, tile)
 
     def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
-        """Make one phi for each register; operands are filled in at the end."""
+        """Emit one phi for each register; `_finish_phis` adds the incoming values."""
         lanes = self.lanes_for(instruction.value, element)
         sample = constant_registers(zero(instruction.type), element, rows, cols, lanes)
         name = instruction.result or ""
-        made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
-        self.phis.append((instruction, made))
-        self.set(instruction, sample.replaced([m.value for m in made]))
+        phis = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
+        self.phis.append((instruction, phis))
+        self.set(instruction, sample.replaced([phi.value for phi in phis]))
 
     def _finish_phis(self) -> None:
-        for phi, made in self.phis:
+        for phi, register_phis in self.phis:
             element, rows, cols = self.shapes[phi.result or ""]
             for value, block in phi.incoming:
                 block = self.ends.get(block, block)
                 lanes = self.lanes_for(phi.value, element)
-                place = self.function.block(block)
-                self.b.block, self.b.index = place, len(place.instructions) - 1
+                source = self.function.block(block)
+                self.b.block, self.b.index = source, len(source.instructions) - 1
                 tile = with_lanes(self.b, self.flat(value, element, rows, cols, lanes), lanes)
-                for instruction, register in zip(made, tile.flat(), strict=True):
+                for instruction, register in zip(register_phis, tile.flat(), strict=True):
                     add_incoming(instruction, register, block)

@@ -64,13 +64,13 @@ class VectorLegalizer(TileValues):
     """Legalises one kernel to vector registers; `MatrixLegalizer` overrides what runs on a matrix unit.
 
     Attributes:
-        short: Vectors of i32 extended from at most 16 bits; see `i16_factors`.
+        factor_ranks: Ranks of vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
         super().__init__(module, function, context)
-        self.short = i16_factors(function, self.tensors)
+        self.factor_ranks = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
         computed = set(self.shapes) - self.products.absorbed
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
@@ -88,7 +88,7 @@ class VectorLegalizer(TileValues):
         self._finish_phis()
 
     def _note_end(self, block: Block) -> None:
-        """Note the last part of a block that was split: its outgoing edges come from there."""
+        """Note the last part of a block that was split, and make it the source of the block's outgoing edges."""
         end = self.b.block
         if end is not block:
             self.ends[block.name] = end.name
@@ -97,7 +97,7 @@ class VectorLegalizer(TileValues):
     # One instruction -------------------------------------------------------------------------------------------
 
     def legalize(self, instruction: Instruction) -> bool:
-        """Replace an instruction; returns False if it stays."""
+        """Replace an instruction; return False if it stays."""
         op = self.tensors.op_of(instruction)
         if instruction.result in self.products.absorbed:
             return True
@@ -164,10 +164,10 @@ class VectorLegalizer(TileValues):
 
     def right(self, tensor: Tensor, lanes: int) -> RightOperand:
         """The right operand of a product, in registers of the accumulator's lanes."""
-        dealing = self.permuted.get(str(tensor.source))
-        if dealing is not None:
-            tile = with_lanes(self.b, self.registers(dealing), self.lanes(tensor.type.element))
-            return PermutedRight(tile, dealing.type.shape, lanes, self.target.vector_bytes * 8)
+        permuted = self.permuted.get(str(tensor.source))
+        if permuted is not None:
+            tile = with_lanes(self.b, self.registers(permuted), self.lanes(tensor.type.element))
+            return PermutedRight(tile, permuted.type.shape, lanes, self.target.vector_bytes * 8)
         vnni = self._vnni(tensor)
         if vnni is not None:
             source, factor = vnni
@@ -229,8 +229,8 @@ class VectorLegalizer(TileValues):
         tile = self.registers(op.tensors[0], op.instruction.value)
         tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        makes = [partial(emit_unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
-        return tile.replaced(emit_interleaved(self.b, makes))
+        emitters = [partial(emit_unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
+        return tile.replaced(emit_interleaved(self.b, emitters))
 
     # Ordinary instructions on flattened tiles ------------------------------------------------------------------
 
@@ -255,8 +255,8 @@ class VectorLegalizer(TileValues):
 
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
-        dealing = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
-        if dealing and (floats := permuted_bfloat_as_float(self.b, self.registers(dealing), dealing.type.shape)):
+        source = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
+        if source and (floats := permuted_bfloat_as_float(self.b, self.registers(source), source.type.shape)):
             return floats
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
@@ -269,15 +269,17 @@ class VectorLegalizer(TileValues):
             for v, s in zip(values, sources, strict=True)
         ]
         sample = next(t for t in tiles if isinstance(t, list))
-        made = self._quotients(operation, element, values, tiles)
-        made = made or i16_products(self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.short)
-        made = made or [
+        registers = self._quotients(operation, element, values, tiles)
+        registers = registers or i16_products(
+            self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.factor_ranks
+        )
+        registers = registers or [
             emit_elementwise(
                 self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles]
             )
             for i in range(len(sample))
         ]
-        return Registers(element, rows, cols, lanes, split_rows(made, -(-cols // lanes)))
+        return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
     def _lane_product(self, product: LaneProduct, element: Type, rows: int, cols: int) -> Registers:
         """A sum of adjacent products, in whole registers."""
@@ -293,8 +295,8 @@ class VectorLegalizer(TileValues):
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
         """A division of each row by one number, computed by products; empty for other operations."""
-        by = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
-        if by is None or by.intrinsic.name != "broadcast" or by.tensors[0].type.shape[-1] > 1:
+        divisor = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
+        if divisor is None or divisor.intrinsic.name != "broadcast" or divisor.tensors[0].type.shape[-1] > 1:
             return []
         return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))
 
@@ -302,10 +304,10 @@ class VectorLegalizer(TileValues):
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""
         sources = [o for o in instruction.operands[:2] if isinstance(o, Local) and o.name in self.shapes]
         tiles = [self.flat(source, *self.shapes[source.name]) for source in sources]
-        made = shuffled(self.b, tiles, instruction) if tiles else None
-        if made is None:
+        tile = shuffled(self.b, tiles, instruction) if tiles else None
+        if tile is None:
             raise LoweringError("shufflevector of this form is not a tile operation", instruction.span)
-        return made
+        return tile
 
 
 def _is_vector(type_: Type) -> bool:

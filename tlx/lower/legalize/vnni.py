@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tlx.target.target import Target
 
 _LANE_BITS: Final = 128
-_MOST_LANES: Final = 4
+_MAX_LANES: Final = 4
 
 
 def vnni_packed(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
@@ -53,15 +53,15 @@ def vnni_packed(b: Builder, tile: Registers, width: int, target: Target) -> Regi
         return block_rows(b, narrow, width, permuter(b, tile.element, target))
     regs: list[tuple[Value, ...]] = []
     for group in range(0, tile.rows, width):
-        chunks = zip(*tile.regs[group : group + width], strict=True)
-        regs.append(tuple(r for rows in chunks for r in interleaved_registers(b, list(rows), vector_bits)))
+        columns = zip(*tile.regs[group : group + width], strict=True)
+        regs.append(tuple(r for rows in columns for r in interleaved_registers(b, list(rows), vector_bits)))
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes, tuple(regs))
 
 
 def can_interleave(count: int, bits: int, width: int, vector_bits: int) -> bool:
     """Whether `width` rows of `count` elements fill more than half of registers and end with a group of columns."""
     size = count * bits
-    fits = vector_bits // 2 < size <= vector_bits <= _MOST_LANES * _LANE_BITS
+    fits = vector_bits // 2 < size <= vector_bits <= _MAX_LANES * _LANE_BITS
     return fits and width * bits <= 32 and width in (2, 4) and size * width % vector_bits == 0
 
 
@@ -109,21 +109,22 @@ def _unpack_mask(bits: int, vector_bits: int, *, upper: bool) -> list[int]:
 def _lanes_in_order(b: Builder, mixed: list[Value], lanes: int, size: int) -> list[Value]:
     """Lane 0 of all registers, then lane 1, ...: a transpose if there are as many lanes as registers."""
 
-    def pick(x: Value, y: Value, places: list[int]) -> Value:
-        return b.shuffle(x, y, [at for place in places for at in range(place * size, (place + 1) * size)])
+    def shuffle_lanes(x: Value, y: Value, order: list[int]) -> Value:
+        return b.shuffle(x, y, [element for lane in order for element in range(lane * size, (lane + 1) * size)])
 
     width = len(mixed)
     if lanes == 1:
         return mixed
     if (lanes, width) == (4, 4):
         even, odd = [0, 2, 4, 6], [1, 3, 5, 7]
-        pairs = [(pick(mixed[0], mixed[1], p), pick(mixed[2], mixed[3], p)) for p in (even, odd)]
-        return [pick(*pairs[j % 2], (even, odd)[j // 2]) for j in range(4)]
+        q0, q1, q2, q3 = mixed
+        pairs = [(shuffle_lanes(q0, q1, order), shuffle_lanes(q2, q3, order)) for order in (even, odd)]
+        return [shuffle_lanes(*pairs[j % 2], (even, odd)[j // 2]) for j in range(4)]
     merged: list[Value] = []
     for j in range(width):
-        places = [divmod(j * lanes + t, width) for t in range(lanes)]
-        x, y = (places[0][1], places[1][1])
-        merged.append(pick(mixed[x], mixed[y], [lane + (lanes if i == y else 0) for lane, i in places]))
+        sources = [divmod(j * lanes + t, width) for t in range(lanes)]
+        x, y = sources[0][1], sources[1][1]
+        merged.append(shuffle_lanes(mixed[x], mixed[y], [lane + (lanes if i == y else 0) for lane, i in sources]))
     return merged
 
 
@@ -139,13 +140,14 @@ class PermutedRight:
         shape: Their shape: rows, blocks, x, y, columns of a run.
         lanes: Elements of the accumulator's registers.
         vector_bits: Width of a register.
+        interleaved: Registers interleaved within lanes, by group and block.
     """
 
     tile: Registers
     shape: tuple[int, ...]
     lanes: int
     vector_bits: int
-    made: dict[tuple[int, int], list[Value]] = field(default_factory=dict[tuple[int, int], list[Value]])
+    interleaved: dict[tuple[int, int], list[Value]] = field(default_factory=dict[tuple[int, int], list[Value]])
 
     @property
     def element(self) -> Type:
@@ -158,36 +160,36 @@ class PermutedRight:
         _, _, x, y, run = self.shape
         return self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
 
-    def vector(self, b: Builder, k: int, chunk: int) -> Value:
-        """Register `chunk` of row k."""
+    def vector(self, b: Builder, k: int, index: int) -> Value:
+        """Register `index` of row k."""
         permuted = permuted_columns(
             b, Registers(self.element, 1, self.tile.cols, self.tile.lanes, (self.tile.regs[k],)), self.shape
         )
-        return with_lanes(b, permuted, self.lanes).regs[0][chunk]
+        return with_lanes(b, permuted, self.lanes).regs[0][index]
 
-    def floats(self, b: Builder, k: int, chunk: int) -> Value:
-        """Register `chunk` of row k as floats: the even elements shifted up, or the odd ones masked."""
+    def floats(self, b: Builder, k: int, index: int) -> Value:
+        """Register `index` of row k as floats: the even elements shifted up, or the odd ones masked."""
         wide = VectorType(self.lanes, I32)
-        bits = b.cast("bitcast", self.tile.regs[k][chunk // 2], wide)
-        if chunk % 2:
-            kept = b.binary("and", bits, const_ints(I32, [-(1 << 16)] * self.lanes))
+        bits = b.cast("bitcast", self.tile.regs[k][index // 2], wide)
+        if index % 2:
+            bits = b.binary("and", bits, const_ints(I32, [-(1 << 16)] * self.lanes))
         else:
-            kept = b.binary("shl", bits, const_ints(I32, [16] * self.lanes))
-        return b.cast("bitcast", kept, VectorType(self.lanes, FLOAT))
+            bits = b.binary("shl", bits, const_ints(I32, [16] * self.lanes))
+        return b.cast("bitcast", bits, VectorType(self.lanes, FLOAT))
 
-    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
-        """Rows group * width ... of register `chunk`'s columns, interleaved within lanes if that is their order."""
+    def words(self, b: Builder, group: int, index: int, width: int) -> Value:
+        """Rows group * width ... of register `index`'s columns, interleaved within lanes if that is their order."""
         _, _, _, y, run = self.shape
         bits = bits_of(self.element)
         if y != width or not can_interleave_within_lanes(self.tile.lanes, bits, width, run, self.vector_bits):
             return as_words(
-                b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width
+                b, interleaved_rows(b, [self.vector(b, group * width + j, index) for j in range(width)]), width
             )
-        block, number = divmod(chunk, width)
-        if (group, block) not in self.made:
+        block, number = divmod(index, width)
+        if (group, block) not in self.interleaved:
             rows = [self.tile.regs[group * width + j][block] for j in range(width)]
-            self.made[group, block] = interleaved_within_lanes(b, rows, bits, self.vector_bits)
-        return as_words(b, self.made[group, block][number], width)
+            self.interleaved[group, block] = interleaved_within_lanes(b, rows, bits, self.vector_bits)
+        return as_words(b, self.interleaved[group, block][number], width)
 
 
 def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather: Gather | None = None) -> Registers:
@@ -201,13 +203,13 @@ def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather
     """
     _, _, x, y, run = shape
     size = x * y * run
-    places = [(j * y + i) * run + t for i in range(y) for j in range(x) for t in range(run)]
+    order = [(j * y + i) * run + t for i in range(y) for j in range(x) for t in range(run)]
     rows: list[tuple[Value, ...]] = []
     for row in tile.regs:
         line: list[Value] = []
         for start in range(0, tile.cols, tile.lanes):
-            wanted = [c // size * size + places[c % size] for c in range(start, min(start + tile.lanes, tile.cols))]
-            line.append(_gathered(b, row, tile.lanes, wanted, gather if run == 1 else None))
+            columns = [c // size * size + order[c % size] for c in range(start, min(start + tile.lanes, tile.cols))]
+            line.append(_gathered(b, row, tile.lanes, columns, gather if run == 1 else None))
         rows.append(tuple(line))
     return Registers(tile.element, tile.rows, tile.cols, tile.lanes, tuple(rows))
 
@@ -216,8 +218,8 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
     """One register of a row's columns, gathered from its registers."""
     used = sorted({column // lanes for column in columns})
     if gather is not None and len(columns) == lanes:
-        places = [used.index(c // lanes) * lanes + c % lanes for c in columns]
-        if (gathered := gather([row[n] for n in used], places)) is not None:
+        mask = [used.index(c // lanes) * lanes + c % lanes for c in columns]
+        if (gathered := gather([row[n] for n in used], mask)) is not None:
             return gathered
     merged = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
     for number in used[1:]:
@@ -232,5 +234,5 @@ def permuted_bfloat_as_float(b: Builder, tile: Registers, shape: tuple[int, ...]
     right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT))
     if not right.are_pairs_of_floats:
         return None
-    made = [tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows)]
-    return Registers(FLOAT, tile.rows, tile.cols, lanes, tuple(made))
+    regs = tuple(tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows))
+    return Registers(FLOAT, tile.rows, tile.cols, lanes, regs)

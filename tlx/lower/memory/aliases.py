@@ -33,7 +33,7 @@ Position = tuple[str, int]
 
 
 def instruction_positions(function: Function) -> dict[int, Position]:
-    """Where each instruction stands, by its id."""
+    """The position of each instruction, by its id."""
     return {
         id(instruction): (block.name, index)
         for block in function.blocks
@@ -79,7 +79,7 @@ _Group = tuple[frozenset[UnderlyingObject], bool]
 
 @dataclass(eq=False)
 class AliasAnalysis:
-    """Alias facts of a function, as it was before anything was changed.
+    """Alias analysis of a function as it was before the lowering changed it.
 
     Attributes:
         module: The function's module.
@@ -183,7 +183,7 @@ class AliasAnalysis:
     # Ranges ----------------------------------------------------------------------------------------------------
 
     def disjoint(self, first: MemoryLocation, second: MemoryLocation) -> bool:
-        """Whether two ranges surely have no byte in common."""
+        """Whether two ranges provably have no byte in common."""
         if self._apart_by_offset(first, second):
             return True
         return all(self._distinct(a, b) for a in self.bases(first.pointer) for b in self.bases(second.pointer))
@@ -199,10 +199,10 @@ class AliasAnalysis:
         return True
 
     def _apart_by_offset(self, first: MemoryLocation, second: MemoryLocation) -> bool:
-        mine, other = self._chain(first.pointer), self._chain(second.pointer)
-        for name, offset in mine.items():
-            if name in other:
-                low, high = sorted([(offset, first.size), (other[name], second.size)], key=lambda r: r[0])
+        first_chain, second_chain = self._chain(first.pointer), self._chain(second.pointer)
+        for name, offset in first_chain.items():
+            if name in second_chain:
+                low, high = sorted([(offset, first.size), (second_chain[name], second.size)], key=lambda r: r[0])
                 return low[1] is not None and low[0] + low[1] <= high[0]
         return False
 
@@ -219,7 +219,7 @@ class AliasAnalysis:
                 break
             offset += step
             pointer = definition.operands[0]
-            if str(pointer) in chain:  # code that nothing reaches may define a pointer by itself
+            if str(pointer) in chain:  # in unreachable code, a pointer may be derived from itself
                 break
             chain[str(pointer)] = offset
         return chain
@@ -319,7 +319,7 @@ class AliasAnalysis:
         return effects.anywhere and any(self._is_reachable(base) for base in self.bases(range_.pointer))
 
     def _is_reachable(self, base: UnderlyingObject) -> bool:
-        """Whether other functions may reach an object by an address of their own."""
+        """Whether other functions may know the address of an object."""
         return base.kind not in _LOCAL or self.captured(base.name)
 
 
@@ -346,7 +346,7 @@ def size_of(type_: Type | None) -> int | None:
 
 
 def gep_offset(instruction: Instruction) -> int | None:
-    """Bytes a getelementptr adds; None if that is not a constant known here."""
+    """Bytes that a getelementptr adds; None if they are not a known constant."""
     type_ = instruction.source_type
     offset = 0
     for position, index in enumerate(instruction.operands[1:]):
@@ -407,7 +407,7 @@ class CalleeSignatures:
         """Function attributes of a call, those of the callee and of groups included."""
         signature = self.signature(call)
         text = call.trailer.split("!", 1)[0] + " " + (signature.attributes if signature is not None else "")
-        return re.sub(r"#\d+", lambda found: self.module.attribute_groups.get(found.group(), ""), text)
+        return re.sub(r"#\d+", lambda match: self.module.attribute_groups.get(match.group(), ""), text)
 
     def argument_attributes(self, call: Instruction, index: int) -> str:
         """Attributes of an argument, those of the parameter included."""
@@ -418,7 +418,7 @@ class CalleeSignatures:
         return f"{written} {signature.arguments[index].attributes}"
 
     def result_attributes(self, call: Instruction) -> str:
-        """Attributes of what a call returns."""
+        """Attributes of the result of a call."""
         signature = self.signature(call)
         head = call.text.split("@", 1)[0]
         return head if signature is None else f"{head} {signature.result_attributes}"
@@ -443,11 +443,11 @@ _LIFETIME: Final = ("llvm.lifetime.", "llvm.invariant.")
 
 @dataclass(frozen=True)
 class MemoryEffects:
-    """What an instruction writes.
+    """The memory that an instruction writes.
 
     Attributes:
-        written: Pointers it writes through, with the number of bytes, None where that is not known.
-        anywhere: Whether it may write any memory it can get at.
+        written: Pointers it writes through, each with the number of bytes; None: unknown.
+        anywhere: Whether it may write any memory that it can reach.
     """
 
     written: tuple[tuple[Value, int | None], ...] = ()
@@ -467,7 +467,7 @@ def _is_arithmetic(callee: str) -> bool:
 
 
 def effects_of(callees: CalleeSignatures, instruction: Instruction) -> MemoryEffects | None:
-    """What an instruction may write, None if nothing."""
+    """The memory that an instruction may write; None if it writes nothing."""
     if instruction.is_call:
         return _call_effects(callees, instruction)
     if instruction.opcode == "store" and not {"volatile", "atomic"} & set(instruction.flags):
@@ -521,7 +521,7 @@ def _access_of_attributes(attributes: str) -> str:
 
 
 def _memory_access(text: str) -> str:
-    """Of `memory(...)`: a default, then exceptions by location."""
+    """The access that `memory(...)` allows: a default, then exceptions by location."""
     access = {"argmem": "none", "other": "none"}
     for item in text.split(","):
         location, _, kind = item.rpartition(":")

@@ -19,8 +19,8 @@ The arena of a thread (`--workspace=arena`):
     call ptr @malloc(i64 n)     ->  call ptr @tlx.workspace.acquire(i64 n)
     call void @free(ptr %x)     ->  call void @tlx.workspace.release(ptr %x)
 
-    arena of a thread:  | capacity | top | wanted | ... | frame | frame | free ...      frames begin 64 bytes after it
-                                                                        ^ top
+    arena of a thread:  | capacity | top | peak | ... | frame | frame | free ...      frames begin 64 bytes after it
+                                                                      ^ top
 
     acquire: takes the frame after the last one if it fits; else, if no frame is in use, replaces the arena by a larger
              one; else calls malloc, and lets the arena grow the next time
@@ -28,7 +28,7 @@ The arena of a thread (`--workspace=arena`):
 
 A function releases all its frames before it returns, in any order, and acquires none in between.
 
-A frame that is not released, because an exception left its function, ends with the frame in front of it. The arena is
+A frame that is not released, because an exception left its function, ends with the frame before it. The arena is
 the value of a POSIX thread key, whose destructor, `free`, runs when the thread ends; a forked process has a copy, as it
 has of all memory. If the system has no key left, each call uses malloc. All modules of a program or library share the
 arenas, since the functions are linkonce_odr.
@@ -61,13 +61,13 @@ ACQUIRE: Final = "tlx.workspace.acquire"
 RELEASE: Final = "tlx.workspace.release"
 """`void release(ptr frame)`: frees the frame and all that were acquired later."""
 ALLOCATORS: Final = frozenset({"malloc", "free", ACQUIRE, RELEASE})
-"""The functions that lowered code gets memory from and gives it back to; they touch no register but those of calls."""
+"""The functions that allocate and free the memory of lowered code; they clobber no more registers than any call."""
 _BUFFER: Final = re.compile(r', !tlx\.buffer !\{(?:!"([^"]*)")?\}')
 _FRAME: Final = re.compile(r', !tlx\.frame !\{(?:!"([^"]*)")?\}')
 
 
 def buffer_metadata(scope: str = "") -> str:
-    """The metadata of a call of malloc, or an alloca, that gives a buffer.
+    """The metadata of a call of malloc, or of an alloca, that allocates a buffer.
 
     Args:
         scope: Name of the block that overwrites all of the buffer first whenever the block runs; empty if unknown.
@@ -86,7 +86,7 @@ def frame_metadata(content: str = "") -> str:
     """The metadata of a call of malloc or free whose memory is a frame.
 
     Args:
-        content: What a remark says of a frame that `--workspace=argument` does not cover; empty if another remark does.
+        content: Describes the frame in the remark that `--workspace=argument` does not cover it; empty: no such remark.
     """
     named = f'!"{content}"' if content else ""
     return f", !tlx.frame !{{{named}}}"
@@ -114,7 +114,7 @@ def require_allocator(module: Module, what: str, span: Span | None) -> None:
     """Check that malloc and free may be called.
 
     Args:
-        module: Where.
+        module: The module.
         what: Subject and verb of the message: what needs memory.
         span: Where the error points.
 
@@ -128,7 +128,7 @@ def require_allocator(module: Module, what: str, span: Span | None) -> None:
             message = f"{what} @{name} as {type_}, and this module declares it as {declared.signature.type}"
             raise LoweringError(message, span)
         if declared is None and re.search(rf"(?m)^@{name} *=", module.raw_text()):
-            raise LoweringError(f"{what} @{name}, which is no function in this module", span)
+            raise LoweringError(f"{what} @{name}, which is not a function in this module", span)
 
 
 def emit_allocation(b: Builder, size: Value, name: str, metadata: str = "") -> Value:
@@ -169,7 +169,7 @@ def emit_trap(b: Builder) -> None:
 
 
 def exit_index(block: Block) -> int | None:
-    """Where memory is freed: in front of `ret` or `resume`, and of a `musttail` call before it; else None."""
+    """The index at which memory is freed: before `ret` or `resume`, and a `musttail` call in front of it; else None."""
     last = len(block.instructions) - 1
     if block.terminator.opcode not in ("ret", "resume"):
         return None
@@ -180,7 +180,7 @@ def exit_index(block: Block) -> int | None:
 
 
 def remove_mark(call: Instruction) -> None:
-    """Remove the metadata of a call whose memory is decided."""
+    """Remove the metadata of a call once its allocator is chosen."""
     for mark in (_BUFFER, _FRAME):
         call.text, call.trailer = mark.sub("", call.text), mark.sub("", call.trailer)
 
@@ -237,8 +237,8 @@ def add_workspace_constant(module: Module, function: Function, size: int) -> Non
 def workspace_size(module: Module, name: str) -> int:
     """Size in bytes of the workspace that a lowered function takes; 0 if it takes none."""
     name = re.escape(workspace_constant(name))
-    found = re.search(rf"(?m)^@{name} = (?:\w+ )?constant i64 (\d+), align 8$", module.raw_text())
-    return int(found[1]) if found else 0
+    match = re.search(rf"(?m)^@{name} = (?:\w+ )?constant i64 (\d+), align 8$", module.raw_text())
+    return int(match[1]) if match else 0
 
 
 # The arena of a thread -----------------------------------------------------------------------------------------------
@@ -249,90 +249,90 @@ _ARENA: Final = """
 define linkonce_odr hidden PTR @ACQUIRE(i64 %size) nounwind {
 entry:
   %slot = alloca i32, align 4
-  %known = load atomic i32, I32* @tlx.workspace.key acquire, align 4
-  %unknown = icmp eq i32 %known, -1
-  br i1 %unknown, label %create, label %find
+  %current.key = load atomic i32, I32* @tlx.workspace.key acquire, align 4
+  %has.no.key = icmp eq i32 %current.key, -1
+  br i1 %has.no.key, label %create, label %get.arena
 
 create:
   %error = call i32 @pthread_key_create(I32* %slot, FREE* @free)
   %failed = icmp ne i32 %error, 0
-  br i1 %failed, label %alone, label %publish
+  br i1 %failed, label %fallback, label %publish
 
 publish:
-  %made = load i32, I32* %slot, align 4
-  %swapped = cmpxchg I32* @tlx.workspace.key, i32 -1, i32 %made acq_rel acquire
-  %other = extractvalue { i32, i1 } %swapped, 0
-  %first = extractvalue { i32, i1 } %swapped, 1
-  br i1 %first, label %find, label %lost
+  %new.key = load i32, I32* %slot, align 4
+  %swap = cmpxchg I32* @tlx.workspace.key, i32 -1, i32 %new.key acq_rel acquire
+  %winner.key = extractvalue { i32, i1 } %swap, 0
+  %is.first = extractvalue { i32, i1 } %swap, 1
+  br i1 %is.first, label %get.arena, label %delete.key
 
-lost:
-  %deleted = call i32 @pthread_key_delete(i32 %made)
-  br label %find
+delete.key:
+  %deleted = call i32 @pthread_key_delete(i32 %new.key)
+  br label %get.arena
 
-find:
-  %key = phi i32 [ %known, %entry ], [ %made, %publish ], [ %other, %lost ]
-  %over = add i64 %size, 63
-  %rounded = and i64 %over, -64
-  %own = call PTR @pthread_getspecific(i32 %key)
-  %missing = icmp eq PTR %own, null
-  br i1 %missing, label %grow, label %have
+get.arena:
+  %key = phi i32 [ %current.key, %entry ], [ %new.key, %publish ], [ %winner.key, %delete.key ]
+  %padded = add i64 %size, 63
+  %rounded = and i64 %padded, -64
+  %arena = call PTR @pthread_getspecific(i32 %key)
+  %has.no.arena = icmp eq PTR %arena, null
+  br i1 %has.no.arena, label %grow, label %has.arena
 
-have:
-  %capacity.at = bitcast PTR %own to I64*
+has.arena:
+  %capacity.at = bitcast PTR %arena to I64*
   %capacity = load i64, I64* %capacity.at, align 8
-  %top.byte = getelementptr inbounds i8, PTR %own, i64 8
+  %top.byte = getelementptr inbounds i8, PTR %arena, i64 8
   %top.at = bitcast PTR %top.byte to I64*
   %top = load i64, I64* %top.at, align 8
-  %wanted.byte = getelementptr inbounds i8, PTR %own, i64 16
-  %wanted.at = bitcast PTR %wanted.byte to I64*
-  %wanted = load i64, I64* %wanted.at, align 8
+  %peak.byte = getelementptr inbounds i8, PTR %arena, i64 16
+  %peak.at = bitcast PTR %peak.byte to I64*
+  %peak = load i64, I64* %peak.at, align 8
   %end = add i64 %top, %rounded
-  %exceeds = icmp ugt i64 %end, %wanted
-  %most = select i1 %exceeds, i64 %end, i64 %wanted
-  %idle = icmp eq i64 %top, 0
-  %needed = select i1 %idle, i64 %most, i64 %end
+  %exceeds = icmp ugt i64 %end, %peak
+  %new.peak = select i1 %exceeds, i64 %end, i64 %peak
+  %is.empty = icmp eq i64 %top, 0
+  %needed = select i1 %is.empty, i64 %new.peak, i64 %end
   %fits = icmp ule i64 %needed, %capacity
-  br i1 %fits, label %take, label %full
+  br i1 %fits, label %allocate, label %exceeded
 
-take:
+allocate:
   store i64 %end, I64* %top.at, align 8
-  %place = add i64 %top, 64
-  %frame = getelementptr inbounds i8, PTR %own, i64 %place
+  %offset = add i64 %top, 64
+  %frame = getelementptr inbounds i8, PTR %arena, i64 %offset
   ret PTR %frame
 
-full:
-  store i64 %most, I64* %wanted.at, align 8
-  br i1 %idle, label %grow, label %alone
+exceeded:
+  store i64 %new.peak, I64* %peak.at, align 8
+  br i1 %is.empty, label %grow, label %fallback
 
 grow:
-  %new.capacity = phi i64 [ %rounded, %find ], [ %needed, %full ]
+  %new.capacity = phi i64 [ %rounded, %get.arena ], [ %needed, %exceeded ]
   %bytes = add i64 %new.capacity, 64
   %new = call PTR @malloc(i64 %bytes)
-  %refused = icmp eq PTR %new, null
-  br i1 %refused, label %given, label %own.it
+  %is.null = icmp eq PTR %new, null
+  br i1 %is.null, label %return.new, label %attach
 
-own.it:
-  %unset = call i32 @pthread_setspecific(i32 %key, PTR %new)
-  %kept = icmp eq i32 %unset, 0
-  br i1 %kept, label %replace, label %given
+attach:
+  %status = call i32 @pthread_setspecific(i32 %key, PTR %new)
+  %attached = icmp eq i32 %status, 0
+  br i1 %attached, label %replace, label %return.new
 
 replace:
-  call void @free(PTR %own)
+  call void @free(PTR %arena)
   %new.capacity.at = bitcast PTR %new to I64*
   store i64 %new.capacity, I64* %new.capacity.at, align 8
   %new.top.byte = getelementptr inbounds i8, PTR %new, i64 8
   %new.top.at = bitcast PTR %new.top.byte to I64*
   store i64 %rounded, I64* %new.top.at, align 8
-  %new.wanted.byte = getelementptr inbounds i8, PTR %new, i64 16
-  %new.wanted.at = bitcast PTR %new.wanted.byte to I64*
-  store i64 %new.capacity, I64* %new.wanted.at, align 8
+  %new.peak.byte = getelementptr inbounds i8, PTR %new, i64 16
+  %new.peak.at = bitcast PTR %new.peak.byte to I64*
+  store i64 %new.capacity, I64* %new.peak.at, align 8
   %new.frame = getelementptr inbounds i8, PTR %new, i64 64
   ret PTR %new.frame
 
-given:
+return.new:
   ret PTR %new
 
-alone:
+fallback:
   %memory = call PTR @malloc(i64 %size)
   ret PTR %memory
 }
@@ -340,34 +340,34 @@ alone:
 define linkonce_odr hidden void @RELEASE(PTR %frame) nounwind {
 entry:
   %key = load atomic i32, I32* @tlx.workspace.key acquire, align 4
-  %unknown = icmp eq i32 %key, -1
-  br i1 %unknown, label %alone, label %find
+  %has.no.key = icmp eq i32 %key, -1
+  br i1 %has.no.key, label %fallback, label %get.arena
 
-find:
-  %own = call PTR @pthread_getspecific(i32 %key)
-  %missing = icmp eq PTR %own, null
-  br i1 %missing, label %alone, label %have
+get.arena:
+  %arena = call PTR @pthread_getspecific(i32 %key)
+  %has.no.arena = icmp eq PTR %arena, null
+  br i1 %has.no.arena, label %fallback, label %has.arena
 
-have:
-  %capacity.at = bitcast PTR %own to I64*
+has.arena:
+  %capacity.at = bitcast PTR %arena to I64*
   %capacity = load i64, I64* %capacity.at, align 8
-  %own.address = ptrtoint PTR %own to i64
-  %first = add i64 %own.address, 64
+  %arena.address = ptrtoint PTR %arena to i64
+  %first = add i64 %arena.address, 64
   %address = ptrtoint PTR %frame to i64
   %start = sub i64 %address, %first
-  %inside = icmp ult i64 %start, %capacity
-  br i1 %inside, label %give, label %alone
+  %in.arena = icmp ult i64 %start, %capacity
+  br i1 %in.arena, label %release, label %fallback
 
-give:
-  %top.byte = getelementptr inbounds i8, PTR %own, i64 8
+release:
+  %top.byte = getelementptr inbounds i8, PTR %arena, i64 8
   %top.at = bitcast PTR %top.byte to I64*
   %top = load i64, I64* %top.at, align 8
   %below = icmp ult i64 %start, %top
-  %least = select i1 %below, i64 %start, i64 %top
-  store i64 %least, I64* %top.at, align 8
+  %new.top = select i1 %below, i64 %start, i64 %top
+  store i64 %new.top, I64* %top.at, align 8
   ret void
 
-alone:
+fallback:
   call void @free(PTR %frame)
   ret void
 }

@@ -3,7 +3,7 @@
 %matmul.buf = alloca [15 x float], align 64, !tlx.buffer !{}
 
 %matmul.heap = call noalias i8* @malloc(i64 2560064), !tlx.buffer !{}      and before every ret and resume:
-%matmul.buf = %matmul.heap, moved on to a cache line                       call void @free(i8* %matmul.heap)
+%matmul.buf = %matmul.heap, aligned up to a cache line                     call void @free(i8* %matmul.heap)
 
 A function with buffers on the heap loses the attributes that say which memory it accesses: they no longer hold.
 """
@@ -38,7 +38,7 @@ _STACK_TOTAL: Final = 256 << 10
 
 @dataclass(frozen=True)
 class PrivateBuffer:
-    """Memory of the function's own.
+    """Memory that only one function accesses.
 
     Attributes:
         pointer: Its address.
@@ -70,7 +70,7 @@ class PrivateBuffers:
     Attributes:
         module: The module.
         function: The function.
-        made: The buffers.
+        buffers: The buffers.
         block: Name of the block whose code reserves buffers; empty if unknown.
         scopes: For each buffer's name, the block that overwrites all of it first whenever the block runs, so that no
             value outlives an iteration of a loop around that block; empty if unknown.
@@ -78,7 +78,7 @@ class PrivateBuffers:
 
     module: Module
     function: Function
-    made: list[PrivateBuffer] = field(default_factory=list[PrivateBuffer])
+    buffers: list[PrivateBuffer] = field(default_factory=list[PrivateBuffer])
     block: str = ""
     scopes: dict[str, str] = field(default_factory=dict[str, str])
     _on_stack: int = 0
@@ -104,29 +104,29 @@ class PrivateBuffers:
         pointee = I8 if on_heap else ArrayType(count, element)
         name = self.function.names.fresh(f"{stem}.buf")
         buffer = PrivateBuffer(Local(self.module.pointer_to(pointee), name), element, count, on_heap)
-        self.made.append(buffer)
+        self.buffers.append(buffer)
         self.scopes[name] = self.block
         return buffer
 
     def discard(self, names: Container[str]) -> None:
         """Drop the buffers whose pointers have these names."""
-        self._on_stack -= sum(b.bytes for b in self.made if b.pointer.name in names and not b.on_heap)
-        self.made = [b for b in self.made if b.pointer.name not in names]
+        self._on_stack -= sum(b.bytes for b in self.buffers if b.pointer.name in names and not b.on_heap)
+        self.buffers = [b for b in self.buffers if b.pointer.name not in names]
 
     @property
     def uses_heap(self) -> bool:
         """Whether any buffer is on the heap."""
-        return any(b.on_heap for b in self.made)
+        return any(b.on_heap for b in self.buffers)
 
     def emit(self) -> None:
         """Write allocations after the leading allocas of the entry block, and frees before every exit."""
         entry = self.function.entry
         index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
         builder = TensorBuilder(self.module, self.function, entry, index)
-        for buffer in self.made:
+        for buffer in self.buffers:
             if not buffer.on_heap:
                 _emit_alloca(builder, buffer, self.scopes[buffer.pointer.name])
-        heap = [b for b in self.made if b.on_heap]
+        heap = [b for b in self.buffers if b.on_heap]
         if heap:
             self._emit_heap(builder, heap)
 
@@ -155,11 +155,11 @@ def _allocate(builder: TensorBuilder, buffer: PrivateBuffer, scope: str) -> Valu
     size = ConstInt(I64, buffer.bytes + CACHE_LINE)
     stem = buffer.pointer.name.removesuffix(".buf")
     memory = emit_allocation(builder, size, f"{stem}.heap", buffer_metadata(scope))
-    found = builder.at_boundary(memory, CACHE_LINE, "line")
-    start = builder.block.instructions[builder.index - 1]
-    builder.function.names.taken.discard(str(start.result))
-    start.text = start.text.replace(f"{found} =", f"{buffer.pointer} =", 1)
-    start.result = buffer.pointer.name
+    start = builder.align_up(memory, CACHE_LINE, "line")
+    instruction = builder.block.instructions[builder.index - 1]
+    builder.function.names.taken.discard(str(instruction.result))
+    instruction.text = instruction.text.replace(f"{start} =", f"{buffer.pointer} =", 1)
+    instruction.result = buffer.pointer.name
     return memory
 
 
@@ -190,9 +190,9 @@ def allow_heap(module: Module, function: Function) -> None:
     changed = _MEMORY_ATTRIBUTES.sub("", attributes).strip()
     for group in re.findall(r"#\d+", changed):
         body = module.attribute_groups.get(group, "")
-        kept = _MEMORY_ATTRIBUTES.sub("", body).strip()
-        if kept != body:
-            changed = changed.replace(group, _new_group(module, kept) if kept else "")
+        allowed = _MEMORY_ATTRIBUTES.sub("", body).strip()
+        if allowed != body:
+            changed = changed.replace(group, _new_group(module, allowed) if allowed else "")
     changed = " ".join(changed.split()) if changed != attributes else attributes
     if changed != attributes:
         function.replace_attributes(changed)

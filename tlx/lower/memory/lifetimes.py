@@ -1,11 +1,11 @@
 """Live ranges: the points of a function at which memory holds a value that may be read, as sets of intervals.
 
-Instruction `i` has two points: it reads at 2i and writes at 2i + 1. So a value may take the memory of an operand that
-is read for the last time where the value is written:
+Instruction `i` has two points: it reads at 2i and writes at 2i + 1. So its result may reuse the memory of an operand
+that it reads for the last time:
 
     0, 1    %a = f()              %a is live in [1, 4]
     2, 3    %b = g(%a)            %b is live in [3, 4]
-    4, 5    %c = h(%a, %b)        %c is live from 5 on, and may lie where %a or %b lay
+    4, 5    %c = h(%a, %b)        %c is live from 5 on, and may reuse the memory of %a or %b
 
 `live_range` numbers the points of each block by itself; `Lifetimes` numbers those of the whole function.
 """
@@ -40,7 +40,7 @@ def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Positi
 
     Args:
         flow: Control flow of the function.
-        block: Where it is defined.
+        block: The block in which it is defined.
         point: The point of the definition.
         reads: Blocks and indices of the instructions that read it; the index after the last is the end of the block.
     """
@@ -190,7 +190,7 @@ class Lifetimes:
 
 
 def _may_capture(instruction: Instruction, index: int) -> bool:
-    """Whether the address in an operand escapes through an instruction."""
+    """Whether an instruction lets the address in an operand escape."""
     if instruction.opcode == "store":
         return index == 0
     return instruction.opcode != "load" and not str(instruction.callee).startswith(_NOT_CAPTURING)

@@ -1,8 +1,8 @@
 """The memory planner: one block of memory for the temporaries of a function; those with disjoint live ranges overlap.
 
 Temporaries are the buffers of `tlx.lower.memory.allocation`: what stage 1 computes and copies, and what stage 2 packs
-for several products. Until the planner runs, each has an allocation of its own, so that alias analysis tells them
-apart. The planner takes five steps:
+for several products. Until the planner runs, each has a separate allocation, so that alias analysis tells them apart.
+The planner takes five steps:
 
 1. Buffers: the marked allocations of each function, on the heap and on the stack.
 2. Scratch memory: the buffer of a kernel becomes a temporary of its callers, if these have others.
@@ -28,7 +28,7 @@ Rewrite:
 Buffers on the stack are placed in the same way in one alloca, if that saves a page:
 
       %a.buf = alloca [4096 x float], align 64, !tlx.buffer !{}    %stack = alloca [16384 x i8], align 64
-      %b.buf = alloca [4000 x float], align 64, !tlx.buffer !{}    (and %stack stands for %a.buf and %b.buf)
+      %b.buf = alloca [4000 x float], align 64, !tlx.buffer !{}    (%stack replaces %a.buf and %b.buf)
 
 One block is also faster than several: glibc gives memory back to the system once more of it is free than twice the
 largest block freed so far, and then every call has page faults again.
@@ -95,7 +95,7 @@ class _Temporary:
     Attributes:
         site: Its allocation, or the call of the kernel whose scratch memory it is.
         size: Bytes.
-        lifetime: Where it is live.
+        lifetime: The points at which it is live.
         offset: Bytes from the start of the block.
     """
 
@@ -114,7 +114,7 @@ def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> N
     """Give each function one block of memory for all its temporaries and the scratch memory of its kernels.
 
     Args:
-        module: Where the functions are.
+        module: The module.
         context: Its options say who allocates; its remarks name the memory that comes from malloc nevertheless.
         threads: Whether the iterations of loops that are marked as independent may run at the same time.
     """
@@ -351,7 +351,7 @@ class _FunctionPlan:
             _pass_scratch(self.module, temporary.site, base, temporary.offset)
 
     def _redirect(self, b: Builder, temporary: _Temporary, base: Value) -> None:
-        """Have the name of a temporary, whose allocation was removed, stand for its address in the block of memory."""
+        """Define the name of a temporary, whose allocation was removed, as its address in the block of memory."""
         allocation = temporary.site.instruction
         name = str(allocation.result)
         self.function.names.taken.discard(name)
@@ -435,4 +435,4 @@ def _choose_allocators(module: Module, context: LoweringContext) -> None:
 
 def _remark_malloc(context: LoweringContext, content: str) -> None:
     """Say what malloc allocates despite `--workspace=argument`."""
-    context.remarks.add("missed", "to-tiles", f"malloc, not --workspace=argument, allocates {content}", None)
+    context.remarks.add("missed", "to-tiles", f"malloc allocates {content} despite --workspace=argument", None)

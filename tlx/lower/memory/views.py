@@ -26,25 +26,25 @@ from tlx.ir.values import Value
 from tlx.lower.memory.buffers import PrivateBuffer
 
 _MAX_DEINTERLEAVED: Final = 15
-"""Most columns that are merged in registers, all of which are live at once."""
+"""Largest number of columns that are merged in registers, all of which are live at once."""
 
 
 def is_deinterleaved(pitch: int, columns: int) -> bool:
-    """Whether some columns, elements of each `pitch` apart, are merged in registers, and not transposed."""
+    """Whether columns, whose elements are `pitch` apart, are merged in registers, not transposed."""
     return pitch % 2 == 1 and 1 < columns <= pitch <= _MAX_DEINTERLEAVED
 
 
-def reshaped_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides of the dimensions `wanted`, the outermost first; None if no strides reach the same positions.
+def reshaped_strides(shape: Sequence[int], strides: Sequence[int], extents: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of a view reshaped to `extents`, the outermost first; None if no strides reach the same positions.
 
     Args:
         shape: Extents of the view's dimensions, the outermost first.
         strides: Elements between neighbours along each of them.
-        wanted: Extents of the dimensions to see instead; their product is that of `shape`.
+        extents: Extents after reshaping; their product is that of `shape`.
     """
     pending = _equally_spaced(shape, strides)
     innermost_first: list[int] = []
-    for extent in reversed(wanted):
+    for extent in reversed(extents):
         if extent == 1:
             innermost_first.append(0)
             continue
@@ -74,7 +74,7 @@ def collapse_neighbours(dims: Iterable[Dim], collapsed: Callable[[Dim, Dim], Dim
 
     Args:
         dims: The dimensions.
-        collapsed: The dimension that takes the place of an outer and an inner one; None if there is none.
+        collapsed: The dimension that replaces an outer and an inner one; None if they cannot be collapsed.
     """
     result: list[Dim] = []
     for dim in dims:
@@ -102,7 +102,7 @@ class Storage:
     """Memory that holds a flattened vector or a tensor.
 
     Attributes:
-        pointer: Its address; until buffers are allocated, the vector that needs a buffer stands for the address.
+        pointer: Its address; until buffers are allocated, the vector that needs a buffer.
         load: The load that reads user memory: the storage holds what it reads. None for buffers and destinations.
         buffer: The private buffer, if it is one.
     """
@@ -188,12 +188,12 @@ class TensorView(StridedView[int]):
         return spanned_elements(_dims(self.data_shape, self.strides, self.layout)) * bytes_of(self.element)
 
     def is_pointwise(self, other: TensorView) -> bool:
-        """Whether every position in memory order surely has the same address, and as many bytes, in both."""
+        """Whether every position in memory order provably has the same address, and as many bytes, in both."""
         if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
             return False
-        mine = reshaped_strides(self.shape, self.strides, other.shape)
-        return mine is not None and all(
-            extent == 1 or a == b for extent, a, b in zip(other.shape, mine, other.strides, strict=True)
+        strides = reshaped_strides(self.shape, self.strides, other.shape)
+        return strides is not None and all(
+            extent == 1 or a == b for extent, a, b in zip(other.shape, strides, other.strides, strict=True)
         )
 
     def reordered(self, order: Sequence[int], type_: TensorType) -> TensorView:
@@ -211,7 +211,7 @@ class TensorView(StridedView[int]):
         )
 
     def aliases_exactly(self, other: TensorView) -> bool:
-        """Whether every element surely has the same address, and as many bytes, in both."""
+        """Whether every element provably has the same address, and as many bytes, in both."""
         if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
             return False
         return without_unit_dims(self.dims) == without_unit_dims(other.dims)
@@ -261,7 +261,7 @@ def without_unit_dims(dims: Iterable[StridedDim[int]]) -> list[StridedDim[int]]:
 def as_matrices(view: TensorView) -> BatchedMatrix | None:
     """The matrices of a view; None if no 2-D load can express them.
 
-    That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
+    This is so where neither of the last two dimensions is contiguous, or a pitch exceeds 32 bits.
     """
     *outer, rows, columns = view.dims
     layout = load_layout(rows, columns)

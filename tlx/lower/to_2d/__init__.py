@@ -1,6 +1,6 @@
 """Stage 1: tensors of any rank, layout and padding become loops over 2-D tensors in memory.
 
-What is left of `llvm.tensor.*` are trees, each in one block, with static shapes and pitches:
+The `llvm.tensor.*` operations that remain are trees, each in one block, with static shapes and pitches:
 
     store(%d, load %s)                                        2-D copy
     store(%d, typeinfo(transpose(load %s, <1, 0>), ...))      2-D copy that transposes
@@ -10,14 +10,14 @@ What is left of `llvm.tensor.*` are trees, each in one block, with static shapes
 An expression is a row-major flattened vector. It is a block of memory, which may be broadcast, or a scalar
 (`memory.copies`); a product of two loaded matrices, with or without an accumulator; or ordinary instructions and
 intrinsics such as `exp` on such vectors. A tree has at most one product, or one chain of products, each added to the
-one before, which differ only in the addresses of their matrices. Loops whose iterations are independent say so by
+one before, which differ only in the addresses of their matrices. Loops whose iterations are independent are marked by
 `!tlx.independent`.
 
 Tensors stay in the user's memory if it provably does not change (`tlx.lower.memory.aliases`); otherwise they are in
 private buffers (`tlx.lower.memory.buffers`). First, tensors of run-time extents become static ones
 (`tlx.lower.dynamic`). Then each function passes through four steps: `facts` are read only, `decisions` are made from
 them, `placement` gives every vector its memory, and `rewrite` emits the result by one rule for each operation
-(`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage; they are not changed.
+(`rules`). Functions with the attribute `"tlx-stage"="tiles"` have passed this stage and are not changed.
 """
 
 from __future__ import annotations

@@ -94,27 +94,27 @@ def _check_uses(module: Module, function: Function) -> None:
 
 def _rewrite_definition(module: Module, function: Function) -> None:
     signature = function.signature
-    parts = _split(function)
-    b = TensorBuilder(module, function, function.entry, _behind_allocas(function))
+    parameters = _split(function)
+    b = TensorBuilder(module, function, function.entry, _index_after_allocas(function))
     for index, argument in enumerate(signature.arguments):
         if exceeds_abi(argument.type):
             pointer = _incoming(module, function, argument)
-            parts[index] = f"{pointer.type} %{pointer.name}"
+            parameters[index] = f"{pointer.type} %{pointer.name}"
             signature.arguments[index] = pointer
             _load(b, argument.name, argument.type, pointer.value)
     result = signature.result
     if exceeds_abi(result):
         out = Argument(module.pointer_to(_in_memory(result)), "noalias", function.names.fresh(_OUT))
-        parts.insert(0, f"{out.type} noalias %{out.name}")
+        parameters.insert(0, f"{out.type} noalias %{out.name}")
         signature.arguments.insert(0, out)
         signature.result = VOID
         for block in function.blocks:
             _rewrite_return(module, function, block.terminator, out.value)
-    _write_header(function, parts, void=exceeds_abi(result))
+    _write_header(function, parameters, void=exceeds_abi(result))
     allow_heap(module, function)
 
 
-def _behind_allocas(function: Function) -> int:
+def _index_after_allocas(function: Function) -> int:
     return next(i for i, inst in enumerate(function.entry.instructions) if inst.opcode != "alloca")
 
 
@@ -168,7 +168,7 @@ def _rewrite_return(module: Module, function: Function, ret: Instruction, out: V
 def _split(function: Function) -> list[str]:
     """The texts of the parameters in the header."""
     start, end = _list_range(function)
-    parts: list[str] = []
+    parameters: list[str] = []
     depth, last = 0, start
     text = function.header
     for index in range(start, end):
@@ -177,10 +177,10 @@ def _split(function: Function) -> list[str]:
         elif text[index] in ")>]}":
             depth -= 1
         elif text[index] == "," and depth == 0:
-            parts.append(text[last:index].strip())
+            parameters.append(text[last:index].strip())
             last = index + 1
     rest = text[last:end].strip()
-    return [*parts, rest] if rest else parts
+    return [*parameters, rest] if rest else parameters
 
 
 def _list_range(function: Function) -> tuple[int, int]:
@@ -193,11 +193,11 @@ def _list_range(function: Function) -> tuple[int, int]:
     return start, index - 1
 
 
-def _write_header(function: Function, parts: list[str], *, void: bool) -> None:
+def _write_header(function: Function, parameters: list[str], *, void: bool) -> None:
     start, end = _list_range(function)
     at = function.header.index(f"@{function.name}")
     head = _RESULT.sub("void ", function.header[:at]) if void else function.header[:at]
-    function.header = f"{head}{function.header[at:start]}{', '.join(parts)}{function.header[end:]}"
+    function.header = f"{head}{function.header[at:start]}{', '.join(parameters)}{function.header[end:]}"
 
 
 # Its calls -----------------------------------------------------------------------------------------------------------
@@ -232,10 +232,11 @@ def _call(b: TensorBuilder, buffers: PrivateBuffers, call: Instruction, old: Fun
         slot = _buffer(b, buffers, value.type, "in", call)
         _store(b, value, slot)
         args.append((slot, ""))
-    made = _emit_call(b, call, callee, args)
+    replacement = _emit_call(b, call, callee, args)
     if out is None:
         if call.result is not None:
-            made.result, made.text = call.result, f"%{call.result} = " + made.text.split(" = ", 1)[-1]
+            text = replacement.text.split(" = ", 1)[-1]
+            replacement.result, replacement.text = call.result, f"%{call.result} = {text}"
         return
     _load(b, str(call.result), old.result, out)
 
@@ -246,15 +247,15 @@ def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list
     called = Global(b.module.pointer_to(type_), callee.name)
     calling = calling_convention(call.text.partition("call ")[2].partition(str(called))[0])
     written = type_ if type_.vararg else type_.result
-    spelled = ", ".join(" ".join(filter(None, (str(value.type), words, str(value)))) for value, words in args)
-    body = " ".join(filter(None, ("call", calling, f"{written} {called}({spelled}){b.debug}")))
-    made = b.emit("call", type_.result, [called, *(value for value, _ in args)], body, source_type=type_)
-    made.arg_attributes = tuple(words for _, words in args)
-    return made
+    arguments = ", ".join(" ".join(filter(None, (str(value.type), words, str(value)))) for value, words in args)
+    body = " ".join(filter(None, ("call", calling, f"{written} {called}({arguments}){b.debug}")))
+    replacement = b.emit("call", type_.result, [called, *(value for value, _ in args)], body, source_type=type_)
+    replacement.arg_attributes = tuple(words for _, words in args)
+    return replacement
 
 
 def _buffer(b: TensorBuilder, buffers: PrivateBuffers, type_: Type, stem: str, call: Instruction) -> Value:
-    kept = _in_memory(type_)
-    assert isinstance(kept, VectorType)
-    buffer = buffers.new(kept.element, kept.count, stem, call.span)
-    return b.retype(buffer.pointer, kept)
+    stored = _in_memory(type_)
+    assert isinstance(stored, VectorType)
+    buffer = buffers.new(stored.element, stored.count, stem, call.span)
+    return b.retype(buffer.pointer, stored)

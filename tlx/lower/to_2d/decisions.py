@@ -31,7 +31,7 @@ class Decisions:
     Attributes:
         schedule: Which operations run, and where.
         snapshots: The loads whose memory is copied, by the id of the load.
-        coalesced: For each value that shares the buffer of another one: that one.
+        coalesced: For each value that shares the buffer of another value, the other value.
         vectors: The vectors that need memory.
     """
 
@@ -98,7 +98,7 @@ def _sees_view(facts: Facts, user: Instruction, result: TensorType, repeats: boo
     if own is not None:
         return own.intrinsic.name == ORDINARY and not result.is_padded
     token = facts.tensors.tokens.get(user.result or "")
-    if token is None or token.kind != "value" or not _lies_like(token.type, result):
+    if token is None or token.kind != "value" or not _has_data_of(token.type, result):
         return False
     if not repeats:
         return True
@@ -106,8 +106,8 @@ def _sees_view(facts: Facts, user: Instruction, result: TensorType, repeats: boo
     return not result.is_padded and all(r is not None and r.intrinsic.name in UNARY_INTRINSICS for r in readers)
 
 
-def _lies_like(type_: TensorType, result: TensorType) -> bool:
-    """Whether a token of a result has its shape, and reads none of its padding as data."""
+def _has_data_of(type_: TensorType, result: TensorType) -> bool:
+    """Whether a token of a result has the result's shape and reads none of its padding as data."""
     pairs = zip(type_.padding, result.padding, strict=False)
     return type_.shape == result.shape and all(read >= padded for read, padded in pairs)
 

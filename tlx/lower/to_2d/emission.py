@@ -23,13 +23,13 @@ BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
 
 @dataclass(frozen=True, eq=False)
 class EmitContext:
-    """What code that emits IR needs besides a builder.
+    """The context of code that emits IR.
 
     Attributes:
         target: The machine that the function is lowered for.
         threads: What runs large kernels on several threads.
-        remarks: Where copies and temporaries are reported.
-        allocate: Reserves a private buffer: element type, number of elements, stem of its name.
+        remarks: Receives remarks on copies and temporaries.
+        allocate: Reserves a private buffer, given element type, number of elements and stem of its name.
     """
 
     target: Target
@@ -54,7 +54,7 @@ class EmitContext:
 
 @dataclass(frozen=True, eq=False)
 class RuleContext(EmitContext):
-    """What rules need besides a builder.
+    """The context of rules.
 
     Attributes:
         memory: The operands of all operations as views of memory.

@@ -15,8 +15,6 @@ reduce.add of 512 x 784, window 1 x 784, of the product above dimensions 2 and 3
 
 `OperandViews` gives the operands of operations as views of memory: of buffers, or of symbolic storage as long as there
 are no buffers yet. `Schedule` says which operations run, and where.
-
-Fusion: operations that are computed together, or where their result is stored.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class FusionGroups:
 
     @classmethod
     def of(cls, facts: Facts) -> FusionGroups:
-        """Fuse what can be fused; a reduction that is only worth fusing with a product is left alone without one."""
+        """Fuse all groups; a reduction that pays only in a group with a product is not fused in a group without one."""
         groups = cls(facts)
         groups._fuse()
         while standalone := groups._without_product():
@@ -94,7 +92,7 @@ class FusionGroups:
                 self.products[id(root.instruction)] = op
 
     def _without_product(self) -> set[int]:
-        """Roots that reduce something else than rows, and have no product in their group."""
+        """Roots that do not reduce rows and have no product in their group."""
         alone = self.reductions - self.products.keys()
         return {
             id(op.instruction)
@@ -119,7 +117,7 @@ class FusionGroups:
         return self.products.get(id(root.instruction))
 
     def inner(self, tensor: Tensor) -> TensorOp | None:
-        """The fused operation that gives an operand; None if the operand is read from memory."""
+        """The fused operation whose result an operand is; None if the operand is read from memory."""
         if tensor.kind != "value":
             return None
         root = self.facts.vectors.root(tensor.source)
@@ -140,7 +138,7 @@ class FusionGroups:
         return splat_value(root, self.facts.vectors.definitions)
 
     def is_scalar(self, op: TensorOp, tensor: Tensor) -> bool:
-        """Whether an operation reads an operand as a scalar, which needs no memory."""
+        """Whether an operation reads an operand as a scalar, without memory."""
         return op.intrinsic.name in POINTWISE | {SHUFFLE} and self.scalar(tensor) is not None
 
     def _broadcast_scalar(self, op: TensorOp) -> Value | None:
@@ -319,8 +317,8 @@ class SunkStore:
     Attributes:
         op: The operation.
         store: The store of its result.
-        target: Where it writes.
-        writes_padding: Whether padding is written, too, as zeros: the store is of the whole flattened vector.
+        target: The memory that it writes.
+        writes_padding: Whether it writes zeros to the padding, because the whole flattened vector is stored.
         possible_overlaps: Operands that may overlap the target, which is checked at run time.
         in_place: Whether an operand may be overwritten by the result.
     """
@@ -369,7 +367,7 @@ class StorageMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SymbolicStorage:
-    """Storage before buffers exist: a vector stands for its own memory, a load reads the user's memory.
+    """Storage before buffers exist: each vector has symbolic memory, each load reads the user's memory.
 
     Attributes:
         vectors: The storage of each vector, in order of first use.
@@ -395,7 +393,7 @@ class OperandViews:
     Attributes:
         facts: The function's analyses.
         groups: The fusion groups.
-        views: Names of the results that are only another view of their operand.
+        views: Names of the results that are only other views of their operands.
         storage: The memory of vectors and loaded tensors.
     """
 
@@ -416,15 +414,15 @@ class OperandViews:
             return self._operand_as(self.facts.op_of(root), tensor.type)
         return TensorView.of(self.storage_of(root), tensor.type)
 
-    def _operand_as(self, op: TensorOp, seen: TensorType) -> TensorView:
-        """The operand's memory, seen as the result of a transpose, a broadcast or a permutation."""
+    def _operand_as(self, op: TensorOp, token: TensorType) -> TensorView:
+        """The operand's memory as a view of the result of a transpose, a broadcast or a permutation."""
         source, result = op.tensors[0], op.result
         assert result is not None
         if op.intrinsic.name == "broadcast":
             return self.view(source).broadcast(result, op.dims[1])
         if op.intrinsic.name == "reshape.permute":
             return replace(TensorView.of(self.view(source).storage, result), vnni_group=source.type.shape[-1])
-        type_ = seen if seen.shape == result.shape else result
+        type_ = token if token.shape == result.shape else result
         return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
 
     def storage_of(self, root: Value) -> Storage:
@@ -450,7 +448,7 @@ class Schedule:
     """Which operations run, and where.
 
     Attributes:
-        operands: What operations read, in symbolic storage.
+        operands: The operands of all operations, in symbolic storage.
         live: Names of the results, of operations and loop-carried tensors, that are needed in memory.
         sunk_stores: The operations that run where their result is stored.
     """
@@ -471,7 +469,7 @@ class Schedule:
         return name in self.live and name not in self.operands.views and not is_sunk
 
     def position_of(self, op: TensorOp) -> Position:
-        """Where an operation runs."""
+        """The position at which an operation runs."""
         op = self.operands.groups.root_of(op)
         sunk = self.sunk_stores.by_op.get(id(op.instruction))
         return self.facts.positions[id(op.instruction if sunk is None else sunk.store)]

@@ -75,7 +75,7 @@ def collapse_dims(dims: Sequence[LoopDim]) -> list[LoopDim]:
 def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> list[CollapsedDims]:
     """The dimensions with neighbours merged if they are contiguous in every operand.
 
-    An operand that is copied gets the order that is needed; it only has to have both dimensions, or neither.
+    The copy of an operand may have any order, so a copied operand only has to have both dimensions, or neither.
     """
 
     def collapsed(outer: CollapsedDims, inner: CollapsedDims) -> CollapsedDims | None:
@@ -93,7 +93,7 @@ def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> li
 def loop_nest(
     b: Builder, dims: Sequence[LoopDim], operands: int, name: str = "i", *, independent: bool = True
 ) -> Generator[list[Value]]:
-    """Emit loops over dimensions, the first one outermost; gives the element offset of each operand.
+    """Emit loops over dimensions, the first one outermost; yields the element offset of each operand.
 
     The loops are marked as independent unless iterations may read what others write.
     """
@@ -128,9 +128,9 @@ def ordered_by_stride(dims: Sequence[LoopDim]) -> list[LoopDim]:
     return collapse_dims(sorted(dims, key=lambda dim: dim.strides[::-1], reverse=True))
 
 
-def without_dims(dims: Sequence[LoopDim], *taken: LoopDim | None) -> list[LoopDim]:
-    """The dimensions that are not taken."""
-    return [dim for dim in dims if not any(dim is t for t in taken)]
+def without_dims(dims: Sequence[LoopDim], *removed: LoopDim | None) -> list[LoopDim]:
+    """The dimensions without some of them."""
+    return [dim for dim in dims if not any(dim is other for other in removed)]
 
 
 def longest_dim(dims: Sequence[LoopDim]) -> LoopDim | None:

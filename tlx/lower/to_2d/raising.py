@@ -60,8 +60,8 @@ _REDUCE: Final = "llvm.vector.reduce."
 _OPCODES: Final = frozenset({"shufflevector", "insertelement", "select", "bitcast"})
 _CALLEES: Final = ("llvm.vector.", "llvm.experimental.vector.")
 _ORDERED: Final = {"fadd": "add", "fmul": "mul"}
-_OTHER_KINDS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
-_OF_NUMBERS: Final = {"fmax": "max", "fmin": "min"}
+_SCALAR_FUNCTIONS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
+_WITHOUT_NANS: Final = {"fmax": "max", "fmin": "min"}
 _KINDS: Final = {
     "add": "add",
     "mul": "mul",
@@ -90,7 +90,7 @@ def raise_vectors(module: Module, function: Function) -> None:
             _deinterleave(module, function, instruction)
         elif (instruction.callee or "").startswith(_REDUCE) and exceeds_register_elements(instruction.args[-1].type):
             _reduction(module, function, instruction)
-        elif _is_of_bits(instruction):
+        elif _casts_to_integer(instruction):
             _reduce_bits(module, function, instruction)
     if replaced.values:
         for instruction in function.instructions():
@@ -125,7 +125,7 @@ def _replaced(function: Function) -> _Replaced:
 
 @dataclass
 class _Replaced:
-    """The values that replace results, whose uses are updated in one pass at the end.
+    """The values that replace results; the uses of these are updated in one pass at the end.
 
     Attributes:
         function: The function.
@@ -206,19 +206,19 @@ def _as_transpose(b: TensorBuilder, instruction: Instruction, source: Value, blo
     """Rewrite a shuffle that permutes dimensions, or repeats elements, if it is one."""
     extents = [extent for extent, _ in block.dims]
     strides = [stride for _, (stride, _) in block.dims]
-    taken = sorted((k for k, stride in enumerate(strides) if stride), key=lambda k: strides[k], reverse=True)
-    shape = [extents[k] for k in taken]
+    read = sorted((k for k, stride in enumerate(strides) if stride), key=lambda k: strides[k], reverse=True)
+    shape = [extents[k] for k in read]
     if math.prod(shape) != vector_width(source) or math.prod(extents) != vector_width(instruction.value):
         return
     assert isinstance(source.type, VectorType)
     dense = TensorType.dense(source.type.element, shape)
-    if dense.strides() != tuple(strides[k] for k in taken):
+    if dense.strides() != tuple(strides[k] for k in read):
         return
-    if len(taken) == len(extents):
+    if len(read) == len(extents):
         token = b.typeinfo(source, dense, "whole")
-        _replace(b, instruction, b.transpose(token, [taken.index(k) for k in range(len(taken))]))
-    elif taken == sorted(taken):
-        _repeat(b, instruction, source, extents, taken, shape)
+        _replace(b, instruction, b.transpose(token, [read.index(k) for k in range(len(read))]))
+    elif read == sorted(read):
+        _repeat(b, instruction, source, extents, read, shape)
 
 
 def _repeat(
@@ -236,19 +236,19 @@ def _repeat(
 
 
 def _deinterleave(module: Module, function: Function, call: Instruction) -> None:
-    """Rewrite each `extractvalue` of a deinterleaving as a shuffle: every second element from the first, or second."""
-    several = deinterleave_factor(call)
+    """Rewrite each `extractvalue` of a deinterleaving as a shuffle that selects every n-th element."""
+    factor = deinterleave_factor(call)
     is_used = False
     for use in _replaced(function).uses.get(str(call.result), []):
-        taken = use.instruction
-        if taken.opcode != "extractvalue":
+        extract = use.instruction
+        if extract.opcode != "extractvalue":
             is_used = True
             continue
-        b = _builder_at(module, function, taken)
-        lanes = range(taken.indices[0], vector_width(call.args[0]), several)
-        part = b.shuffle(call.args[0], None, lanes, "deinterleaved")
+        b = _builder_at(module, function, extract)
+        lanes = range(extract.indices[0], vector_width(call.args[0]), factor)
+        deinterleaved = b.shuffle(call.args[0], None, lanes, "deinterleaved")
         shuffle = b.block.instructions[b.index - 1]
-        _replace(b, taken, part)
+        _replace(b, extract, deinterleaved)
         _shuffle(module, function, shuffle)
     if not is_used:
         block = next(block for block in function.blocks if call in block.instructions)
@@ -263,17 +263,17 @@ def _reduction(module: Module, function: Function, call: Instruction) -> None:
     b = _builder_at(module, function, call)
     if kind in _KINDS:
         _replace(b, call, _reduce(b, _KINDS[kind], call.args[-1]))
-    elif kind in _OF_NUMBERS and {"nnan", "fast"} & set(call.flags):
-        _replace(b, call, _reduce(b, _OF_NUMBERS[kind], call.args[-1]))
+    elif kind in _WITHOUT_NANS and {"nnan", "fast"} & set(call.flags):
+        _replace(b, call, _reduce(b, _WITHOUT_NANS[kind], call.args[-1]))
     elif kind in _ORDERED and {"reassoc", "fast"} & set(call.flags):
         start, vector = call.args
         _replace(b, call, b.binary(kind, start, _reduce(b, _ORDERED[kind], vector), "reduced"))
     elif kind in _ORDERED:
         _in_order(b, call, call.args[0], lambda sum_, x: b.binary(kind, sum_, x, "reduced"))
-    elif kind in _OTHER_KINDS:
+    elif kind in _SCALAR_FUNCTIONS:
         start = _element(b, call.args[0], const_int(I64, 0))
         _in_order(
-            b, call, start, lambda x, y: b.call_intrinsic(_OTHER_KINDS[kind], [x.type], x.type, [x, y], "reduced")
+            b, call, start, lambda x, y: b.call_intrinsic(_SCALAR_FUNCTIONS[kind], [x.type], x.type, [x, y], "reduced")
         )
 
 
@@ -285,7 +285,7 @@ def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
     return b.extract_element(b.reduce(kind, token, (type_.count,), (1,)), 0, "reduced")
 
 
-def _is_of_bits(instruction: Instruction) -> bool:
+def _casts_to_integer(instruction: Instruction) -> bool:
     """Whether an instruction casts a large vector to an integer."""
     type_ = instruction.type
     return (
@@ -296,7 +296,7 @@ def _is_of_bits(instruction: Instruction) -> bool:
 
 
 def _reduce_bits(module: Module, function: Function, bitcast: Instruction) -> None:
-    """Rewrite comparisons and bit counts of the integer of a vector of i1 as reductions of the vector."""
+    """Rewrite comparisons and bit counts of an integer that is cast from a vector of i1 as reductions of the vector."""
     (truth,) = bitcast.operands
     if scalar_of(truth.type) != I1:
         return
@@ -306,9 +306,9 @@ def _reduce_bits(module: Module, function: Function, bitcast: Instruction) -> No
         other = user.operands[1] if user.opcode == "icmp" and user.predicate in ("eq", "ne") else None
         if isinstance(other, ConstInt) and other.value in (0, -1):
             b = _builder_at(module, function, user)
-            found = _reduce(b, "or" if other.value == 0 else "and", truth)
+            reduced = _reduce(b, "or" if other.value == 0 else "and", truth)
             is_same = (user.predicate == "ne") == (other.value == 0)
-            _replace(b, user, found if is_same else b.binary("xor", found, ConstInt(I1, 1), "not"))
+            _replace(b, user, reduced if is_same else b.binary("xor", reduced, ConstInt(I1, 1), "not"))
         elif (user.callee or "").startswith("llvm.ctpop."):
             _count_bits(_builder_at(module, function, user), user, truth)
         else:
@@ -324,10 +324,10 @@ def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
     count = _reduce(b, "add", numbers)
     is_used = False
     for use in _replaced(b.function).uses.get(str(ctpop.result), []):
-        taken = use.instruction
-        if taken.opcode == "trunc" and isinstance(taken.type, IntType):
-            at = _builder_at(b.module, b.function, taken)
-            _replace(at, taken, at.cast("trunc" if taken.type.bits < I32.bits else "zext", count, taken.type))
+        user = use.instruction
+        if user.opcode == "trunc" and isinstance(user.type, IntType):
+            at = _builder_at(b.module, b.function, user)
+            _replace(at, user, at.cast("trunc" if user.type.bits < I32.bits else "zext", count, user.type))
         else:
             is_used = True
     if is_used:
@@ -414,16 +414,16 @@ def _insert_chain(
 def _insert_selected(
     b: TensorBuilder, select: Instruction, inserts: Sequence[Instruction], *, inserted_first: bool
 ) -> None:
-    """Emit the insertions in place of the `select`, whose name the last one gets."""
+    """Emit the insertions in place of the `select`; the last one gets its name."""
     condition, vector = select.operands[0], inserts[0].operands[0]
     for insert in inserts:
         _, element, index = insert.operands
         if not isinstance(index, ConstInt):  # it may be poison if the vector without the element is selected
-            index = b.value("freeze", index.type, [index], f"freeze {index.typed}", "at")
+            index = b.value("freeze", index.type, [index], f"freeze {index.typed}", "index")
         old = b.value(
             "extractelement", element.type, [vector, index], f"extractelement {vector.typed}, {index.typed}", "old"
         )
-        chosen = b.select(condition, *((element, old) if inserted_first else (old, element)), "chosen")
+        chosen = b.select(condition, *((element, old) if inserted_first else (old, element)), "selected")
         body = f"insertelement {vector.typed}, {chosen.typed}, {index.typed}"
         vector = b.value(INSERT, vector.type, [vector, chosen, index], body, "inserted")
     last = b.block.instructions[b.index - 1]

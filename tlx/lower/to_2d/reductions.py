@@ -152,7 +152,7 @@ def reduce_unrolled(
     with loop_nest(b, rest, 2) as starts:
         start, destination = source.at(b, starts[0], "from"), target.at(b, starts[1], "to")
         total: Value | None = None
-        for offset in (sum(chosen) for chosen in itertools.product(*offsets)):
+        for offset in map(sum, itertools.product(*offsets)):
             at = start.at(b, offset, "next").pointer
             vector = _widened(b, load_block(b, at, source.element, rows[0], cols[0], down[0], right[0]))
             total = vector if total is None else emit_portable_combine(b, kind, total, vector)
@@ -164,7 +164,7 @@ def reduce_unrolled(
 def reduce_by_lines(
     b: TensorBuilder, kind: str, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer
 ) -> None:
-    """Reduce the one dimension that has a window, by reducing rows or columns of matrices.
+    """Reduce the only dimension that has a window, as rows or columns of matrices.
 
     Raises:
         LoweringError: The elements of a window are too far apart in memory.
@@ -173,7 +173,7 @@ def reduce_by_lines(
     if axis.stride >= INDEX_LIMIT:
         raise LoweringError(f"a window whose elements are {axis.stride} apart is not lowered", b.span)
     walks = ordered_by_stride([axis.walk for axis in axes])
-    line = _line(walks, axis)
+    line = _longest_readable(walks, axis)
     extent, strides = line or (1, (0, 0))
     upright = axis.stride != 1 and strides == (1, 1)
     with loop_nest(b, without_dims(walks, line), 2) as starts:
@@ -189,7 +189,7 @@ def reduce_by_lines(
         store_block(b, result, destination.pointer, target.element, *shape, strides[1])
 
 
-def _line(walks: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | None:
+def _longest_readable(walks: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | None:
     """The dimension of the result that a matrix has besides the window: the longest one that a load can read."""
     if axis.stride == 1:
         return longest_dim(walks)
@@ -206,7 +206,7 @@ def _cast(b: TensorBuilder, opcode: str, vector: Value, element: Type) -> Value:
     return b.cast(opcode, vector, VectorType(vector.type.count, element))
 
 
-_OF_TRUTH: Final = {"add": "xor", "mul": "and", "max": "and", "min": "or", "and": "and", "or": "or", "xor": "xor"}
+_I1_OPERATIONS: Final = {"add": "xor", "mul": "and", "max": "and", "min": "or", "and": "and", "or": "or", "xor": "xor"}
 """Reductions of i1 as operations on bytes of 0 and 1; true is -1 as a signed number."""
 
 Method = Literal["leaves", "lines", "split"]
@@ -231,7 +231,7 @@ def reduce_axes(
         target: The destination.
     """
     kind = op.intrinsic.name.removeprefix("reduce.")
-    reduction = _Reduction(context, b, op, _OF_TRUTH[kind] if op.tensors[0].type.element == I1 else kind)
+    reduction = _Reduction(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
     reduction.run(_simplified(axes), source, target)
 
 
@@ -334,7 +334,7 @@ def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, target: bool =
 
 
 def _is_exact(source: TypedPointer, target: TypedPointer) -> bool:
-    """Whether one tree gives the result in its type, so that it is rounded only once."""
+    """Whether one tree can write the result in its type, so that it is rounded only once."""
     return target.element in (source.element, working_type(target.element))
 
 
@@ -355,26 +355,26 @@ def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method
     """
     inner = axes[-1]
     has_gaps = inner.stride == 1 and inner.step > 1 and inner.extent > 1
-    every = [axis for axis in axes if axis.window > 1]
-    windows = every
+    all_windows = [axis for axis in axes if axis.window > 1]
+    windows = all_windows
     if len(windows) > 1 and math.prod(axis.window for axis in windows) > most_unrolled:
-        windows = [max(every, key=lambda a: (not (a is inner and has_gaps), a.reach / a.extent))]
+        windows = [max(all_windows, key=lambda a: (not (a is inner and has_gaps), a.reach / a.extent))]
     if len(windows) == 1 and windows[0].window > most_unrolled:
         return "lines", windows
-    written = axes if windows == every else _pass_axes(axes, windows)
+    written = axes if windows == all_windows else _pass_axes(axes, windows)
     if inner.stride != 1 or window_plane(written).cols[0] > 1:
         return "leaves", windows
-    if has_gaps and windows == every:
+    if has_gaps and windows == all_windows:
         return "split", windows
     return ("lines", [inner]) if inner.window > 1 else ("leaves", windows)
 
 
 def _outer_loops(axes: Sequence[WindowAxis], size: int, cached: int) -> list[WindowAxis]:
     """Dimensions without windows that become loops, largest strides first, until the others fit into the cache."""
-    chosen: list[WindowAxis] = []
+    loops: list[WindowAxis] = []
     total = size * math.prod(axis.reach for axis in axes)
     for axis in sorted(axes, key=lambda a: a.target, reverse=True):
         if axis.window == 1 and axis is not axes[-1] and total > cached:
-            chosen.append(axis)
+            loops.append(axis)
             total = total // axis.reach
-    return chosen
+    return loops

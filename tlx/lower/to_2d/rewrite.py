@@ -37,7 +37,7 @@ def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
     Args:
         placement: The memory of its tensors, and the decisions.
         threads: What runs large kernels on several threads.
-        remarks: Where copies and temporaries are reported.
+        remarks: Receives remarks on copies and temporaries.
     """
     facts, schedule = placement.facts, placement.decisions.schedule
     memory = replace(schedule.operands, storage=placement)
@@ -54,7 +54,7 @@ class _Rewriter:
         schedule: Which operations run, and where.
         placement: The memory of its tensors, and the decisions.
         context: The context of rules.
-        b: The builder, behind the last instruction that has been rewritten.
+        b: The builder, after the last instruction that has been rewritten.
         late: Phis whose values are stored or loaded after the last phi of the block.
     """
 
@@ -73,7 +73,7 @@ class _Rewriter:
             self._block(block)
         buffers.block = ""
         emit_edge_copies(self.context.memory, self.schedule.live, self.context.allocate, self.b)
-        _note_scopes(self.placement)
+        _record_scopes(self.placement)
         buffers.emit()
         if buffers.uses_heap:
             allow_heap(self.facts.module, function)
@@ -167,7 +167,7 @@ class _Rewriter:
         for phi in self.late:
             self.b.debug = ""
             if self.facts.vectors.kind(phi.value) == "phi":
-                self._load_home(phi)
+                self._load_vector(phi)
             else:
                 self._store_register(phi.value)
         self.late = []
@@ -177,7 +177,7 @@ class _Rewriter:
         assert place.buffer is not None
         self.b.store(to_storage_type(self.b, value), place.pointer, place.buffer.align)
 
-    def _load_home(self, instruction: Instruction) -> None:
+    def _load_vector(self, instruction: Instruction) -> None:
         """Emit `%name = load <E x T>, ptr %name.buf` for the ordinary instructions that use the vector."""
         place = self.context.memory.storage_of(instruction.value)
         assert place.buffer is not None
@@ -214,7 +214,7 @@ class _Rewriter:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
         RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))
         if self.facts.vectors.needs_ssa(str(op.instruction.result)):
-            self._load_home(op.instruction)
+            self._load_vector(op.instruction)
 
     def _sunk(self, sunk: SunkStore) -> None:
         """Emit an operation that writes directly to where its result is stored."""
@@ -308,10 +308,10 @@ class _Rewriter:
     def _debug_use(self, instruction: Instruction) -> None:
         """Replace vectors that are no longer SSA values by `undef` in debug information."""
         for index, operand in enumerate(instruction.operands):
-            if isinstance(operand, Local) and self._has_vanished(operand):
+            if isinstance(operand, Local) and self._is_replaced(operand):
                 set_operand(instruction, index, Keyword(operand.type, "undef"))
 
-    def _has_vanished(self, value: Local) -> bool:
+    def _is_replaced(self, value: Local) -> bool:
         flats = self.facts.vectors
         definition = flats.definitions.get(value.name)
         if definition is None or not isinstance(value.type, VectorType):
@@ -327,7 +327,7 @@ def _bytes_of(value: Value) -> int:
     return value.type.count * bytes_of(value.type.element)
 
 
-def _note_scopes(placement: Placement) -> None:
+def _record_scopes(placement: Placement) -> None:
     """Record the block of each buffer that only one block writes: the buffer's lifetime begins there."""
     facts, schedule = placement.facts, placement.decisions.schedule
     blocks: dict[str, set[str]] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tlx.ir.builder import Builder
 from tlx.ir.control_flow import FunctionLoops
@@ -12,21 +12,19 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import uses
 from tlx.ir.tensors.inference import analyse
-from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import VOID, FunctionType, Type
-from tlx.ir.values import Global, Local, Value
+from tlx.ir.types import I8, Type
+from tlx.ir.values import Local, Value
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.memory.planner import plan_memory
 from tlx.lower.outlining import outline_nests
-from tlx.lower.to_tiles.emit.kernel import kernel_scalar
+from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.kernels import KernelCache, PackingKernel, insert_fences
+from tlx.lower.to_tiles.kernels import HoistedPanels, KernelCache, PackingKernel, insert_fences
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.parallel.worksharing import parallel_blocks, parallelise_nests
-from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction
-from tlx.lower.to_tiles.rewrite.row_fusion import FusionCandidate, find_row_fusions
-from tlx.lower.to_tiles.select.product import Selection, select_product
+from tlx.lower.to_tiles.problem import Gemm, Operand
+from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.versions import multiversion_nests
 from tlx.target.target import Target
@@ -41,191 +39,151 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
     kernels = KernelCache(module, context)
     for function in module.functions:
         if not is_kernel(module, function):
-            _lower_function(module, function, kernels)
-    plan_memory(module, context, threads=kernels.inner is not kernels)
-    nests = outline_nests(module, kernels.dispatch.made)
-    insert_fences(module, nests, kernels.nontemporal)
-    nests = multiversion_nests(module, nests, kernels.dispatch, context.target.versions)
-    if kernels.inner is not kernels:
+            _FunctionLowering(kernels, function).lower()
+    plan_memory(module, context, threads=kernels.uses_threads)
+    nests = outline_nests(module, kernels.dispatch.kernels)
+    if kernels.nontemporal:
+        insert_fences(module, nests, kernels.nontemporal)
+    if kernels.dispatch.kernels:
+        nests = multiversion_nests(module, nests, kernels.dispatch, context.target.versions)
+    if kernels.uses_threads:
         parallelise_nests(module, nests, kernels.cycles | kernels.inner.cycles, context.options.thread_cycles)
 
 
-def _lower_function(module: Module, function: Function, kernels: KernelCache) -> None:
-    tensors = analyse(module, function)
-    loops = FunctionLoops(function)
-    snapshot, places = FunctionSnapshot(tensors), HoistPoints(module, loops)
-    target = kernels.context.target_of(module, function)
-    done: list[Instruction] = []
-    calls: dict[int, list[Instruction]] = {}
-    trees = {id(op.instruction): (op, match_store(snapshot, op)) for op in tensors.ops if op.intrinsic.name == "store"}
-    ahead = _apply_selections(kernels, target, places, snapshot, trees)
-    ahead |= _copy_shared_a(kernels, target, places, snapshot, trees)
-    groups = find_row_fusions(module, tensors, [_candidate(op, match) for op, match in trees.values()], target)
-    several = {snapshot.block_of[id(member.store)].name for group in groups for member in group.members}
-    shared = parallel_blocks(loops, several) if kernels.inner is not kernels else set[str]()
-    inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
-    for group in groups:
-        *others, last = (member.store for member in group.members)
-        calls |= {id(store): [] for store in others}
-        match = Match(group.problem, group.pointers, group.scalars, [])
-        own = kernels.inner if id(last) in inner else kernels
-        calls[id(last)] = _kernel_call(own, target, snapshot, places, last, match)
-    for op, match in trees.values():
-        done += match.consumed
-        if id(op.instruction) not in calls:
-            own = kernels.inner if id(op.instruction) in inner else kernels
-            call = _kernel_call(own, target, snapshot, places, op.instruction, match)
-            calls[id(op.instruction)] = [*ahead.get(id(op.instruction), ()), *call]
-    for block in function.blocks:
-        block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
-    done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
-    _remove_dead(function, done)
-    places.finish()
+class _FunctionLowering:
+    """Replaces the trees of one function.
 
-
-def _apply_selections(
-    kernels: KernelCache,
-    target: Target,
-    places: HoistPoints,
-    snapshot: FunctionSnapshot,
-    trees: dict[int, tuple[TensorOp, Match]],
-) -> dict[int, list[Instruction]]:
-    """Replace products by what is selected for them: transposed products, or products of split operands.
-
-    Products in loops are left alone, as iterations may share a packed operand, and so are products with knobs.
-
-    Returns:
-        The calls to insert before stores, by the stores' ids.
+    Attributes:
+        kernels: The kernels of the module.
+        function: The function.
+        target: The machine it is for.
+        loops, snapshot: Its loops and instructions before any tree is replaced.
+        hoist_points: Where code is hoisted out of its loops.
+        matches: Its trees, in program order.
+        calls: The instructions that replace each store, by the store's id.
     """
-    ahead: dict[int, list[Instruction]] = {}
-    for store, (op, match) in trees.items():
-        gemm = match.problem
-        if not isinstance(gemm, Gemm) or places.loops.around(snapshot.block_of[store]):
-            continue
-        constant_b = isinstance(match.pointers[2][0], Global)
-        selection = select_product(gemm, target.versions or (target,), constant_b=constant_b)
-        if selection == Selection(gemm):
-            continue
-        if any(kernels.has_knobs(problem, target, op.instruction) for problem in (gemm, selection.problem)):
-            continue
-        match.problem = selection.problem
-        if selection.is_transposed:
-            match.pointers[1], match.pointers[2] = match.pointers[2], match.pointers[1]
-        if selection.split is not None:
-            b = Builder(kernels.module, places.function, Block("split"))
-            for problem, operands in selection.split.rewrite_operands(match, places, b):
-                _call(b, kernels.of(problem, target, op.instruction), operands)
-            ahead[store] = b.block.instructions
-    return ahead
+
+    def __init__(self, kernels: KernelCache, function: Function) -> None:
+        self.kernels, self.function = kernels, function
+        self.target = kernels.context.target_of(kernels.module, function)
+        self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(analyse(kernels.module, function))
+        self.hoist_points = HoistPoints(kernels.module, self.loops)
+        stores = [op for op in self.snapshot.tensors.ops if op.intrinsic.name == "store"]
+        self.matches = [match_store(self.snapshot, op) for op in stores]
+        self.calls: dict[int, list[Instruction]] = defaultdict(list)
+
+    def lower(self) -> None:
+        """Replace all trees."""
+        tensors = self.snapshot.tensors
+        candidates = [instruction for match in self.matches for instruction in match.consumed]
+        candidates += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
+        self._run_selected_kernels()
+        self._copy_shared_a()
+        self._call_kernels()
+        for block in self.function.blocks:
+            block.instructions = [new for old in block.instructions for new in self.calls.get(id(old), (old,))]
+        _remove_dead(self.function, candidates)
+        self.hoist_points.finish()
+
+    def _builder(self, name: str) -> Builder:
+        """A builder of instructions that are inserted later."""
+        return Builder(self.kernels.module, self.function, Block(name))
+
+    def _run_selected_kernels(self) -> None:
+        """Call the kernels selected for each product but the last, which becomes the problem of the match."""
+        for match in self.matches:
+            gemm = match.problem
+            if not isinstance(gemm, Gemm):
+                continue
+            is_in_loop = bool(self.loops.around(self.snapshot.block_of[id(match.store)]))
+            selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop)
+            b = self._builder("steps")
+            temporaries = [(self.hoist_points.allocate(b, *memory), memory[0]) for memory in selected.temporaries]
+            pointers = [(pointer, view.element) for pointer, view in match.pointers]
+            operands = dict.fromkeys(operand for step in selected.steps for operand in step.operands)
+            places = {o: _place(b, temporaries if o.is_temporary else pointers, o) for o in operands}
+            *before, last = selected.steps
+            for step in before:
+                kernel = self.kernels.of(step.problem, self.target, match.store)
+                _call(b, kernel, [places[operand] for operand in step.operands])
+            match.problem = last.problem
+            match.pointers[: 3 + (gemm.acc is not None)] = [places[operand] for operand in last.operands]
+            self.calls[id(match.store)] += b.block.instructions
+
+    def _copy_shared_a(self) -> None:
+        """Copy A where several products read it."""
+
+        def recipes(gemm: Gemm, at: Instruction) -> list[tuple[Recipe, Target]]:
+            return self.kernels.recipes(gemm, self.target, at, with_knobs=False)
+
+        for copy in find_shared_copies(self.hoist_points, self.snapshot, self.matches, recipes):
+            b = self._builder("copy")
+            _call(b, self.kernels.of(copy.problem, self.target, copy.first), copy.serve(self.hoist_points, b))
+            if copy.block is None:
+                self.calls[id(copy.first)] += b.block.instructions
+            else:
+                self.hoist_points.insert_at_end(copy.block, b.block)
+            self.kernels.context.remarks.add("applied", "to-tiles", copy.remark, copy.first.span)
+
+    def _call_kernels(self) -> None:
+        """Call the kernel of each tree, or of several trees whose rows are fused."""
+        kernels, block_of = self.kernels, self.snapshot.block_of
+        fusions = find_row_fusions(kernels.module, self.snapshot.tensors, self.matches, self.target)
+        fused = {id(store): block_of[id(store)].name for fusion in fusions for store in fusion.stores}
+        self.calls |= {store: [] for store in fused}
+        parallel = parallel_blocks(self.loops, fused.values()) if kernels.uses_threads else set[str]()
+        others = [match for match in self.matches if id(match.store) not in fused]
+        for match in (*(fusion.match for fusion in fusions), *others):
+            is_inner = block_of[id(match.store)].name in parallel
+            self.calls[id(match.store)] += self._kernel_call(kernels.inner if is_inner else kernels, match)
+
+    def _kernel_call(self, kernels: KernelCache, match: Match) -> list[Instruction]:
+        """The call of a kernel that replaces a store."""
+        b, block = self._builder("call"), self.snapshot.block_of[id(match.store)]
+        b.debug = match.store.debug_location
+        args = [b.retype(pointer, view.element) for pointer, view in match.pointers]
+        match.problem = self.hoist_points.batch_loops.with_batch(match.problem, block, match.pointers)
+        prepacked = kernels.prepacked_b(match, self.target, self.hoist_points, block)
+        if prepacked is not None:
+            match.problem, panels = prepacked.problem, prepacked.panels
+            if isinstance(panels, HoistedPanels):
+                panels = self._pack_before(panels.block, panels.packing, match.pointers[2])
+            args[2] = b.retype(panels, prepacked.element)
+        kernel = kernels.of(match.problem, self.target, match.store)
+        call_function(b, kernel, [*args, *(kernel_scalar(b, scalar) for scalar in match.scalars)])
+        return b.block.instructions
+
+    def _pack_before(self, block: Block, packing: PackingKernel, operand: tuple[Value, MatrixView]) -> Value:
+        """Pack B at the end of a block; returns the panels."""
+        b, (source, view) = self._builder("pack"), operand
+        panels = b.retype(self.hoist_points.allocate(b, I8, packing.size), packing.element)
+        call_function(b, packing.kernel, [panels, b.retype(source, view.element)])
+        self.hoist_points.insert_at_end(block, b.block)
+        return panels
 
 
-def _copy_shared_a(
-    kernels: KernelCache,
-    target: Target,
-    places: HoistPoints,
-    snapshot: FunctionSnapshot,
-    trees: dict[int, tuple[TensorOp, Match]],
-) -> dict[int, list[Instruction]]:
-    """Copy A where several products read it; returns the calls to insert before stores, by the stores' ids."""
-
-    def recipes(gemm: Gemm, at: Instruction) -> list[tuple[Recipe, Target]]:
-        return [] if kernels.has_knobs(gemm, target, at) else kernels.recipes(gemm, target, at)
-
-    products = {store: (snapshot.block_of[store], match) for store, (_, match) in trees.items()}
-    ahead: dict[int, list[Instruction]] = {}
-    for copy in find_shared_copies(places, snapshot.tensors, products, recipes):
-        b = Builder(kernels.module, places.function, Block("copy"))
-        _call(b, kernels.of(copy.problem, target, copy.first), copy.serve(places, b))
-        if copy.block is None:
-            ahead[id(copy.first)] = b.block.instructions
-        else:
-            places.insert_at_end(copy.block, b.block)
-        kernels.context.remarks.add("applied", "to-tiles", copy.remark, copy.first.span)
-    return ahead
+def _place(b: Builder, pointers: Sequence[tuple[Value, Type]], operand: Operand) -> tuple[Value, MatrixView]:
+    """Address and view of an operand, given the pointers that its number refers to, and their element types."""
+    pointer, element = pointers[operand.number]
+    if operand.offset:
+        pointer = b.gep(element, b.retype(pointer, element), operand.offset)
+    return pointer, operand.view
 
 
 def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, MatrixView]]) -> None:
     """Call a kernel that takes pointers only."""
-    args = [b.retype(pointer, view.element) for pointer, view in operands]
-    type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
-
-
-def _candidate(op: TensorOp, match: Match) -> FusionCandidate:
-    problem = match.problem if isinstance(match.problem, (Elementwise, Reduction)) else None
-    return FusionCandidate(op.instruction, problem, match.pointers, match.scalars)
-
-
-def _kernel_call(
-    kernels: KernelCache,
-    target: Target,
-    snapshot: FunctionSnapshot,
-    places: HoistPoints,
-    store: Instruction,
-    match: Match,
-) -> list[Instruction]:
-    """The call of a kernel that replaces a store."""
-    b = Builder(kernels.module, places.function, Block("call"))
-    b.debug = store.debug_location
-    args = [b.retype(p, v.element) for p, v in match.pointers]
-    match.problem = places.batch_loops.with_batch(match.problem, snapshot.block_of[id(store)], match.pointers)
-    panels = _panels(kernels, target, places, snapshot.block_of[id(store)], store, match)
-    kernel = kernels.of(match.problem, target, store)
-    if panels is not None:
-        args[2] = b.retype(*panels)
-    args += [kernel_scalar(b, scalar) for scalar in match.scalars]
-    type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
-    return b.block.instructions
-
-
-def _panels(
-    kernels: KernelCache, target: Target, places: HoistPoints, block: Block, store: Instruction, match: Match
-) -> tuple[Value, Type] | None:
-    """The panels of a B packed at compile time or before a loop, and their element type; the problem then says so."""
-    problem = match.problem
-    if not isinstance(problem, Gemm):
-        return None
-    source = match.pointers[2][0]
-    if kernels.weights.is_constant(places.function, source):
-        known = replace(problem, packs_per_product=0.0)
-        recipes = kernels.recipes(known, target, store)
-        panels = kernels.weights.panels(places.function, source, known, recipes, store.span)
-        if panels is not None:
-            match.problem = known
-            return panels, problem.b.element if len(recipes) > 1 else recipes[0][0].mma.operand_b
-    place = None if target.versions else places.before(block, source)
-    if place is None:
-        return None
-    shared = replace(problem, packs_per_product=1 / place.trips)
-    recipes = kernels.recipes(shared, target, store)
-    if not any(recipe.packing.b for recipe, _ in recipes):
-        return None
-    match.problem = shared
-    packer = kernels.packer(shared, recipes[0][0], target)
-    return _pack_before(places, place.block, packer, match.pointers[2]), packer.element
-
-
-def _pack_before(places: HoistPoints, place: Block, packing: PackingKernel, operand: tuple[Value, MatrixView]) -> Value:
-    """Pack B at the end of a block; returns the panels."""
-    b = Builder(places.module, places.function, Block("pack"))
-    panels = b.retype(places.allocate(b, packing.size), packing.element)
-    args = [panels, b.retype(operand[0], operand[1].element)]
-    type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(b.module.pointer_to(type_), packing.kernel.name), type_, args)
-    places.insert_at_end(place, b.block)
-    return panels
+    call_function(b, kernel, [b.retype(pointer, view.element) for pointer, view in operands])
 
 
 def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
     """Remove instructions of trees whose results are no longer used."""
     counts = {name: len(users) for name, users in uses(function).items()}
-    made = {i.result: i for i in candidates if i.result is not None}
-    dead = {name for name in made if not counts.get(name)}
+    by_result = {i.result: i for i in candidates if i.result is not None}
+    dead = {name for name in by_result if not counts.get(name)}
     pending = list(dead)
     while pending:
-        for operand in made[pending.pop()].operands:
-            if isinstance(operand, Local) and operand.name in made:
+        for operand in by_result[pending.pop()].operands:
+            if isinstance(operand, Local) and operand.name in by_result:
                 counts[operand.name] -= 1
                 if not counts[operand.name] and operand.name not in dead:
                     dead.add(operand.name)

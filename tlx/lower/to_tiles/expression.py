@@ -280,7 +280,7 @@ class Expression:
 
     @cached_property
     def bits(self) -> int:
-        """Bits of the widest element computed with; it sets how many elements a register holds."""
+        """Bits of the widest element in its computations, which limits how many elements a register holds."""
         return max(8, *(self._bits(node) for node in self.nodes))
 
     def _bits(self, node: Node) -> int:
@@ -308,20 +308,20 @@ class Expression:
     def max_live(self) -> int:
         """The register pressure when nodes are computed in order: the most values that are live at once."""
         last = {number: user for user, node in enumerate(self.nodes) for number in node.operands}
-        ended = Counter(last.values())
+        last_uses = Counter(last.values())
         return max(
-            at + 1 - before for at, before in enumerate(accumulate(ended[at - 1] for at in range(len(self.nodes))))
+            at + 1 - dead for at, dead in enumerate(accumulate(last_uses[at - 1] for at in range(len(self.nodes))))
         )
 
     @property
     def summary(self) -> str:
         """Its operations, for remarks: `fadd, relu; 2 extra operands`; empty if it only reads its leaves."""
-        done = [title for node in self.nodes if (title := _title(node))]
-        if not done:
+        titles = [title for node in self.nodes if (title := _title(node))]
+        if not titles:
             return ""
         extra = sum(isinstance(n, (MatrixLeaf, ScalarLeaf)) for n in self.nodes)
         operands = f"; {extra} extra operand{'s' if extra > 1 else ''}" if extra else ""
-        return f"{', '.join(done)}{operands}"
+        return f"{', '.join(titles)}{operands}"
 
 
 def _title(node: Node) -> str:

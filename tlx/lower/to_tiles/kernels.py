@@ -1,7 +1,7 @@
 """The kernels of a module: equal problems share one; fences after non-temporal stores.
 
 several versions            a kernel for each version that differs, and a dispatcher
-several threads             a kernel for a part of the work, run by a team of threads
+several threads             a kernel that computes a part of the tiles, run by a team of threads
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.types import Type
+from tlx.ir.values import Global, Value
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
 from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
@@ -23,9 +24,17 @@ from tlx.lower.to_tiles.emit.gemm.kernel import gemm_kernel
 from tlx.lower.to_tiles.emit.kernel import Scratch
 from tlx.lower.to_tiles.emit.reduction import reduce_kernel
 from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
+from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.pack.hoist import HoistPoints
 from tlx.lower.to_tiles.pack.panels import PackedPanels, packing_kernel
 from tlx.lower.to_tiles.pack.weights import ConstantWeights, with_panel_offsets
-from tlx.lower.to_tiles.parallel.partition import ParallelCost, gemm_parallel_cost, partition_problem, problem_cycles
+from tlx.lower.to_tiles.parallel.partition import (
+    ParallelCost,
+    gemm_parallel_cost,
+    most_threads,
+    partition_problem,
+    problem_cycles,
+)
 from tlx.lower.to_tiles.parallel.team import (
     CooperativeBody,
     PartialKernel,
@@ -34,9 +43,18 @@ from tlx.lower.to_tiles.parallel.team import (
     packs_cooperatively,
     partition_kernel,
 )
-from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction, RowFusion
+from tlx.lower.to_tiles.problem import (
+    Copy,
+    Elementwise,
+    Gemm,
+    KernelSequence,
+    LineShuffle,
+    Problem,
+    Reduction,
+    RowFusion,
+)
 from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product
-from tlx.lower.to_tiles.select.product import select_kernel
+from tlx.lower.to_tiles.rewrite.products import select_kernel, select_product
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import knobs_of
 from tlx.lower.to_tiles.versions import Dispatcher, kernel_key
@@ -52,6 +70,29 @@ class PackingKernel:
     element: Type
 
 
+@dataclass(frozen=True)
+class HoistedPanels:
+    """Panels of B that are packed at the end of a block, before the loop whose products read them."""
+
+    block: Block
+    packing: PackingKernel
+
+
+@dataclass(frozen=True)
+class PrepackedB:
+    """A B in panels that are packed before its product's kernel is called.
+
+    Attributes:
+        problem: The product, which says how often B is packed for it.
+        element: Element type of the panels.
+        panels: Where they are: in a global, or in memory of the function.
+    """
+
+    problem: Gemm
+    element: Type
+    panels: Value | HoistedPanels
+
+
 _Key = tuple[Problem, tuple[str, ...]]
 
 
@@ -62,26 +103,31 @@ class KernelCache:
     Attributes:
         module: The module.
         context: Options and remarks.
-        made: Kernels, or their dispatchers, by problem and features.
+        functions: Kernels, or their dispatchers, by problem and features.
         packers: Kernels that pack B for products that are passed B in panels.
         knobs: Knobs of products, by problem and features, each looked up once.
         dispatch: Emits the dispatchers.
         weights: Constant operands, packed at compile time.
+        uses_threads: Whether the work of a kernel may be divided among threads.
+        needs_cycles: Whether threads may share the loops around kernels, which depends on the kernels' cycles.
         cycles: Estimated cycles of single-threaded kernels, by name.
         nontemporal: Names of kernels with non-temporal stores.
     """
 
     module: Module
     context: LoweringContext
-    made: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
+    functions: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
     packers: dict[_Key, PackingKernel] = field(default_factory=dict["_Key", PackingKernel])
     knobs: dict[tuple[Gemm, tuple[str, ...]], Knobs] = field(default_factory=dict[tuple[Gemm, tuple[str, ...]], Knobs])
     dispatch: Dispatcher = field(init=False)
     weights: ConstantWeights = field(init=False)
+    uses_threads: bool = field(init=False)
+    needs_cycles: bool = field(init=False)
     cycles: dict[str, float] = field(default_factory=dict[str, float])
     nontemporal: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
+        self.uses_threads = self.needs_cycles = self.context.options.threads != "none"
         self.dispatch = Dispatcher(self.module, self.context.options.request_permission)
         self.weights = ConstantWeights(
             self.module, self.context.remarks, self.context.options.weight_bytes, self.context.run_kernel
@@ -90,32 +136,75 @@ class KernelCache:
     @cached_property
     def inner(self) -> KernelCache:
         """The cache of single-threaded kernels, for parallel loops."""
-        if self.context.options.threads == "none":
-            return self
         inner = KernelCache(self.module, self.context.with_options(threads="none"))
         inner.weights, inner.nontemporal, inner.dispatch = self.weights, self.nontemporal, self.dispatch
+        inner.needs_cycles = True
         return inner
 
     def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """The kernel for a problem on a target."""
         key = problem, target.features
-        if key not in self.made:
+        if key not in self.functions:
             make = self._versions if target.versions else self._make
-            self.made[key] = make(problem, target, at)
-        return self.made[key]
+            self.functions[key] = make(problem, target, at)
+        return self.functions[key]
 
-    def recipes(self, problem: Gemm, target: Target, at: Instruction) -> list[tuple[Recipe, Target]]:
-        """The recipe of each version of a target; empty if some version computes a reduction of rows instead."""
+    def sequence(self, match: Match, gemm: Gemm, target: Target, *, is_in_loop: bool) -> KernelSequence:
+        """The kernels that compute a matched product.
+
+        A product in a loop is computed as it is, since iterations may share a packed operand, and so is one with knobs.
+        """
+        if is_in_loop:
+            return KernelSequence.of(gemm)
+        constant_b = isinstance(match.pointers[2][0], Global)
+        sequence = select_product(gemm, target.versions or (target,), constant_b=constant_b)
+        problems = dict.fromkeys((gemm, *(step.problem for step in sequence.steps)))
+        products = [problem for problem in problems if isinstance(problem, Gemm)]
+        has_knobs = len(products) > 1 and any(self._has_knobs(problem, target, match.store) for problem in products)
+        return KernelSequence.of(gemm) if has_knobs else sequence
+
+    def prepacked_b(self, match: Match, target: Target, hoist_points: HoistPoints, block: Block) -> PrepackedB | None:
+        """A matched product's B packed at compile time or before the loops around a block; None if neither pays."""
+        gemm = match.problem
+        if not isinstance(gemm, Gemm):
+            return None
+        source = match.pointers[2][0]
+        if self.weights.is_constant(hoist_points.definitions, source):
+            problem = replace(gemm, packs_per_product=0.0)
+            recipes = self.recipes(problem, target, match.store)
+            panels = self.weights.panels(hoist_points.function, source, problem, recipes, match.store.span)
+            if panels is not None:
+                element = problem.b.element if len(recipes) > 1 else recipes[0][0].mma.operand_b
+                return PrepackedB(problem, element, panels)
+        point = None if target.versions else hoist_points.before(block, source)
+        if point is None:
+            return None
+        problem = replace(gemm, packs_per_product=1 / point.trips)
+        recipes = self.recipes(problem, target, match.store)
+        if not any(recipe.packing.b for recipe, _ in recipes):
+            return None
+        packing = self._packing(problem, recipes[0][0], target)
+        return PrepackedB(problem, packing.element, HoistedPanels(point.block, packing))
+
+    def recipes(
+        self, problem: Gemm, target: Target, at: Instruction, *, with_knobs: bool = True
+    ) -> list[tuple[Recipe, Target]]:
+        """The recipe of each version of a target; empty if some version computes a reduction of rows instead.
+
+        Without `with_knobs`, it is empty for a product with knobs, too.
+        """
+        if not with_knobs and self._has_knobs(problem, target, at):
+            return []
         versions = target.versions or (target,)
         selected = [(self._selected(problem, version, at), version) for version in versions]
         recipes = [(recipe, version) for recipe, version in selected if isinstance(recipe, Recipe)]
         return recipes if len(recipes) == len(versions) else []
 
-    def has_knobs(self, problem: Gemm, target: Target, at: Instruction) -> bool:
+    def _has_knobs(self, problem: Gemm, target: Target, at: Instruction) -> bool:
         """Whether knobs are set for a product."""
         return any(self._knobs(problem, version, at) for version in target.versions or (target,))
 
-    def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:
+    def _packing(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:
         """The kernel that packs B for a product that is passed B in panels."""
         key = problem, target.features
         if key not in self.packers:
@@ -131,21 +220,22 @@ class KernelCache:
             prepacked = with_panel_offsets(problem, self.recipes(problem, target, at))
         kernels: list[Function] = []
         for number, version in enumerate(target.versions):
-            known = zip(target.versions, kernels, strict=False)
-            weaker = (k for v, k in known if self._is_like(problem, v, version, at))
+            made = zip(target.versions, kernels, strict=False)
+            weaker = (k for v, k in made if self._equals_weaker_version(problem, v, version, at))
             kernels.append(next(weaker, None) or self._make(problem, version, at, *prepacked[number : number + 1]))
         if len({id(kernel) for kernel in kernels}) == 1:
             return kernels[0]
         names = {k.name: v.name for v, k in zip(reversed(target.versions), reversed(kernels), strict=True)}
-        text = f"versions for {', '.join(reversed(names.values()))}: the program takes the last that its machine runs"
+        levels = ", ".join(reversed(names.values()))
+        text = f"versions for {levels}: the program uses the last one that the processor supports"
         self.context.remarks.add("applied", "to-tiles", text, at.span)
         stem = kernels[0].name.removesuffix(f".{target.versions[0].name}")
-        made = self.dispatch.dispatcher(self.module.global_names.fresh(stem), target.versions, kernels)
+        dispatcher = self.dispatch.dispatcher(self.module.global_names.fresh(stem), target.versions, kernels)
         if self.nontemporal.intersection(names):
-            self.nontemporal.add(made.name)
-        return made
+            self.nontemporal.add(dispatcher.name)
+        return dispatcher
 
-    def _is_like(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
+    def _equals_weaker_version(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
         """Whether a version's kernel would equal that of a weaker version."""
         includes = set(weaker.features) <= set(version.features)
         return includes and self._key(problem, weaker, at) == self._key(problem, version, at)
@@ -170,9 +260,9 @@ class KernelCache:
             self.context.remarks.add(
                 "applied", "to-tiles", for_version(target, describe_kernel(problem, target)), at.span
             )
-        least = self.context.options.thread_cycles
-        parts = partition_problem(problem, target, least) if self.context.options.threads != "none" else None
-        max_threads = min(parts.total, int(parts.cycles / max(least, 1))) if parts else 1
+        thread_cycles = self.context.options.thread_cycles
+        parts = partition_problem(problem, target, thread_cycles) if self.uses_threads else None
+        max_threads = most_threads(parts.total, parts.cycles, thread_cycles) if parts else 1
         if parts is None or max_threads < 2:
             kernel = self._kernel(problem, target)
             self.cycles[kernel.name] = problem_cycles(problem, target)
@@ -202,21 +292,18 @@ class KernelCache:
 
     def _product(self, problem: Gemm, target: Target, at: Instruction, recipe: Recipe) -> Function:
         knobs = self._knobs(problem, target, at)
-        if self.context.options.threads != "none":
+        if self.uses_threads:
             # Which columns a thread multiplies is known only at run time.
             recipe = replace(recipe, tile=replace(recipe.tile, dot_columns=0, paired_columns=0))
         remark_product(self.context, problem, recipe, knobs, target, at)
-        work = gemm_parallel_cost(problem, recipe, target)
-        max_threads = (
-            work.max_threads(self.context.options.thread_cycles)
-            if work and self.context.options.threads != "none"
-            else 1
-        )
+        work = gemm_parallel_cost(problem, recipe, target) if self.needs_cycles else None
+        max_threads = work.max_threads(self.context.options.thread_cycles) if work and self.uses_threads else 1
         if work is None or max_threads < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target)
             if recipe.stores.nontemporal:
                 self.nontemporal.add(kernel.name)
-            self.cycles[kernel.name] = work.cycles if work else 0.0
+            if work is not None:
+                self.cycles[kernel.name] = work.cycles
             return kernel
         prefetch, stores = replace(recipe.prefetch, locality=0), replace(recipe.stores, nontemporal=False)
         recipe = replace(recipe, prefetch=prefetch, stores=stores)
@@ -247,7 +334,7 @@ def insert_fences(module: Module, nests: Collection[Function], kernels: Collecti
         nests: Functions that are loop nests around kernels.
         kernels: Names of the kernels; outside of nests, a fence follows each call.
     """
-    for function in module.functions if kernels else ():
+    for function in module.functions:
         for block in function.blocks:
             calls = [index for index, i in enumerate(block.instructions) if i.callee in kernels]
             if calls and function in nests:

@@ -53,10 +53,10 @@ from tlx.lower.to_tiles.problem import BatchStrides, Copy, Elementwise, Gemm, Li
 
 @dataclass(eq=False)
 class StoreTree:
-    """The tree that a store is the root of.
+    """The tree whose root is a store.
 
     Attributes:
-        value: What it computes.
+        value: The expression that it computes.
         pointers: First element and view of each leaf, by the leaves' pointer numbers.
         scalars: The scalars, by their numbers.
         product: Its product, if it has one.
@@ -77,24 +77,24 @@ class FunctionSnapshot:
     Attributes:
         tensors: The function's tensors.
         block_of: The block of each instruction, by the instruction's id.
-        made: The instruction that makes each result, and its number among all, by the result's name.
+        definitions: The instruction that defines each value, and its number in the function, by the value's name.
     """
 
     tensors: FunctionTensors
     block_of: dict[int, Block] = field(default_factory=dict[int, Block])
-    made: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
+    definitions: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
 
     def __post_init__(self) -> None:
         for block in self.tensors.function.blocks:
             for instruction in block.instructions:
                 self.block_of[id(instruction)] = block
                 if instruction.result is not None:
-                    self.made[instruction.result] = len(self.block_of), instruction
+                    self.definitions[instruction.result] = len(self.block_of), instruction
 
 
 @dataclass(eq=False)
 class TreeReader:
-    """Reads the tree that a token is the root of.
+    """Reads the tree whose root is a token.
 
     Attributes:
         snapshot: The function's instructions.
@@ -126,7 +126,7 @@ class TreeReader:
         """The tree.
 
         Raises:
-            LoweringError: An instruction in it has no place in a tree.
+            LoweringError: An instruction cannot be part of a tree.
         """
         instructions = self._instructions()
         for instruction in instructions:
@@ -145,12 +145,12 @@ class TreeReader:
             name = pending.pop()
             if name in needed:
                 continue
-            number, instruction = self.snapshot.made.get(name, (0, None))
+            number, instruction = self.snapshot.definitions.get(name, (0, None))
             if instruction is None or self.snapshot.block_of[id(instruction)] is not block:
                 raise unlowered_operation(self.store)
             needed[name] = number, instruction
             pending += self._dependencies(instruction)
-        return [instruction for _, instruction in sorted(needed.values(), key=lambda made: made[0])]
+        return [instruction for _, instruction in sorted(needed.values(), key=lambda definition: definition[0])]
 
     def _dependencies(self, instruction: Instruction) -> list[str]:
         op = self.snapshot.tensors.op_of(instruction)
@@ -215,11 +215,11 @@ class TreeReader:
         value = tensor.source
         if isinstance(value, Constant):
             return self._constant(value, op.instruction)
-        _, made = self.snapshot.made.get(str(value)[1:], (0, None))
-        if made is None or made.opcode != "insertelement":
+        _, definition = self.snapshot.definitions.get(str(value)[1:], (0, None))
+        if definition is None or definition.opcode != "insertelement":
             raise unlowered_operation(op)
-        self.inserts.append(made)
-        return self._scalar(made.operands[1])
+        self.inserts.append(definition)
+        return self._scalar(definition.operands[1])
 
     def _scalar(self, value: Value) -> int:
         if isinstance(value, Constant):
@@ -239,14 +239,14 @@ class TreeReader:
     def _constant(self, value: Value, user: Instruction) -> int:
         element = scalar_of(value.type)
         if isinstance(value, Keyword):
-            same = zero(element) if value.word == "zeroinitializer" else Keyword(element, value.word)
+            scalar = zero(element) if value.word == "zeroinitializer" else Keyword(element, value.word)
         elif isinstance(value, Splat):
-            same = value.element
+            scalar = value.element
         elif isinstance(value, Aggregate) and len(set(value.elements)) == 1:
-            same = value.elements[0]
+            scalar = value.elements[0]
         else:
             raise LoweringError("a constant that is not a splat is not lowered to tiles here", user.span)
-        return self._node(SplatLeaf(element, same))
+        return self._node(SplatLeaf(element, scalar))
 
     def _elementwise(self, instruction: Instruction) -> int:
         operation = ElementwiseOp.of(instruction)
@@ -264,7 +264,7 @@ class TreeReader:
 
 
 def unlowered_operation(op: TensorOp) -> LoweringError:
-    """The diagnostic for an operation that stage 1 should not have left."""
+    """The error for an operation that stage 1 should not have left."""
     return LoweringError(f"{op.intrinsic.full_name} is not lowered to tiles here", op.instruction.span)
 
 
@@ -277,7 +277,7 @@ class ShuffleReader:
         store: The store of its result.
         last: The shufflevector whose result is stored.
         places: First element and view of each line.
-        instructions: Those that only compute the result.
+        instructions: Instructions that only compute the result.
     """
 
     snapshot: FunctionSnapshot
@@ -301,8 +301,8 @@ class ShuffleReader:
         numbers = dict(self._loaded)
         steps = list[tuple[int, int, tuple[int, ...]]]()
         for instruction, sources, mask in self._steps:
-            first, *other = (numbers[name] for name in sources)
-            steps.append((first, other[0] if other else -1, mask))
+            first, *second = (numbers[name] for name in sources)
+            steps.append((first, second[0] if second else -1, mask))
             numbers[instruction.result or ""] = len(self._lines) + len(steps) - 1
         return LineShuffle(tuple(line.type for line in self._lines), tuple(steps), self.store.tensors[0].type)
 
@@ -312,7 +312,7 @@ class ShuffleReader:
 
     def _value(self, instruction: Instruction) -> None:
         """Read an instruction and, first, the instructions it depends on."""
-        if any(instruction is known for known in self.instructions):
+        if any(instruction is other for other in self.instructions):
             return
         op = self.snapshot.tensors.op_of(instruction)
         if op is not None:
@@ -337,7 +337,7 @@ class ShuffleReader:
         if places is None or not names or any(not isinstance(s, Local | Keyword) for s in sources):
             raise self._refusal
         for name in names:
-            self._value(self.snapshot.made[name][1])
+            self._value(self.snapshot.definitions[name][1])
         self._steps.append((instruction, names, places))
 
 
@@ -346,12 +346,14 @@ class Match:
     """The problem of a tree, with the pointers (and their views) and scalars that its kernel is passed.
 
     Attributes:
+        store: The store that the kernel's call replaces.
         problem: What is computed.
         pointers: Of a product: C, A, B, Acc if there is one, then the epilogue's leaves.
         scalars: Values known at run time.
         consumed: Instructions that only compute the value; they are removed with the tree.
     """
 
+    store: Instruction
     problem: Problem
     pointers: list[tuple[Value, MatrixView]]
     scalars: list[Value]
@@ -359,95 +361,94 @@ class Match:
 
 
 def match_store(snapshot: FunctionSnapshot, op: TensorOp) -> Match:
-    """Match the tree that a store is the root of.
+    """Match the tree whose root is a store.
 
     Raises:
-        LoweringError: It is not a tree that stage 1 makes.
+        LoweringError: It is not a tree that stage 1 emits.
     """
     stored = op.tensors[0]
     if op.pointer is None:
         raise unlowered_operation(op)
     out = MatrixView.of(stored.type, op.pitches)
     if stored.kind == "load":
-        return _copy(op, stored, op.pointer, out)
+        return _copy(op, stored, (op.pointer, out))
     maker = snapshot.tensors.maker(stored)
     if maker is not None and maker.intrinsic.name == "transpose":
-        return _transposed_store(snapshot, op, maker.tensors[0], op.pointer, out)
+        return _transposed_store(snapshot, op, maker.tensors[0], (op.pointer, out))
     if not stored.type.is_row_major:
         raise unlowered_operation(op)
     if maker is not None and maker.intrinsic.name.startswith("reduce."):
-        return _reduction(snapshot, op, maker, out)
-    _, shuffled = snapshot.made.get(str(stored.source)[1:], (0, None))
+        return _reduction(snapshot, op, maker, (op.pointer, out))
+    _, shuffled = snapshot.definitions.get(str(stored.source)[1:], (0, None))
     if shuffled is not None and shuffled.opcode == "shufflevector":
         lines = ShuffleReader(snapshot, op, shuffled)
-        return Match(lines.read(), [(op.pointer, out), *lines.places], [], lines.instructions)
+        return Match(op.instruction, lines.read(), [(op.pointer, out), *lines.places], [], lines.instructions)
     tree = TreeReader(snapshot, op, stored).read()
     if tree.product is not None:
-        return _gemm(snapshot, tree, op.pointer, out)
-    return Match(Elementwise(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
+        return _gemm(snapshot, op, tree, (op.pointer, out))
+    pointers = [(op.pointer, out), *tree.pointers]
+    return Match(op.instruction, Elementwise(out, tree.value), pointers, tree.scalars, tree.instructions)
 
 
-def _transposed_store(
-    snapshot: FunctionSnapshot, op: TensorOp, source: Tensor, pointer: Value, out: MatrixView
-) -> Match:
+def _transposed_store(snapshot: FunctionSnapshot, op: TensorOp, source: Tensor, to: tuple[Value, MatrixView]) -> Match:
     """Match a stored transpose: of a block in memory, or of a product with its epilogue (C is column-major then)."""
     if source.kind == "load":
-        return _copy(op, source, pointer, out)
+        return _copy(op, source, to)
     tree = TreeReader(snapshot, op, source).read()
-    if tree.product is None or bits_of(out.element) > bits_of(scalar_of(tree.product.instruction.type)):
+    if tree.product is None or bits_of(to[1].element) > bits_of(scalar_of(tree.product.instruction.type)):
         raise unlowered_operation(op)
-    return _gemm(snapshot, tree, pointer, out)
+    return _gemm(snapshot, op, tree, to)
 
 
 def _gemm(
     snapshot: FunctionSnapshot,
+    store: TensorOp,
     tree: StoreTree,
-    pointer: Value,
-    out: MatrixView,
+    to: tuple[Value, MatrixView],
     reduction: tuple[str, int] | None = None,
 ) -> Match:
     assert tree.product is not None
     chain = accumulator_chain(snapshot, tree.product)
     op = chain[0]
-    added = list(op.tensors[:-2])
-    if added and added[0].kind == "value" and isinstance(added[0].source, Keyword):
-        del added[0]  # zeros
-    if any(t.kind != "load" for t in added):
+    initial = list(op.tensors[:-2])
+    if initial and initial[0].kind == "value" and isinstance(initial[0].source, Keyword):
+        del initial[0]  # zeros
+    if any(t.kind != "load" for t in initial):
         raise unlowered_operation(op)
-    acc = [(t.source, MatrixView.of(t.type, t.pitches)) for t in added]
+    acc = [(t.source, MatrixView.of(t.type, t.pitches)) for t in initial]
     a, b = product_operands(snapshot, op)
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
     gemm = Gemm(
-        a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, term_offsets(snapshot, chain)
+        a[1], b[1], to[1], acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, term_offsets(snapshot, chain)
     )
-    return Match(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
+    pointers = [to, a, b, *acc, *tree.pointers]
+    return Match(store.instruction, gemm, pointers, tree.scalars, tree.instructions)
 
 
-def _reduction(snapshot: FunctionSnapshot, store: TensorOp, op: TensorOp, out: MatrixView) -> Match:
+def _reduction(snapshot: FunctionSnapshot, store: TensorOp, op: TensorOp, to: tuple[Value, MatrixView]) -> Match:
     """Match a reduction along one axis; along an axis of extent 1 it is a copy."""
     source = op.tensors[0]
     window = op.dims[0]
     axes = [axis for axis, size in enumerate(window) if size > 1]
     whole = all(window[axis] == source.type.extents[axis] for axis in axes)
-    if len(axes) > 1 or not whole or not source.type.is_row_major or store.pointer is None:
+    if len(axes) > 1 or not whole or not source.type.is_row_major:
         raise unlowered_operation(op)
     tree = TreeReader(snapshot, store, source).read()
-    pointers = [(store.pointer, out), *tree.pointers]
+    pointers = [to, *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
-        return _gemm(snapshot, tree, store.pointer, out, (operation, axes[0]) if axes else None)
+        return _gemm(snapshot, store, tree, to, (operation, axes[0]) if axes else None)
     if not axes:
-        return Match(Elementwise(out, tree.value), pointers, tree.scalars, tree.instructions)
-    return Match(Reduction(out, tree.value, operation, axes[0]), pointers, tree.scalars, tree.instructions)
+        return Match(store.instruction, Elementwise(to[1], tree.value), pointers, tree.scalars, tree.instructions)
+    reduction = Reduction(to[1], tree.value, operation, axes[0])
+    return Match(store.instruction, reduction, pointers, tree.scalars, tree.instructions)
 
 
-def _copy(op: TensorOp, source: Tensor, pointer: Value, out: MatrixView) -> Match:
-    if source.kind != "load":
-        raise unlowered_operation(op)
+def _copy(store: TensorOp, source: Tensor, to: tuple[Value, MatrixView]) -> Match:
     view = MatrixView.of(source.type, source.pitches)
-    return Match(Copy(view, out), [(pointer, out), (source.source, view)], [], [])
+    return Match(store.instruction, Copy(view, to[1]), [to, (source.source, view)], [], [])
 
 
 _STRIPS: Final = 4
@@ -510,23 +511,23 @@ def term_offsets(snapshot: FunctionSnapshot, chain: list[TensorOp]) -> tuple[tup
 
 
 def _distance(snapshot: FunctionSnapshot, op: TensorOp, element: Type, first: Value, other: Value) -> int:
-    (base, start), (same, end) = (_base_and_offset(snapshot, pointer, element) for pointer in (first, other))
-    if base != same:
+    (base, start), (other_base, end) = (_base_and_offset(snapshot, pointer, element) for pointer in (first, other))
+    if base != other_base:
         raise unlowered_operation(op)
     return end - start
 
 
 def _base_and_offset(snapshot: FunctionSnapshot, pointer: Value, element: Type) -> tuple[str, int]:
     """A pointer as a base and an offset in elements."""
-    _, made = snapshot.made.get(str(pointer)[1:], (0, None))
-    if made is None:
+    _, definition = snapshot.definitions.get(str(pointer)[1:], (0, None))
+    if definition is None:
         return str(pointer), 0
-    if made.opcode == "bitcast":
-        return _base_and_offset(snapshot, made.operands[0], element)
-    if made.opcode == "getelementptr" and made.source_type == element and len(made.operands) == 2:
-        index = made.operands[1]
+    if definition.opcode == "bitcast":
+        return _base_and_offset(snapshot, definition.operands[0], element)
+    if definition.opcode == "getelementptr" and definition.source_type == element and len(definition.operands) == 2:
+        index = definition.operands[1]
         if isinstance(index, ConstInt):
-            base, start = _base_and_offset(snapshot, made.operands[0], element)
+            base, start = _base_and_offset(snapshot, definition.operands[0], element)
             return base, start + index.value
     return str(pointer), 0
 
@@ -539,22 +540,22 @@ P = TypeVar("P")
 
 @dataclass(eq=False)
 class BatchLoops:
-    """The loops of a function whose iterations are independent, or the loop around its calls (`tlx-rounds`).
+    """The independent loops of a function, or the loop around its calls (attribute `tlx-rounds`).
 
     Attributes:
         module: The module.
         loops: The function's loops.
-        made: The instruction that makes each value, by the value's name.
+        definitions: The instruction that defines each value, by the value's name.
     """
 
     module: Module
     loops: FunctionLoops
-    made: Mapping[str, Instruction] = field(init=False)
+    definitions: Mapping[str, Instruction] = field(init=False)
 
     def __post_init__(self) -> None:
         function = self.loops.function
         self.counter = self.module.function_attributes(function.signature).get(CALL_COUNTER_ATTRIBUTE)
-        self.made = definitions(function) if self.loops.independent or self.counter else {}
+        self.definitions = definitions(function) if self.loops.independent or self.counter else {}
 
     def with_batch(self, problem: P, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> P:
         """The problem, with its batch strides if it is a product or a map in a loop."""
@@ -585,28 +586,30 @@ class BatchLoops:
         """How much a value grows per iteration, pointers in bytes; None where that is unknown."""
         if isinstance(value, Local) and value.name == index:
             return 1
-        made = self.made.get(value.name) if isinstance(value, Local) else None
-        if made is None:
+        definition = self.definitions.get(value.name) if isinstance(value, Local) else None
+        if definition is None:
             return 0
-        if made.opcode == "bitcast":
-            return self._step(made.operands[0], index)
-        if made.opcode not in ("add", "sub", "mul", "getelementptr") or len(made.operands) != 2:
-            return None if self._depends(made, index) else 0
-        first, second = (self._step(operand, index) for operand in made.operands)
+        if definition.opcode == "bitcast":
+            return self._step(definition.operands[0], index)
+        if definition.opcode not in ("add", "sub", "mul", "getelementptr") or len(definition.operands) != 2:
+            return None if self._depends(definition, index) else 0
+        first, second = (self._step(operand, index) for operand in definition.operands)
         if first is None or second is None:
             return None
-        if made.opcode == "getelementptr":
-            return first + second * bytes_of(made.source_type) if made.source_type is not None else None
-        if made.opcode != "mul":
-            return first - second if made.opcode == "sub" else first + second
-        by = made.operands[1]
-        return first * by.value if isinstance(by, ConstInt) else None if first or second else 0
+        if definition.opcode == "getelementptr":
+            return first + second * bytes_of(definition.source_type) if definition.source_type is not None else None
+        if definition.opcode != "mul":
+            return first - second if definition.opcode == "sub" else first + second
+        factor = definition.operands[1]
+        if isinstance(factor, ConstInt):
+            return first * factor.value
+        return None if first or second else 0
 
-    def _depends(self, made: Instruction, index: str) -> bool:
+    def _depends(self, definition: Instruction, index: str) -> bool:
         """Whether an instruction's result may depend on the index; that of a phi, load or call always may."""
-        if made.opcode in ("phi", "load", "call"):
+        if definition.opcode in ("phi", "load", "call"):
             return True
-        return any(self._step(operand, index) != 0 for operand in made.operands)
+        return any(self._step(operand, index) != 0 for operand in definition.operands)
 
 
 def _index(loop: Loop) -> str:

@@ -14,11 +14,11 @@ iterations (Xeon 6/207/2).
 Measured on one Sapphire Rapids core, 2026-11-22, float: 10,000 products of 16x16x16 (30 MB) gain 4 % by prefetching;
 those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %. See `select.caches`, too.
 
-A prefetch is a stream of memory that is requested along with a loop. The kernel of a product has one of these streams:
+A loop prefetches streams of memory, some bytes in each step. The kernel of a product has one of these kinds of streams:
 
 1. A product in a loop: what a later iteration reads, spread evenly over the steps along K of all tiles. A product of
-   few rows whose B misses L2 requests B's rows of the next pass over K in the same way: a panel reads a few lines of
-   each row, each in a page of its own, but the requests are sequential.
+   few rows whose B misses L2 prefetches B's rows of the next pass over K in the same way: a panel reads a few lines of
+   each row, each in a different page, but the prefetches are sequential.
 
     tile 0                      tile 1                      tile 2
     k = 0   1   2   3 ...       0   1   2   3 ...           0   1   2   3 ...
@@ -26,10 +26,10 @@ A prefetch is a stream of memory that is requested along with a loop. The kernel
     B[i + 1] ------------------------------------------------------------->
 
 2. A register tile of a large product: C, A and B of later tiles. The sum over K is cut into as many parts as the tile
-   has rows. Part s requests row s of the next tile of C, or as large a share of its columns. Each of its steps requests
-   some bytes of row s of a tile of A in the next block of rows; all panels together request whole rows. If B is not
-   packed, each piece of a part requests, step by step, a row of the next panel; all row tiles together request all of
-   its rows.
+   has rows. Part s prefetches row s of the next tile of C, or as large a share of its columns. Each of its steps
+   prefetches some bytes of row s of a tile of A in the next block of rows; all panels together prefetch whole rows. If
+   B is not packed, each piece of a part prefetches, step by step, a row of the next panel; all row tiles together
+   prefetch all of its rows.
 
     part 0    C[next tile][0]    step by step A[i + tiles][0], share j
       piece 0                    step by step B[first(i)][j + 1]
@@ -37,15 +37,15 @@ A prefetch is a stream of memory that is requested along with a loop. The kernel
     part 1    C[next tile][1]    step by step A[i + tiles][1], share j
     ...
 
-   Otherwise each tile waits for C when it begins, the first panel waits for A, and the first row tile for B: it reads
-   only a few lines of each row of B. Measured on one core of a Xeon with AMX, without and with them: double, 2048
-   cubed 69 and 75 G/s, 1024x4096x4096 69 and 75; float, share of the peak, 128x3136x256 92 and 96 %, 64x3136x256
-   91 and 98, 256x3136x64 91 and 98.
+   Otherwise each tile waits for C when it begins, the first panel waits for A, and the first row tile waits for B, as
+   it reads only a few lines of each row of B. Measured on one core of a Xeon with AMX, without and with prefetches:
+   double, 2048 cubed 69 and 75 G/s, 1024x4096x4096 69 and 75; float, share of the peak, 128x3136x256 92 and 96 %,
+   64x3136x256 91 and 98, 256x3136x64 91 and 98.
 
 3. A tile of a matrix unit: some rows of the next row tile of A with each panel of B. The hardware prefetcher follows
    each row separately, has to detect it again in each tile, and stops at the end of each page.
 
-    step   multiplied                             requested, with two panels of B
+    step   multiplied                             prefetched, with two panels of B
     0      A[0:32, 0:32] by panel 0               A[32:48, 0:32]
     0      A[0:32, 0:32] by panel 1               A[48:64, 0:32]
 
@@ -57,7 +57,7 @@ A prefetch is a stream of memory that is requested along with a loop. The kernel
    written, and stores retire in order; where C is not in L1, the stores of a tile take longer than the products of one
    or two steps of K.
 
-    step   multiplied                          requested, to be written
+    step   multiplied                          prefetched for writing
     0      A[0:32, 0:64] B[0:64, 0:32]         C[0:16, 0:32]
     1      A[0:32, 64:128] B[64:128, 0:32]     C[16:32, 0:32]
 
@@ -74,6 +74,7 @@ from typing import Final
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
 from tlx.lower.to_tiles.emit.tiles import ResultTile, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
@@ -128,12 +129,11 @@ def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     blocked = recipe.mma.unit != "matrix" and (recipe.blocks.kc < gemm.k or recipe.blocks.mc < gemm.m)
     if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
-    nontemporal = (
-        batch_exceeds_caches(gemm.batch, target) and _is_c_aligned(gemm, recipe, target) and gemm.is_repeatable
-    )
+    is_aligned = gemm.is_repeatable and _is_c_aligned(gemm, recipe, target)
+    nontemporal = is_aligned and batch_exceeds_caches(gemm.batch, target)
     distance = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
-    fetch = batch_prefetch_locality(gemm.batch, target)
-    prefetch = replace(recipe.prefetch, locality=fetch, distance=distance)
+    locality = batch_prefetch_locality(gemm.batch, target)
+    prefetch = replace(recipe.prefetch, locality=locality, distance=distance)
     return replace(recipe, prefetch=prefetch, stores=replace(recipe.stores, nontemporal=nontemporal))
 
 
@@ -167,7 +167,7 @@ def a_misses_l2(gemm: Gemm, target: Target) -> bool:
 def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether A misses L2 in each block of columns, so that the first panel of a block would wait for it.
 
-    A small A stays in L2 beside a block of packed B. With few panels, each would have to request too many lines.
+    A small A stays in L2 beside a block of packed B. With few panels, each would have to prefetch too many lines.
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
     is_small = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
@@ -192,10 +192,10 @@ def _is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
 def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     """The operands that register tiles prefetch for later tiles: some of "CAB"."""
     a, b, c = (view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
-    near = target.caches.l2
+    l2 = target.caches.l2
     if (
         not _is_single_product(gemm, recipe)
-        or a + b + c <= near
+        or a + b + c <= l2
         or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch_part * recipe.tile.mr
     ):
         return ""
@@ -204,17 +204,17 @@ def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     in_rows = recipe.packing.whole_a if recipe.packing.a else gemm.a.is_row_major
     b_in_rows = not recipe.packing.b and recipe.tile.kstep == gemm.b.col_stride == 1
     b_in_place = b_in_rows and _panels_meet_all_rows(gemm, recipe, target.core.limits)
-    wanted = {
-        "A": in_rows and a > near // 4,
-        "B": b_in_place and b > near // 4 and a + b + c > near * 5 // 4,
+    is_profitable = {
+        "A": in_rows and a > l2 // 4,
+        "B": b_in_place and b > l2 // 4 and a + b + c > l2 * 5 // 4,
     }
-    return "C" + "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
+    return "C" + "".join(operand for operand, pays in is_profitable.items() if pays)
 
 
 def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe, limits: KernelLimits) -> bool:
-    """Whether all row tiles use a panel before the next panel is read, so that together they can request all its rows.
+    """Whether all row tiles use a panel before the next panel is read, so that together they prefetch all its rows.
 
-    If only some row tiles use it then, B is cached for the others.
+    Otherwise B is cached when the remaining row tiles read it.
     """
     ranges = row_ranges(gemm, recipe)
     several = sum(rows.count for rows in ranges) >= limits.prefetch_piece
@@ -222,7 +222,7 @@ def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe, limits: KernelLimits) -> b
 
 
 def pieces_per_part(recipe: Recipe, steps: int, rows: int, limits: KernelLimits) -> int:
-    """Pieces of each part, each of which requests a row of B: all parts request all rows if pieces are long enough.
+    """Pieces of a part, each of which prefetches a row of B: enough for all rows, unless pieces would be too short.
 
     Args:
         recipe: A tile has as many parts as rows.
@@ -234,7 +234,7 @@ def pieces_per_part(recipe: Recipe, steps: int, rows: int, limits: KernelLimits)
 
 
 def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
-    """Whether a step can issue what a part adds to it in the cycles of its products.
+    """Whether a step can issue the prefetches of a part in the cycles of its products.
 
     6x16 floats in 16 registers leave no slot on Haswell: 12 products, 8 loads and 4 instructions of the loop fill the 6
     cycles of a step.
@@ -266,17 +266,17 @@ def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchStream:
-    """Blocks of memory, possibly unmapped, that are requested step by step: `rows` rows of `size` bytes each.
+    """Blocks of memory, possibly unmapped, that are prefetched step by step: `rows` rows of `size` bytes each.
 
     Attributes:
         base: An address.
         offset: Bytes from it to the block of step 0.
         size: Bytes of a row.
         advance: Bytes from the block of a step to that of the next one.
-        last: The most that blocks advance: later steps request the last block again; 0 for no limit.
+        last: The most that blocks advance: later steps prefetch the last block again; 0 for no limit.
         rows: Rows of a block.
         pitch: Bytes from row to row.
-        locality: Which caches are filled; see `policy`.
+        locality: Which caches are filled: `L1_LOCALITY` or `L2_LOCALITY`.
         write: Whether the memory is to be written, else read.
     """
 
@@ -291,7 +291,7 @@ class PrefetchStream:
     write: bool = False
 
     def emit(self, b: TensorBuilder, line: int, step: Value | None = None) -> None:
-        """Request the block of a step, in cache lines of `line` bytes."""
+        """Prefetch the block of a step, in cache lines of `line` bytes."""
         advance = b.mul(step, self.advance) if step is not None else const_int(I64, 0)
         start = b.add(self.offset, b.umin(advance, self.last) if self.last else advance)
         for row in range(self.rows):
@@ -299,7 +299,7 @@ class PrefetchStream:
                 b.prefetch(self.base, b.add(start, row * self.pitch + start_of_line), self.locality, write=self.write)
 
     def spread(self, b: TensorBuilder, number: Value, first: Value, steps: int) -> PrefetchStream:
-        """The stream that requests row `number` of this stream in pieces, over `steps` steps from step `first` on."""
+        """The stream that prefetches row `number` of this stream over `steps` steps from step `first` on."""
         each = -(-self.size // steps)
         offset = b.add(self.offset, b.sub(b.mul(number, self.advance), b.mul(first, each)))
         return replace(self, offset=offset, size=each, advance=each)
@@ -309,44 +309,41 @@ class Prefetcher:
     """Emits the prefetches of a product's kernel: those of its streams, in each step along K of a tile.
 
     Attributes:
-        streams: What the steps of the tile request.
-        at_parts: What a tile requests at the beginning of each part of K: one row.
-        over_parts, over_pieces: Rows that are requested step by step: one by each part, and one by each piece of a
-            part.
+        streams: What the steps of the tile prefetch.
+        at_parts: Rows of which a tile prefetches one at the beginning of each part of K.
+        over_parts, over_pieces: Rows that are prefetched step by step, one by each part or by each piece of a part.
         pieces: Pieces of a part.
         line: Bytes of a cache line.
     """
 
-    def __init__(self, b: TensorBuilder, pointers: Sequence[Value], gemm: Gemm, recipe: Recipe, line: int) -> None:
-        self.b = b
-        self.line = line
-        self.gemm = gemm
-        self.recipe = recipe
+    def __init__(self, function: GemmFunction) -> None:
+        gemm, recipe = function.gemm, function.recipe
+        self.b, self.gemm, self.recipe, self.line = function.b, gemm, recipe, function.target.caches.line
         self.streams: list[PrefetchStream] = []
         self.at_parts: PrefetchStream | None = None
         self.over_parts: PrefetchStream | None = None
         self.over_pieces: PrefetchStream | None = None
         self.pieces = 1
-        self._later: list[tuple[Value, int, int]] = []  # address, distance, and bytes of what all tiles share
+        self._shared: list[tuple[Value, int, int]] = []  # address, distance and bytes of what all tiles prefetch
         self._tiles_before = 0
         self._steps = -(-min(gemm.k, recipe.blocks.kc) // recipe.tile.kstep)
-        tiles = [sum(r.count for r in ranges(gemm, recipe)) for ranges in (row_ranges, column_ranges)]
+        tiles = [sum(r.count for r in ranges) for ranges in (function.rows, function.columns)]
         self._all_steps = tiles[0] * tiles[1] * self._steps
         if gemm.batch is not None and recipe.prefetch.locality:
             distance = recipe.prefetch.distance
-            self._later = [(pointers[number], distance * step, size) for number, step, size in gemm.batch.read]
+            self._shared = [(function.arguments[n], distance * step, size) for n, step, size in gemm.batch.read]
 
     def begin_pass(self, base: Value, start: Value, size: int) -> None:
         """Begin a pass over `size` rows of B from `start` on, whose tiles together prefetch the next pass's rows.
 
-        The last pass requests its own rows, which are cached, since no rows follow them.
+        The last pass prefetches its own rows, which are cached, since no rows follow them.
         """
         if not self.recipe.prefetch.locality or self.gemm.batch is not None:
             return
         b, view = self.b, self.gemm.b
         last, pitch = self.gemm.k - self.recipe.blocks.kc, view.row_stride * bytes_of(view.element)
         following = b.umin(b.add(start, size), last)
-        self._later = [(b.gep(I8, b.retype(base, I8), b.mul(following, pitch)), 0, self.recipe.blocks.kc * pitch)]
+        self._shared = [(b.gep(I8, b.retype(base, I8), b.mul(following, pitch)), 0, self.recipe.blocks.kc * pitch)]
         self._tiles_before = 0
 
     def begin_tile(self, rows: int, columns: int, ij: tuple[Value, Value]) -> None:
@@ -355,12 +352,12 @@ class Prefetcher:
         With 0 columns it is a tile that is emitted separately, before the others of its range.
         """
         self.streams = []
-        if not self._later:
+        if not self._shared:
             return
         b, (i, j) = self.b, ij
         tile = b.add(b.add(b.mul(j, rows), i), self._tiles_before)
         self._tiles_before += rows * columns
-        for pointer, distance, size in self._later:
+        for pointer, distance, size in self._shared:
             part = -(-size // self._all_steps)
             offset = b.add(b.mul(tile, self._steps * part), distance)
             self.streams.append(PrefetchStream(pointer, offset, part, part, locality=self.recipe.prefetch.locality))
@@ -379,7 +376,7 @@ class Prefetcher:
         return [] if stream is None else [stream.spread(self.b, number, first, steps)]
 
     def end_parts(self) -> None:
-        """End the parts: later steps request nothing."""
+        """End the parts: later steps prefetch nothing."""
         self.streams = []
 
     def step(self, number: Value) -> None:
@@ -394,7 +391,7 @@ class RowPrefetch:
 
     Attributes:
         base, view: The matrix.
-        distance: Bytes from the read to the prefetch.
+        distance: Bytes from what is read to what is prefetched.
         line: Bytes of a cache line.
     """
 
@@ -405,7 +402,7 @@ class RowPrefetch:
 
 
 def prefetch_rows(b: TensorBuilder, prefetches: Sequence[RowPrefetch], place: ResultTile) -> None:
-    """Prefetch ahead of a tile that is read."""
+    """Prefetch rows ahead of a tile that is read."""
     for each in prefetches:
         size = bytes_of(each.view.element)
         start, distance = tile_address(b, each.view, each.base, place), const_int(I64, each.distance)

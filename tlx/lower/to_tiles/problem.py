@@ -66,7 +66,7 @@ class Gemm:
 
     @property
     def products_per_operand(self) -> int:
-        """How many products each operand of the sum takes part in."""
+        """How many products use each operand of the sum."""
         return len(self.term_offsets) if self.all_pairs else 1
 
     @property
@@ -251,14 +251,14 @@ class RowFusionPart:
 
 @dataclass(frozen=True, slots=True)
 class RowFusion:
-    """Problems computed one after the other for a few rows at a time, so that intermediate rows stay in the caches.
+    """Problems computed one after the other, a few rows at a time, so that intermediate rows stay in the caches.
 
     Attributes:
         rows: Number of rows.
         parts: The problems, in order.
         pointers: Element type of each pointer.
         scalars: Type of each scalar.
-        scratch_pointers: Pointers to intermediate matrices that nothing else uses; a few rows of memory serve them all.
+        scratch_pointers: Pointers to intermediate matrices that nothing else uses; they need memory for a few rows.
     """
 
     rows: int
@@ -282,7 +282,7 @@ class Reduction:
         destination: The matrix in memory that is written.
         value: The expression that is reduced.
         operation: add, mul, max, min, and, or, xor.
-        axis: The axis that disappears.
+        axis: The axis along which it is reduced.
         products: How many adjacent products one instruction of the target sums, if the sum may be rounded as a matrix
             product; else 0.
         offset_row: A row of products whose sum is subtracted from each result; None for none.
@@ -311,8 +311,8 @@ class Reduction:
         The sum includes the multiplication and, if one instruction sums several products, the extension of both
         factors; the other instructions work on registers of narrow factors.
         """
-        part = _EXTENDED_PRODUCT if self.products > 1 else self.products
-        return (self.value.cost - part + 1) / max(1, self.products)
+        product = _EXTENDED_PRODUCT if self.products > 1 else self.products
+        return (self.value.cost - product + 1) / max(1, self.products)
 
     @property
     def kernel_name(self) -> str:
@@ -339,8 +339,8 @@ class BatchStrides:
     @property
     def read(self) -> tuple[tuple[int, int, int], ...]:
         """Position, step and size of each operand that advances."""
-        places = enumerate(zip(self.steps, self.sizes, strict=True))
-        return tuple((number, step, size) for number, (step, size) in places if number and step and size)
+        operands = enumerate(zip(self.steps, self.sizes, strict=True))
+        return tuple((number, step, size) for number, (step, size) in operands if number and step and size)
 
 
 def gemm_accumulator_type(gemm: Gemm) -> Type:
@@ -352,6 +352,50 @@ def gemm_accumulator_type(gemm: Gemm) -> Type:
 
 
 Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A matrix that a kernel is passed: a matrix of the product it serves or a part of one, or a temporary.
+
+    Attributes:
+        view: The matrix.
+        number: Which pointer of the product's match it is reached from, or which temporary.
+        offset: Elements from there to the matrix.
+        is_temporary: Whether the number is that of a temporary.
+    """
+
+    view: MatrixView
+    number: int
+    offset: int = 0
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """A kernel's problem and its leading operands; an epilogue's leaves and scalars follow as they are matched."""
+
+    problem: Elementwise | Gemm
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSequence:
+    """Kernels that compute a product one after the other.
+
+    Attributes:
+        steps: The kernels; the last one has the product's epilogue.
+        temporaries: Element type and number of elements of each temporary.
+    """
+
+    steps: tuple[KernelStep, ...]
+    temporaries: tuple[tuple[Type, int], ...] = ()
+
+    @classmethod
+    def of(cls, gemm: Gemm) -> KernelSequence:
+        """The product as it is."""
+        views = (gemm.c, gemm.a, gemm.b, *((gemm.acc,) if gemm.acc is not None else ()))
+        return cls((KernelStep(gemm, tuple(Operand(view, number) for number, view in enumerate(views))),))
 
 
 def as_long_row(problem: Elementwise) -> Elementwise:
@@ -388,10 +432,10 @@ def _as_row(value: Expression) -> Expression:
 def _transposed(value: Expression) -> Expression | None:
     """The transposed expression, where every full matrix in it is column-major."""
     views = [leaf.view for leaf in value.leaves() if value.is_full(leaf.view) and min(value.rows, value.cols) > 1]
-    rest = [leaf.view for leaf in value.leaves() if not value.is_full(leaf.view)]
+    broadcast = [leaf.view for leaf in value.leaves() if not value.is_full(leaf.view)]
     if not views or not all(view.row_stride == 1 and view.col_stride > 1 for view in views):
         return None
-    if not all(view.rows == 1 or view.row_stride == 1 for view in rest):
+    if not all(view.rows == 1 or view.row_stride == 1 for view in broadcast):
         return None
     nodes = tuple(replace(n, view=_transposed_view(n.view)) if isinstance(n, MatrixLeaf) else n for n in value.nodes)
     return Expression(value.cols, value.rows, nodes)
@@ -407,7 +451,7 @@ def _transposed_view(view: MatrixView) -> MatrixView:
 
 
 def pointer_views(problem: Elementwise | Reduction) -> list[MatrixView]:
-    """The views that a problem's pointers address: the result's, then for each pointer that of its first leaf."""
+    """The view of the result, and for each pointer that of its first leaf."""
     views = {leaf.pointer: leaf.view for leaf in reversed(list(problem.value.leaves()))}
     return [problem.destination, *(views[number] for number in sorted(views))]
 
@@ -416,10 +460,10 @@ def take_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Redu
     """The problem on `rows` of its rows."""
     all_rows = problem.value.rows
 
-    def cut(view: MatrixView) -> MatrixView:
+    def first_rows(view: MatrixView) -> MatrixView:
         return replace(view, rows=rows).broadcast() if view.rows == all_rows else view
 
-    nodes = tuple(replace(n, view=cut(n.view)) if isinstance(n, MatrixLeaf) else n for n in problem.value.nodes)
+    nodes = tuple(replace(n, view=first_rows(n.view)) if isinstance(n, MatrixLeaf) else n for n in problem.value.nodes)
     value = Expression(rows, problem.value.cols, nodes)
     to = replace(problem.destination, rows=rows)
     if isinstance(problem, Elementwise):

@@ -43,9 +43,9 @@ def _describe_reduction(problem: Reduction, target: Target) -> str:
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
     text += f" of {value.summary}" if value.summary else ""
-    more = [f"dot products of {problem.products}"] if problem.products > 1 else []
-    more += [f"then {problem.epilogue.summary}"] if problem.epilogue is not None else []
-    return f"{', '.join([text, *more])}{',' if more else ''} in one pass; {_bound(problem, target)}"
+    details = [f"dot products of {problem.products}"] if problem.products > 1 else []
+    details += [f"then {problem.epilogue.summary}"] if problem.epilogue is not None else []
+    return f"{', '.join([text, *details])}{',' if details else ''} in one pass; {_bound(problem, target)}"
 
 
 def _describe_rows(problem: RowFusion, target: Target) -> str:
@@ -66,7 +66,7 @@ def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
     holder = "memory" if is_far else "that cache"
     by = f"bound by {holder}"
     if bound.share < 1:
-        by = f"bound by instructions, about {100 * bound.share:.0f} % of what {holder} gives"
+        by = f"bound by instructions, about {100 * bound.share:.0f} % of the bandwidth of {holder}"
     stores = "; non-temporal stores" if bound.nontemporal else ""
     return f"moves {size_in_words(bound.bytes_moved)}, {where}: {by}{stores}"
 
@@ -89,8 +89,8 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
     )
     parts = [head]
     if gemm.epilogue is not None:
-        done = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
-        parts.append(f"epilogue: {', '.join(filter(None, done))}")
+        operations = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
+        parts.append(f"epilogue: {', '.join(filter(None, operations))}")
     parts.append(f"about {100 * recipe.efficiency:.0f} % of peak")
     parts += _reasons(gemm, recipe, knobs, target)
     if knobs.origin is not None:
@@ -101,7 +101,7 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(
     context: LoweringContext, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction
 ) -> None:
-    """Add remarks on how a product is computed, and on why the matrix unit cannot compute it, if so."""
+    """Add remarks on how a product is computed and, where the matrix unit cannot compute it, on why."""
     text = describe_product(gemm, recipe, knobs, target)
     prediction = None if gemm.all_pairs else Prediction(recipe.mma.unit, recipe.efficiency)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)

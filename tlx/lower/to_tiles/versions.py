@@ -6,16 +6,16 @@ Rewrite:
     define internal void @K(args) { ... }
     ->
     @tlx.cpu.level = internal global i32 0            0: not known yet
-    define internal void @tlx.cpu.find() { ... }      detects the processor by the targets' `detect`, and sets the level
+    define internal void @tlx.cpu.detect() { ... }    detects the processor by the targets' `detect`, and sets the level
     define internal void @K.avx2(args) "tlx-target"="avx2" { ... }
     define internal void @K.avx512(args) "tlx-target"="avx512" { ... }
     define internal void @K(args) {
-      level = @tlx.cpu.level; if it is 0: call @tlx.cpu.find() and load it again
+      level = @tlx.cpu.level; if it is 0: call @tlx.cpu.detect() and load it again
       switch level: [4, 5, 6: tail call @K.avx512(args)], else: tail call @K.avx2(args)
     }
 
-Threads that race detect the same level, and write it by a relaxed atomic store. A version that would equal that of a
-weaker target is not emitted.
+Threads that race detect the same level, and write it by a relaxed atomic store. A version that equals that of a weaker
+target is not emitted.
 
 A loop around kernels with several versions gets versions itself, and is dispatched once:
 
@@ -48,7 +48,7 @@ from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.target import Target
 
 LEVEL: Final = "tlx.cpu.level"
-FIND: Final = "tlx.cpu.find"
+DETECT: Final = "tlx.cpu.detect"
 _UNKNOWN: Final = re.compile(r"(?m)^(@tlx\.cpu\.level[.\d]* = internal global i32 )0")
 _SWITCH: Final = re.compile(r"(?m)^ *switch i32 %level, label %version [^\]]*\]")
 _CASE: Final = re.compile(r"i32 (\d+), label (%version[.\d]*)")
@@ -81,12 +81,12 @@ class Dispatcher:
     Attributes:
         module: The module.
         request_permission: Whether detection may request what a version needs from the system.
-        made: The kernels of each level, by their dispatcher's name.
+        kernels: The kernels of each level, by their dispatcher's name.
     """
 
     module: Module
     request_permission: bool
-    made: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
+    kernels: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
     _detection: Function | None = field(default=None, init=False)
     _level: str = field(default="", init=False)
 
@@ -97,11 +97,11 @@ class Dispatcher:
         arguments = kernels[0].arguments
         parameters = [(a.type, a.attributes, a.name) for a in arguments]
         function = new_function(module, name, parameters, "nounwind")
-        self.made[name] = tuple(kernels)
+        self.kernels[name] = tuple(kernels)
         b = Builder(module, function)
         known = load_level(b, self._level)
-        entry, find = b.block, b.new_block("find")
-        choose = b.new_block("choose", find)
+        entry, find = b.block, b.new_block("detect")
+        choose = b.new_block("select", find)
         b.branch_if(b.icmp("eq", known, 0), find, choose)
         b.at_end(find)
         b.call(Global(b.pointer(FunctionType(VOID, ())), detector.name), FunctionType(VOID, ()), [])
@@ -118,7 +118,7 @@ class Dispatcher:
             module = self.module
             self._level = module.global_names.fresh(LEVEL)
             module.append(Raw(f"\n\n@{self._level} = internal global i32 0, align 4"))
-            function = new_function(module, module.global_names.fresh(FIND), [], "nounwind noinline cold")
+            function = new_function(module, module.global_names.fresh(DETECT), [], "nounwind noinline cold")
             detect = versions[-1].detect
             assert detect is not None
             b = Builder(module, function)
@@ -132,7 +132,7 @@ def load_level(b: Builder, name: str) -> Local:
     """A relaxed atomic load of the level."""
     pointer = Global(b.pointer(I32), name)
     body = f"load atomic i32, {pointer.typed} monotonic, align 4"
-    return b.emit("load", I32, [pointer], body, "known", source_type=I32).value
+    return b.emit("load", I32, [pointer], body, "loaded.level", source_type=I32).value
 
 
 def store_level(b: Builder, name: str, level: Value) -> None:
@@ -163,7 +163,7 @@ def _switch(b: Builder, level: Local, kernels: Sequence[Function], arguments: Se
 def levels(text: str) -> list[int]:
     """The lowest level of each set of kernels that a module's text dispatches to; empty without dispatch.
 
-    Level 0 stands for the weakest: it is the value before detection.
+    Level 0, the value before detection, selects the weakest.
     """
     switches = [dict(_CASE.findall(switch)) for switch in _SWITCH.findall(text)]
     known = sorted({int(level) for cases in switches for level in cases})
@@ -172,7 +172,7 @@ def levels(text: str) -> list[int]:
 
 
 def at_level(text: str, level: int) -> str:
-    """A module's text with the level fixed."""
+    """A module's text with a constant level."""
     return _UNKNOWN.sub(rf"\g<1>{level}", text)
 
 
@@ -182,23 +182,21 @@ _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
 def multiversion_nests(
     module: Module, nests: Sequence[Function], dispatch: Dispatcher, versions: Sequence[Target]
 ) -> list[Function]:
-    """Give nests that call dispatchers versions of their own, and drop dispatchers that are no longer called.
+    """Multiversion the nests that call dispatchers, and remove dispatchers that are no longer called.
 
     Returns:
         The nests, with all their versions.
     """
-    if not dispatch.made:
-        return list(nests)
     versioned: list[Function] = []
     for nest in nests:
-        called = dict.fromkeys(c for i in nest.instructions() if (c := i.callee) in dispatch.made)
+        called = dict.fromkeys(c for i in nest.instructions() if (c := i.callee) in dispatch.kernels)
         if called:
             versioned += _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
         else:
             versioned.append(nest)
     used = {o.name for f in module.functions for i in f.instructions() for o in i.operands if isinstance(o, Global)}
     used |= set(_GLOBAL.findall(module.raw_text()))
-    module.remove(*(f for f in module.functions if f.name in dispatch.made and f.name not in used))
+    module.remove(*(f for f in module.functions if f.name in dispatch.kernels and f.name not in used))
     return versioned
 
 
@@ -207,13 +205,13 @@ def _dispatch(
 ) -> list[Function]:
     copies: dict[tuple[str, ...], Function] = {}
     for level, version in enumerate(versions):
-        kernels = [dispatch.made[name][level] for name in called]
+        kernels = [dispatch.kernels[name][level] for name in called]
         key = tuple(kernel.name for kernel in kernels)
         if key not in copies:
             name = module.global_names.fresh(f"{nest.name}.{version.name}")
             copies[key] = _copy(module, nest, name, nest_attributes(module, kernels))
             _redirect(copies[key], dict(zip(called, key, strict=True)))
-    levels = [tuple(dispatch.made[name][level].name for name in called) for level in range(len(versions))]
+    levels = [tuple(dispatch.kernels[name][level].name for name in called) for level in range(len(versions))]
     module.remove(nest)
     dispatch.dispatcher(nest.name, versions, [copies[key] for key in levels])
     return list(copies.values())
@@ -221,13 +219,13 @@ def _dispatch(
 
 def _copy(module: Module, function: Function, name: str, attributes: str) -> Function:
     parameters = [(a.type, a.attributes, a.name) for a in function.arguments]
-    made = new_function(module, name, parameters, attributes)
-    made.names = NameScope(set(function.names.taken))
-    made.blocks = [
+    copy = new_function(module, name, parameters, attributes)
+    copy.names = NameScope(set(function.names.taken))
+    copy.blocks = [
         Block(block.name, block.label, [replace(i, operands=list(i.operands), spans=None) for i in block.instructions])
         for block in function.blocks
     ]
-    return made
+    return copy
 
 
 def _redirect(function: Function, names: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-; Every spelling of the callee; calls are believed, declarations are not.
+; Every spelling of the callee; types are those of calls, not of declarations.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

@@ -1,4 +1,4 @@
-; The last operand of concat is a number, not another tensor.
+; The last operand of concat is a number, not a tensor.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: concat_axis_invalid.ll:10:3: error: tensor_concat: operand axis must be an int, got a token

@@ -1,4 +1,4 @@
-; Debug locations stay with their calls; what a debugger was told of tokens goes.
+; Debug locations stay with their calls; debug values of tokens are removed.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

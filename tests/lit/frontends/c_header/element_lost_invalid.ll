@@ -1,4 +1,4 @@
-; The element type of a vector of 8 bytes is lost, unless the name says it.
+; The element type of a vector of 8 bytes is lost unless the name contains it.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: element_lost_invalid.ll:9:3: error: tensor_typeinfo: vectors of 8 bytes lose their element type in a call; say it in the name: tensor_typeinfo_i32 or tensor_typeinfo_f32

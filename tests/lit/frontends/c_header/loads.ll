@@ -1,4 +1,4 @@
-; The name of a load or store says what its pointer points to; without one, the token's users do.
+; The name of a load or store determines the element type; otherwise, the token's users do.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0
@@ -13,7 +13,7 @@ define void @f(ptr %p, ptr %q, <16 x float> %v) {
   %b = call i32 (ptr, ...) @tensor_load(ptr %p, double 0x400000004, double 0x100000000, double 0.000000e+00, double 0.000000e+00)
 ; CHECK-NEXT: %c = call <16 x float> @llvm.tensor.tovector.v16f32(token %b)
   %c = call <16 x float> (i32, ...) @tensor_tovector(i32 %b)
-; The other order of operands, and one dimension: two ints, of which one is a token.
+; The other order of operands, and one dimension: two ints, one of which is a token.
 ; CHECK-NEXT: %d = call token @llvm.tensor.typeinfo.v16f32.v1i32(<16 x float> %c,
   %d = call i32 (...) @tensor_typeinfo(<16 x float> %c, i32 16, i32 0, i32 0)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v1i32(ptr %q, token %d, <1 x i32> <i32 0>)

@@ -1,4 +1,4 @@
-; Where pointers are typed, their type is enough, but for i8*, which is also C's void *.
+; The type of a typed pointer suffices, except i8*, which is also C's void *.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

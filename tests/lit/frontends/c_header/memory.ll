@@ -3,7 +3,7 @@
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0
 
-; A temporary dies, or is used again, before the token is: the tensor is the value at the call.
+; A temporary dies or is reused before the token is used: the tensor is the value at the call.
 ; CHECK-LABEL: define void @temporary(
 define void @temporary(ptr %p, ptr %q) {
 ; CHECK-NEXT: %v = load <16 x float>, ptr %p, align 4
@@ -27,7 +27,7 @@ define void @temporary(ptr %p, ptr %q) {
   ret void
 }
 
-; A parameter that nobody writes is described where it lies; one that is written is not.
+; A parameter that is never written is read in place; one that is written is loaded at the call.
 ; CHECK-LABEL: define void @parameters(
 define void @parameters(ptr byval(<16 x float>) align 64 %a, ptr byval(<16 x float>) align 64 %b) {
 ; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo.p0.v2i32(ptr byval(<16 x float>) %a,
@@ -42,7 +42,7 @@ define void @parameters(ptr byval(<16 x float>) align 64 %a, ptr byval(<16 x flo
   ret void
 }
 
-; A result in memory, and a tensor after a plain pointer, as AArch64 has them.
+; A result in memory, and a tensor passed by a plain pointer, as on AArch64.
 ; CHECK-LABEL: define void @indirect(
 define void @indirect(ptr sret(<16 x float>) align 16 %result, <16 x float> %v) {
 ; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %v,

@@ -1,4 +1,4 @@
-; A token does not merge with a number.
+; A phi of a token and a number.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: merged_number_invalid.ll:10:34: error: %m is a tensor's token on one path and 0 on another: a token is not a number

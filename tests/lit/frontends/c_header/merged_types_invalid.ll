@@ -1,4 +1,4 @@
-; Tokens that come from several places say the same.
+; Tokens that merge have the same type.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: merged_types_invalid.ll:23:3: error: %m is a token of 2x2 float on one path and of 4 float on another

@@ -1,9 +1,9 @@
-; Tokens that come from several places.
+; Phis and selects of tokens.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0
 
-; A phi of tokens becomes a phi of vectors; that of a load is read where the load is.
+; A phi of tokens becomes a phi of vectors; a loaded tensor is read at its load.
 ; CHECK-LABEL: define <4 x float> @phi(
 ; CHECK: then:
 ; CHECK-NEXT: %a = call token @llvm.tensor.typeinfo.v4f32.v1i32(<4 x float> %v,
@@ -47,7 +47,7 @@ define <4 x float> @select(i1 %c, <4 x float> %v, <4 x float> %w) {
   ret <4 x float> %r
 }
 
-; A loop-carried token, which other phis carry on.
+; A loop-carried token that reaches other phis.
 ; CHECK-LABEL: define <4 x float> @loop(
 ; CHECK: head:
 ; CHECK-NEXT: [[M:%.*]] = phi <4 x float> [ %v, %entry ], [ [[L:%.*]], %latch ]

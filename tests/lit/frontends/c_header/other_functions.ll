@@ -1,4 +1,4 @@
-; Beside placeholders, functions with other names in tensor_ are let be; so is all that has no tensors in it.
+; Functions whose names begin with tensor_ but are no placeholders are left alone, and so is code without tensors.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 

@@ -1,4 +1,4 @@
-; Variables become values: tokens, shapes read as double, values that merge, and values that are never set.
+; Variables become SSA values: tokens, shapes read as double, merging values, and uninitialised ones.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0
@@ -64,7 +64,7 @@ end:
   ret void
 }
 
-; A variable whose address is used, is volatile or is accessed in parts stays in memory; one never set is undefined.
+; A variable that escapes, is volatile or is accessed in parts stays in memory; an uninitialised one is undefined.
 ; CHECK-LABEL: define <4 x float> @kept(
 ; CHECK-NEXT: %escapes = alloca i32
 ; CHECK-NEXT: %is.volatile = alloca i32

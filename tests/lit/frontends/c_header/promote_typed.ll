@@ -1,4 +1,4 @@
-; The same where pointers are typed: a variable read as another type is read through a bitcast of its address.
+; With typed pointers, a variable read as another type is read through a bitcast of its address.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

@@ -1,4 +1,4 @@
-; A scalar is of the tensor's kind.
+; A scalar is an integer if the tensor's elements are, else a float.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: scalar_kind_invalid.ll:10:3: error: tensor_broadcast: scalar is i32 and the tensor's elements are float: cast it to that type

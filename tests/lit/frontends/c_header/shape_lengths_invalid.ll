@@ -1,4 +1,4 @@
-; Shape, layout and padding have as many entries.
+; Shape, layout and padding have the same number of entries.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: shape_lengths_invalid.ll:9:3: error: tensor_typeinfo: layout has 3 entries and shape has 2

@@ -1,4 +1,4 @@
-; A shape that is not constant stays what it is; whether that is supported is for the next steps to say.
+; A shape that is not constant is passed on; later steps check whether it is supported.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 

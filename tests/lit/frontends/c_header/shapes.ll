@@ -1,4 +1,4 @@
-; Shapes are passed as double, i64, i32, vectors, and in memory; constants come out as constants.
+; Shapes are passed as double, i64, i32, vectors, and in memory; constant shapes stay constant.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

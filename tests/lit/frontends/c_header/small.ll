@@ -1,4 +1,4 @@
-; Vectors of 8 bytes and less are passed as i16, i32 or double; the name says what they were of.
+; Vectors of at most 8 bytes are passed as i16, i32 or double; the name contains their element type.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0
@@ -15,7 +15,7 @@ define i16 @bytes(i16 %v) {
   ret i16 %r
 }
 
-; Operands that are narrower than the result leave two element types of 32 bits, but only one of the right kind.
+; For operands narrower than the result, two element types have 32 bits, but only one is of the right kind.
 ; CHECK-LABEL: define i32 @widened(
 define i32 @widened(i16 %v) {
   %t = call i32 (...) @tensor_typeinfo_bf16_mine(i16 %v, double 0x100000001, double 0x100000000, double 0.000000e+00)
@@ -25,7 +25,7 @@ define i32 @widened(i16 %v) {
   ret i32 %r
 }
 
-; Where the vector is still in sight, its type is that of the tensor; constants become vectors.
+; Where the vector is still visible, it determines the element type; constants become vectors.
 ; CHECK-LABEL: define double @in_sight(
 define double @in_sight(<2 x float> %v) {
 ; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo.v2f32.v2i32(<2 x float> %v,

@@ -1,4 +1,4 @@
-; A token is not a number to calculate with.
+; Arithmetic on a token.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: token_arithmetic_invalid.ll:13:16: error: a tensor's token is not a number: it cannot be an operand of add

@@ -1,4 +1,4 @@
-; A token is not a number to compare.
+; A comparison of tokens.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: token_compared_invalid.ll:13:20: error: a tensor's token is not a number: it cannot be an operand of icmp eq

@@ -1,4 +1,4 @@
-; Vectors with tokens in them are no numbers either.
+; Arithmetic on a vector of tokens.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: token_packed_invalid.ll:11:22: error: a tensor's token is an element of %p: a token is not a number, keep it in an int variable

@@ -1,4 +1,4 @@
-; A token is not passed to a function whose body is not there.
+; A token is not passed to a function without a body.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: token_passed_invalid.ll:13:22: error: a tensor's token is passed to @use, whose body is not known here: make it static inline and compile with -O1, or take and return vectors

@@ -1,4 +1,4 @@
-; An unknown operation, with what was probably meant.
+; An unknown operation, with a suggestion.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: unknown_operation_invalid.ll:10:3: error: unknown tensor operation tensor_matmull; did you mean tensor_matmul?

@@ -1,4 +1,4 @@
-; An unknown operation that looks like none we know.
+; An unknown operation without a similar name.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
 ; CHECK: unknown_operation_of_token_invalid.ll:13:59: error: unknown tensor operation tensor_frobnicate

@@ -1,4 +1,4 @@
-; Functions that only look like ours: a program's own, and a library's. Nothing changes.
+; Functions whose names resemble placeholders, defined here or in a library, are left alone.
 ;
 ; RUN: tlx raise %s | cmp - %s
 

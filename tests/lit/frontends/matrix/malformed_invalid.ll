@@ -1,4 +1,4 @@
-; What LLVM's verifier rejects is left to it.
+; Malformed calls are reported by LLVM's verifier.
 ;
 ; RUN: not tlx-lower %s 2>&1 | FileCheck %s
 

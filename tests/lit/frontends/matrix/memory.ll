@@ -15,7 +15,7 @@ define void @constant(ptr %p, ptr %q) {
   ret void
 }
 
-; The loops stand where the calls stood, one after the other in a block that they split.
+; The loops replace the calls and split their block.
 ; CHECK-LABEL: define void @variable(
 define void @variable(ptr %p, ptr %q, i64 %stride, i32 %short) {
 ; CHECK-NEXT: %[[TO:.*]] = alloca <6 x float>, align 64

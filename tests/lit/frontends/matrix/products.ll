@@ -1,4 +1,4 @@
-; A matrix lies column by column, so that it is the transpose of a row-major tensor: (A B)^T = B^T A^T.
+; A matrix is column-major, the transpose of a row-major tensor: (A B)^T = B^T A^T.
 ;
 ; RUN: grep -v '^;' %s | tlx raise | FileCheck %s --implicit-check-not=llvm.matrix
 ; RUN: grep -v '^;' %s | tlx raise | tlx verify | count 0

@@ -1,4 +1,4 @@
-; Matrices whose elements no tensor has stay as they are, and so do functions without matrices.
+; Matrices of element types that tensors lack are left alone, and so are functions without matrices.
 ;
 ; RUN: tlx raise %s | cmp - %s
 ; RUN: tlx-lower %s | cmp - %s

@@ -14,7 +14,7 @@
 ; TILES-NEXT: %[[LAID:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<1024 x i8> %[[ROWS]], <5 x i32> <i32 4, i32 4, i32 4, i32 4, i32 4>
 ; TILES-NEXT: %[[DEALT:.*]] = call <1024 x i8> @llvm.tensor.reshape.permute{{.*}}(token %[[LAID]], <5 x i32> <i32 0, i32 1, i32 3, i32 2, i32 4>, <2 x i32> <i32 4, i32 256>)
 ; TILES: call <256 x i32> @llvm.tensor.summa
-; TILES: done.loop:
+; TILES: finish.loop:
 ; TILES: call <256 x i32> @llvm.tensor.reshape.permute{{.*}}<5 x i32> <i32 0, i32 1, i32 3, i32 2, i32 4>, <2 x i32> <i32 1, i32 256>)
 
 ; CHECK: j.loop:

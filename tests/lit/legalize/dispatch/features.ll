@@ -6,12 +6,12 @@
 ; RUN: grep -v '^;' %s | not tlx-lower - -o - --target=avx2,avx512 --mattr=+sha 2>&1 | FileCheck %s --check-prefix=SHA
 ;
 ; CHECK: "target-features"="+avx2,+fma,+f16c,{{.*}}+prefer-256-bit,+avx512vbmi2"
-; CHECK: define internal void @tlx.cpu.find()
+; CHECK: define internal void @tlx.cpu.detect()
 ; The sixth bit of ECX for AVX-512 VBMI2 only.
 ; CHECK: and i32 %{{.*}}, 64
 ;
 ; Bits 9 and 19 of ECX, besides those of FMA (12) and F16C (29).
-; OLD: define internal void @tlx.cpu.find()
+; OLD: define internal void @tlx.cpu.detect()
 ; OLD: and i32 %{{.*}}, 537399808
 ;
 ; SHA: tlx-lower: error: feature 'sha': a program with versions for several targets cannot detect it at run time; lower for one target, or without the feature

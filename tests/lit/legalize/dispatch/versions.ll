@@ -12,14 +12,14 @@
 ; CHECK: define internal void @tlx.matmul.9x32x16.f32.f32.f32.avx2(ptr noalias %c, ptr %a, ptr %b) {{.*}}"target-features"="+avx2,+fma,+f16c"
 ; CHECK-NOT: tlx-target
 ; CHECK: define internal void @tlx.matmul.9x32x16.f32.f32.f32.avx512({{.*}}"target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+f16c,+fma"
-; CHECK: define internal void @tlx.cpu.find() nounwind noinline cold {
+; CHECK: define internal void @tlx.cpu.detect() nounwind noinline cold {
 ; CHECK: call { i32, i32, i32, i32 } asm sideeffect "cpuid"
 ; CHECK: call { i32, i32 } asm sideeffect "xgetbv"
 ; CHECK: asm sideeffect "syscall"
 ; CHECK: store atomic i32 %{{.*}}, ptr @tlx.cpu.level monotonic, align 4
 ; CHECK: define internal void @tlx.matmul.9x32x16.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind {
 ; CHECK: load atomic i32, ptr @tlx.cpu.level monotonic, align 4
-; CHECK: call void @tlx.cpu.find()
+; CHECK: call void @tlx.cpu.detect()
 ; CHECK: switch i32 %level, label %version [ i32 3, label %version.1 i32 4, label %version.1 i32 5, label %version.1 i32 6, label %version.1 ]
 ; CHECK: tail call void @tlx.matmul.9x32x16.f32.f32.f32.avx2(ptr %c, ptr %a, ptr %b)
 ; CHECK: tail call void @tlx.matmul.9x32x16.f32.f32.f32.avx512(ptr %c, ptr %a, ptr %b)
@@ -29,7 +29,7 @@
 
 ; REMARK: remark: avx2: matmul 9x32x16 float: multiply-add
 ; REMARK: remark: avx512: matmul 9x32x16 float: multiply-add
-; REMARK: versions for avx2, avx512: the program takes the last that its machine runs
+; REMARK: versions for avx2, avx512: the program uses the last one that the processor supports
 ; REMARK: versions for avx2, avx2.avxvnni, avx512, avx512.avx512vnni, amx: the program
 
 ; TILES: define internal void @tlx.matmul.9x32x16.f32.f32.f32.avx512({{.*}} "tlx-target"="avx512"

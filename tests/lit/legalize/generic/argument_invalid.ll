@@ -1,4 +1,4 @@
-; A tile passed as an argument of the kernel.
+; A kernel with a tile as an argument.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

@@ -1,4 +1,4 @@
-; In a column-major tile, neighbours along K move as one word: bitcast, transpose, bitcast.
+; In a column-major tile, neighbours along K are transposed as one word: bitcast, transpose, bitcast.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 

@@ -1,11 +1,11 @@
-; A result that is used twice is in memory from a slot, which is freed at every exit; one defined in a loop replaces the
-; previous one; it is aligned to a cache line.
+; The memory of a result that is used twice is freed at every exit; in a loop, each iteration frees that of the previous
+; one. It is aligned to a cache line.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --workspace=arena --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARENA
 ; RUN: grep -v '^;' %s | tlx-lower - --workspace=argument --target=generic --remarks -o - 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 
-; A value that no loop replaces comes from the thread's arena; remarks name those that come from malloc.
-; ARENA:       remark: malloc, not --workspace=arena, allocates what has a size that changes in a loop: %s [to-2d]
+; Values that do not change in a loop are in the thread's arena; remarks name those that come from malloc.
+; ARENA:       remark: malloc allocates memory despite --workspace=arena, because its size changes in a loop: %s [to-2d]
 ; ARENA-LABEL: define void @sums(
 ; ARENA:         call void @free(
 ; ARENA-LABEL: define void @may_be_the_same(
@@ -14,8 +14,8 @@
 ; ARENA:         call noalias ptr @malloc(
 ; ARENA-LABEL: define internal void @tlx.dynamic.allocate(
 ; ARENA:         call noalias ptr @tlx.workspace.acquire(
-; ARGUMENT:    remark: malloc, not --workspace=argument, allocates what has a size that is known at run time only: %s [to-2d]
-; ARGUMENT:    remark: malloc, not --workspace=argument, allocates what has a size that is known at run time only: %v [to-2d]
+; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known at run time only: %s [to-2d]
+; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known at run time only: %v [to-2d]
 
 ; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 ; CHECK-NEXT:  entry:
@@ -91,7 +91,7 @@ define void @may_be_the_same(ptr %a, ptr %c, <1 x i32> %shape) {
   ret void
 }
 
-; Both instructions are one loop.
+; Both instructions form one loop.
 ; CHECK-LABEL: define internal void @tlx.dynamic.map.sums.s(
 ; CHECK:         fadd <16 x float>
 ; CHECK-NEXT:    insertelement

@@ -38,8 +38,8 @@ define void @joined(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias 
   ret void
 }
 
-; Of values that are needed at the same time, each has its own part; the third one is as large as the first, which is not
-; needed any more, and takes its place.
+; Values that are live at the same time have separate parts; the third one has the size of the first, which is dead by then,
+; and reuses its part.
 ; CHECK-LABEL: define void @chained(
 ; CHECK:         %[[ALL:.*]] = add i64 %[[X:.*]], %{{.*}}
 ; CHECK-NEXT:    call void @tlx.dynamic.allocate(ptr %x.s.slot, i64 %[[ALL]])

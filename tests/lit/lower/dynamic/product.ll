@@ -22,8 +22,8 @@ define void @gemm(ptr %a, ptr %b, ptr %c, i32 %m, i32 %n, i32 %k) {
 
 ; CHECK-LABEL: define internal void @tlx.dynamic.check(i1 %valid) nounwind {
 ; CHECK-NEXT:  entry:
-; CHECK-NEXT:    br i1 %valid, label %end, label %stop
-; CHECK:       stop:
+; CHECK-NEXT:    br i1 %valid, label %end, label %trap
+; CHECK:       trap:
 ; CHECK-NEXT:    call void @llvm.trap()
 ; CHECK-NEXT:    unreachable
 
@@ -31,7 +31,7 @@ define void @gemm(ptr %a, ptr %b, ptr %c, i32 %m, i32 %n, i32 %k) {
 ; CHECK-LABEL: define internal void @tlx.dynamic.smma.f32.f32.f32.rc(
 ; CHECK:         %memory = call noalias ptr @malloc(
 ; CHECK:         %a.blocks = getelementptr inbounds i8, ptr %memory, i64 %{{.*}}
-; CHECK:         %b.blocks = getelementptr inbounds i8, ptr %behind, i64 %{{.*}}
+; CHECK:         %b.blocks = getelementptr inbounds i8, ptr %b.memory, i64 %{{.*}}
 ; CHECK-NOT:     @malloc(
 ; CHECK:         token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %b.block, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 1, i32 0>
 ; CHECK:         call <4096 x float> @llvm.tensor.smma.v4096f32(

@@ -19,11 +19,11 @@
 ; CHECK:       k.loop:
 ; CHECK:         call void @llvm.prefetch.p0(ptr %{{.*}}, i32 0, i32 3, i32 1)
 ; CHECK:         call void @llvm.prefetch.p0(ptr %{{.*}}, i32 0, i32 3, i32 1)
-; CHECK:         br i1 %[[ALIGNED]], label %past, label %usual
-; CHECK:       past:
+; CHECK:         br i1 %[[ALIGNED]], label %nontemporal, label %temporal
+; CHECK:       nontemporal:
 ; CHECK:         store <16 x float> {{.*}}, align 64, !nontemporal
 ; CHECK-NOT:     align 4{{$}}
-; CHECK:       usual:
+; CHECK:       temporal:
 ; CHECK-NOT:     nontemporal
 ; CHECK:       stored:
 ; CHECK:       batch.end:

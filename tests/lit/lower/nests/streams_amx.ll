@@ -13,8 +13,8 @@
 ; CHECK-COUNT-64: call void @llvm.prefetch.p0(
 ; CHECK-NOT:     prefetch
 ; CHECK-COUNT-4: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %{{.*}}, i64 128)
-; CHECK:       past.loop:
-; CHECK:         br i1 %{{.*}}, label %past{{.*}}, label %usual
+; CHECK:       copy.loop:
+; CHECK:         br i1 %{{.*}}, label %nontemporal{{.*}}, label %temporal
 ; CHECK-COUNT-8: load <16 x float>
 ; CHECK-COUNT-8: store <16 x float> {{.*}}, align 64, !nontemporal
 ; CHECK-NOT:     tilestored

@@ -21,14 +21,14 @@ define void @accumulate(ptr %x, ptr %y, ptr %c) {
 ; CHECK-LABEL: define void @accumulate(
 ; CHECK:         br i1 %overlap{{.*}}, label %overlaps, label %in.place
 ; CHECK:       overlaps:
-; CHECK:         call void @llvm.tensor.store{{.*}}(ptr {{.*}}%apart.buf, token
-; CHECK:         call void @llvm.memcpy{{.*}}(ptr %c, ptr %apart.buf, i64 256
-; CHECK:         br label %apart
+; CHECK:         call void @llvm.tensor.store{{.*}}(ptr {{.*}}%temporary.buf, token
+; CHECK:         call void @llvm.memcpy{{.*}}(ptr %c, ptr %temporary.buf, i64 256
+; CHECK:         br label %overlap.end
 ; CHECK:       in.place:
 ; CHECK:         llvm.tensor.smma
 ; CHECK:         call void @llvm.tensor.store{{.*}}(ptr {{.*}}%c, token
-; CHECK:         br label %apart
-; CHECK:       apart:
+; CHECK:         br label %overlap.end
+; CHECK:       overlap.end:
 ; CHECK-NEXT:    ret void
 
 ; REMARKS: remark: %c may alias %x and %y: checked at run time; a temporary of 256 bytes is used if they overlap

@@ -1,7 +1,7 @@
 ; Broadcasts: copies with stride 0 along some dimensions, and fills.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
-; A bias as each of three rows.
+; A bias repeated as three rows.
 ; CHECK-LABEL: define void @row(ptr %bias, ptr noalias %c) {
 ; CHECK-NEXT:    %part = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %bias, <2 x i32> <i32 1, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
 ; CHECK-NEXT:    %broadcast = call <12 x float> @llvm.tensor.broadcast.v12f32.v2i32.v2i32(token %part, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>)
@@ -16,7 +16,7 @@ define void @row(ptr %bias, ptr noalias %c) {
   ret void
 }
 
-; A column for each of four columns, of a matrix whose first column is the only one with data.
+; A column repeated four times, of a matrix whose only column with data is the first.
 ; CHECK-LABEL: define void @column(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    %part = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %x, <2 x i32> <i32 3, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
 ; CHECK-NEXT:    %broadcast = call <12 x i32> @llvm.tensor.broadcast.v12i32.v2i32.v2i32(token %part, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>)

@@ -32,7 +32,7 @@ define void @stride_1(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-LABEL: define void @stride_2(
 ; CHECK-NOT:     %whole.buf
 ; CHECK:         %merged = shufflevector <32 x bfloat> {{.*}}, <32 x i32> <i32 0, i32 33, i32 2, i32 35,
-; CHECK-NEXT:    %picked = call token @llvm.tensor.typeinfo{{.*}}(<32 x bfloat> %merged
+; CHECK-NEXT:    %permuted = call token @llvm.tensor.typeinfo{{.*}}(<32 x bfloat> %merged
 ; CHECK:         %rhs.vnni = call token @llvm.tensor.load.p0.v3i32(ptr elementtype(bfloat) %rhs.ptr, <3 x i32> <i32 16, i32 32, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 4, i32 0>, <3 x i32> <i32 0, i32 0, i32 0>)
 ; CHECK-COUNT-35: call <3584 x float> @llvm.tensor.smma
 define void @stride_2(ptr noalias %p, ptr noalias %q, ptr noalias %r) {

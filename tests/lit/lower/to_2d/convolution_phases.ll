@@ -10,7 +10,7 @@
 ; CHECK-LABEL: define void @f(
 ; CHECK-NOT: dilated
 ; CHECK: fcmp uno <4 x float> %matmul, %matmul
-; CHECK: store.p0.v2i32(ptr %holes.buf
+; CHECK: store.p0.v2i32(ptr %skipped.buf
 ; CHECK: store.p0.v2i32(ptr %w.buf
 ; CHECK: %matmul.2 = call <480 x float>
 ; CHECK-NEXT: %lhs.ptr = getelementptr inbounds float, ptr %w.buf, i64 4096

@@ -3,12 +3,12 @@
 
 ; CHECK-LABEL: define void @may_alias(ptr %a, ptr %c) nounwind {
 ; CHECK-NEXT:    %local = alloca i32
-; CHECK-NEXT:    %apart.heap = call noalias ptr @malloc(i64 2560064)
-; CHECK-NEXT:    %t.3 = ptrtoint ptr %apart.heap to i64
+; CHECK-NEXT:    %temporary.heap = call noalias ptr @malloc(i64 2560064)
+; CHECK-NEXT:    %t.3 = ptrtoint ptr %temporary.heap to i64
 ; CHECK-NEXT:    %t.4 = sub i64 0, %t.3
 ; CHECK-NEXT:    %t.5 = and i64 %t.4, 63
-; CHECK-NEXT:    %apart.buf = getelementptr inbounds i8, ptr %apart.heap, i64 %t.5
-; CHECK-NEXT:    %t.6 = icmp eq ptr %apart.heap, null
+; CHECK-NEXT:    %temporary.buf = getelementptr inbounds i8, ptr %temporary.heap, i64 %t.5
+; CHECK-NEXT:    %t.6 = icmp eq ptr %temporary.heap, null
 ; CHECK-NEXT:    br i1 %t.6, label %out.of.memory, label %allocated
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  out.of.memory:
@@ -23,20 +23,20 @@
 ; CHECK-NEXT:    %t.1 = icmp ult i64 %address.1, %end
 ; CHECK-NEXT:    %t.2 = icmp ult i64 %address, %end.1
 ; CHECK-NEXT:    %overlap = and i1 %t.1, %t.2
-; CHECK-NEXT:    %place = select i1 %overlap, ptr %apart.buf, ptr %c
+; CHECK-NEXT:    %destination = select i1 %overlap, ptr %temporary.buf, ptr %c
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
 ; CHECK-NEXT:    %matmul = call <640000 x float> @llvm.tensor.matmul.v640000f32(token %lhs, token %rhs)
 ; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v640000f32.v2i32(<640000 x float> %matmul, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %place, token %product, <2 x i32> <i32 0, i32 800>)
-; CHECK-NEXT:    br i1 %overlap, label %overlaps, label %apart
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %destination, token %product, <2 x i32> <i32 0, i32 800>)
+; CHECK-NEXT:    br i1 %overlap, label %overlaps, label %overlap.end
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  overlaps:
-; CHECK-NEXT:    call void @llvm.memcpy.p0.p0.i64(ptr %c, ptr %apart.buf, i64 2560000, i1 false)
-; CHECK-NEXT:    br label %apart
+; CHECK-NEXT:    call void @llvm.memcpy.p0.p0.i64(ptr %c, ptr %temporary.buf, i64 2560000, i1 false)
+; CHECK-NEXT:    br label %overlap.end
 ; CHECK-EMPTY:
-; CHECK-NEXT:  apart:
-; CHECK-NEXT:    call void @free(ptr %apart.heap)
+; CHECK-NEXT:  overlap.end:
+; CHECK-NEXT:    call void @free(ptr %temporary.heap)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @may_alias(ptr %a, ptr %c) argmemonly nounwind {

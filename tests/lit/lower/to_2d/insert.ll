@@ -32,7 +32,7 @@ exit:
 ; CHECK: call void @llvm.memset{{.*}}(ptr %v.buf, i8 0, i64 32768
 ; CHECK: outer:
 ; CHECK-NOT: mem
-; CHECK: %chosen = select i1 %odd, float %x, float %old
+; CHECK: %selected = select i1 %odd, float %x, float %old
 ; CHECK-NOT: mem
 ; CHECK: exit:
 ; CHECK-NEXT: call void @llvm.memcpy{{.*}}(ptr %c, ptr %v.buf, i64 32768
@@ -70,7 +70,7 @@ exit:
   ret void
 }
 
-; %v is read after %w was made of it: one copy an iteration, none on the back edge.
+; %v is read after the insertion that gives %w: one copy an iteration, none on the back edge.
 ; CHECK-LABEL: define void @both(
 ; CHECK: loop:
 ; CHECK: call void @llvm.memcpy{{.*}}(ptr %w.buf, ptr %v.buf

@@ -5,7 +5,7 @@
 ; The maximum of each row of 40 pixels: a block of 48 filters x 40 pixels is reduced to 48 numbers when its sums are
 ; complete. No tensor of the convolution's size is in memory.
 
-; REMARK: remark: fused convolution, fadd into reduce.max: computed together, nothing between in memory
+; REMARK: remark: fused convolution, fadd into reduce.max: no intermediate result goes through memory
 define void @rows(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias %y) {
 ; CHECK-LABEL: define void @rows(
 ; CHECK-NOT:   76800 x float
@@ -30,7 +30,7 @@ define void @rows(ptr noalias %x, ptr noalias %w, ptr noalias %bias, ptr noalias
 
 ; The sum of each channel, scaled, of a 1x1 convolution: rows and columns are one dimension, which a block reduces.
 
-; REMARK: remark: fused convolution into reduce.add: computed together, nothing between in memory
+; REMARK: remark: fused convolution into reduce.add: no intermediate result goes through memory
 define void @sums(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
 ; CHECK-LABEL: define void @sums(
 ; CHECK:       call <48 x float> @llvm.tensor.reduce.add{{.*}}, <2 x i32> <i32 1, i32 1600>, <2 x i32> <i32 1, i32 1>)
@@ -45,10 +45,10 @@ define void @sums(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
   ret void
 }
 
-; With a 3x3 kernel they are two: the sums of rows of pixels are reduced in a second step.
+; With a 3x3 kernel, rows and columns are two dimensions: the sums of rows of pixels are reduced in a second step.
 
 ; REMARK: remark: temporary of 7.5 KiB between the product and reduce.add, because a block reduces only a part of it
-; REMARK: remark: fused convolution into reduce.add: computed together, nothing between in memory
+; REMARK: remark: fused convolution into reduce.add: no intermediate result goes through memory
 define void @planes(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
 ; CHECK-LABEL: define void @planes(
 ; CHECK:       %partial.buf = alloca [1920 x float]

@@ -7,7 +7,7 @@
 ; CHECK-NEXT:   store <9 x float> %m, ptr %c
 ; CHECK-NEXT:   ^
 ; CHECK: remarks.ll:[[#@LINE+12]]:3: remark: copied twice, because %c may alias %a [to-2d]
-; CHECK: remarks.ll:[[#@LINE+19]]:3: remark: fused fadd, fmul into fsub: computed together, nothing between in memory [to-2d]
+; CHECK: remarks.ll:[[#@LINE+19]]:3: remark: fused fadd, fmul into fsub: no intermediate result goes through memory [to-2d]
 ; CHECK: remarks.ll:[[#@LINE+20]]:3: remark: temporary of 36 bytes for fadd, because its result is not only stored once [to-2d]
 define void @f(ptr %a, ptr %c) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 3, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
@@ -33,7 +33,7 @@ define void @g(<9 x float> %v, ptr noalias %p, ptr noalias %q) {
   store float %e, ptr %p
   ret void
 }
-; CHECK: remark: fused fadd into llvm.maxnum: computed together, nothing between in memory [to-2d]
+; CHECK: remark: fused fadd into llvm.maxnum: no intermediate result goes through memory [to-2d]
 define void @h(ptr noalias %p, ptr noalias %q) {
   %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <1 x i32> <i32 9>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %x = call <9 x float> @llvm.tensor.tovector(token %t)

@@ -1,4 +1,4 @@
-; Blocked storage: strided copies of full blocks and of remainders, zeroes in the rest of the last block.
+; Blocked storage: strided copies of full blocks and of remainders, zeros in the rest of the last block.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; Columns in blocks of four: one is full, one has one column of data.

@@ -71,7 +71,7 @@ define void @interleaved(ptr noalias %a, ptr noalias %c) {
 }
 declare <9600 x float> @llvm.vector.interleave2.v9600f32(<4800 x float>, <4800 x float>)
 
-; Irregular lanes go by a table; the number of the lane selects one of two vectors.
+; Irregular lanes are read through a table; the lane number selects one of two vectors.
 ; CHECK-LABEL: define void @mixed(
 ; CHECK:         %lane{{.*}} = load i32, ptr %{{.*}}, align 4
 ; CHECK:         %[[SECOND:.*]] = icmp uge i64 %{{.*}}, 4800

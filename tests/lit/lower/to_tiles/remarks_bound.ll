@@ -2,7 +2,7 @@
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s
 ; CHECK: remark: map 1x16777216 float: fadd; 2 extra operands in one pass; moves 192 MB, beyond the caches: bound by memory; non-temporal stores [to-tiles]
-; CHECK: remark: map 1x2048 float: tanh; 1 extra operand in one pass; moves 16 KB, in the L1 cache: bound by instructions, about {{[0-9]+}} % of what that cache gives [to-tiles]
+; CHECK: remark: map 1x2048 float: tanh; 1 extra operand in one pass; moves 16 KB, in the L1 cache: bound by instructions, about {{[0-9]+}} % of the bandwidth of that cache [to-tiles]
 ; CHECK: remark: reduce.add 512x256 float in one pass; moves 514 KB, in the L2 cache: bound by that cache [to-tiles]
 
 define void @add(ptr noalias %y, ptr noalias %a, ptr noalias %b) {

@@ -9,9 +9,9 @@
 ; CHECK-LABEL: define void @short_rows(
 ; CHECK:         %line = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %{{.*}}, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 {{[0-9]+}}>
 ; CHECK-NEXT:    %tovector = call <32 x bfloat> @llvm.tensor.tovector{{.*}}(token %line)
-; CHECK-NEXT:    %picked = shufflevector <32 x bfloat> %tovector, <32 x bfloat> undef, <32 x i32> <i32 0, i32 1, i32 1, i32 2, i32 2, i32 3, i32 3, i32 4, i32 4, i32 5, i32 5, i32 6, i32 6, i32 7, i32 9, i32 10,
-; CHECK-NEXT:    %picked.1 = call token @llvm.tensor.typeinfo.{{.*}}(<32 x bfloat> %picked, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store{{.*}}(ptr %to, token %picked.1
+; CHECK-NEXT:    %permuted = shufflevector <32 x bfloat> %tovector, <32 x bfloat> undef, <32 x i32> <i32 0, i32 1, i32 1, i32 2, i32 2, i32 3, i32 3, i32 4, i32 4, i32 5, i32 5, i32 6, i32 6, i32 7, i32 9, i32 10,
+; CHECK-NEXT:    %permuted.1 = call token @llvm.tensor.typeinfo.{{.*}}(<32 x bfloat> %permuted, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store{{.*}}(ptr %to, token %permuted.1
 ; CHECK:         %rhs.strips = call token @llvm.tensor.load.p0.v4i32(ptr elementtype(bfloat) %rhs.buf, <4 x i32> <i32 4, i32 144, i32 16, i32 2>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>,
 ; CHECK-NEXT:    %[[FLAT:.*]] = call <18432 x bfloat> @llvm.tensor.reshape.permute{{.*}}(token %rhs.strips, <4 x i32> <i32 1, i32 3, i32 0, i32 2>, <2 x i32> <i32 288, i32 64>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.typeinfo{{.*}}(<18432 x bfloat> %[[FLAT]], <2 x i32> <i32 288, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 15>)
@@ -42,7 +42,7 @@ define void @short_rows(ptr noalias %y, ptr noalias %x, ptr noalias %w) {
 ; Groups of four bytes with strides: elements of several rows fall into different lanes.
 ; CHECK-LABEL: define void @strides(
 ; CHECK:         %merged = shufflevector <64 x i8>
-; CHECK:         %picked{{.*}} = shufflevector <64 x i8>
+; CHECK:         %permuted{{.*}} = shufflevector <64 x i8>
 ; ASM-LABEL:   tlx.nest.strides:
 ; ASM-NOT:     vpinsr
 ; ASM:         vpermb

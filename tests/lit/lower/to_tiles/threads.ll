@@ -20,28 +20,28 @@
 ; CHECK: sub i64 %column.end, %column
 
 ; CHECK-LABEL: define internal void @tlx.matmul.256x256x256.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b)
-; CHECK: %inside = call i32 @omp_in_parallel()
-; CHECK: %allowed = call i32 @omp_get_max_threads()
-; CHECK: %[[FREE:.*]] = icmp eq i32 %inside, 0
+; CHECK: %in.parallel = call i32 @omp_in_parallel()
+; CHECK: %max.threads = call i32 @omp_get_max_threads()
+; CHECK: %[[FREE:.*]] = icmp eq i32 %in.parallel, 0
 ; CHECK: %team = select i1 %[[FREE]], i32 %{{.*}}, i32 1
-; CHECK: br i1 %{{.*}}, label %several, label %one
-; CHECK: several:
+; CHECK: br i1 %{{.*}}, label %parallel, label %serial
+; CHECK: parallel:
 ; Each work-stealing counter has its own cache line:
 ; CHECK: counter.loop:
 ; CHECK: %[[PLACE:.*]] = mul i64 %counter, 8
-; CHECK-NEXT: %[[COUNTER:.*]] = getelementptr inbounds i64, ptr %taken, i64 %[[PLACE]]
+; CHECK-NEXT: %[[COUNTER:.*]] = getelementptr inbounds i64, ptr %counters, i64 %[[PLACE]]
 ; CHECK-NEXT: store i64 0, ptr %[[COUNTER]]
 ; CHECK: call void @GOMP_parallel(ptr @[[LARGE]].thread, ptr %shared, i32 %team, i32 0)
-; CHECK: one:
+; CHECK: serial:
 ; CHECK-NEXT: call void @[[LARGE]].part(ptr %c, ptr %a, ptr %b, i64 0, i64 {{[0-9]+}}, i64 0, i64 {{[0-9]+}})
 
 ; CHECK: define internal void @[[LARGE]].thread(ptr %data)
 ; CHECK: call i32 @omp_get_thread_num()
 ; CHECK: call i32 @omp_get_num_threads()
-; CHECK: turn.loop:
-; CHECK: take:
+; CHECK: victim.loop:
+; CHECK: claim:
 ; CHECK-NEXT: atomicrmw add ptr %{{.*}}, i64 1 monotonic
-; CHECK: job:
+; CHECK: run:
 ; CHECK: call void @[[LARGE]].part(
 
 ; CHECK: define internal void @[[SMALL]](ptr noalias %c, ptr %a, ptr %b) {{.*}}"tlx-stage"="tiles"

@@ -7,10 +7,10 @@
 ; CHECK: define internal void @[[K:tlx.matmul.2048x2048x2048.f32.f32.f32]].part({{.*}}, i64 %row, i64 %row.end, i64 %column, i64 %column.end, ptr %memory, i64 %packed)
 ; CHECK-NOT: malloc
 ; CHECK: %[[FRESH:.*]] = icmp eq i64 %packed, 0
-; CHECK-NEXT: br i1 %[[FRESH]], label %fresh, label %fresh.end
-; CHECK: fresh:
+; CHECK-NEXT: br i1 %[[FRESH]], label %pack, label %pack.end
+; CHECK: pack:
 ; CHECK: call void @llvm.tensor.store.
-; CHECK: fresh.end:
+; CHECK: pack.end:
 ; CHECK-NOT: malloc
 ; CHECK: define internal void @[[K]].pack.part(ptr noalias %panels, ptr %b, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
 ; CHECK: icmp slt i64 %column, {{[0-9]+}}
@@ -19,16 +19,16 @@
 ; CHECK-NOT: malloc
 ; CHECK: define internal void @[[K]](ptr noalias %c, ptr %a, ptr %b)
 ; CHECK: icmp uge i32 %team, 4
-; CHECK: many:
+; CHECK: large.team:
 ; CHECK-NEXT: %[[PANELS:.*]] = call noalias ptr @malloc(i64 16777280)
 ; CHECK: allocated:
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].packer, {{.*}}, i32 %team, i32 0)
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].multiplier, {{.*}}, i32 %team, i32 0)
 ; CHECK-NEXT: call void @free(ptr %[[PANELS]])
-; CHECK: few:
-; CHECK: several:
+; CHECK: small.team:
+; CHECK: parallel:
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].thread, {{.*}}, i32 %team, i32 0)
-; CHECK: one:
+; CHECK: serial:
 ; CHECK-NEXT: %[[OWN:.*]] = call noalias ptr @malloc(
 ; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 228, i64 0, i64 43, ptr %{{.*}}, i64 0)
 ; CHECK-NEXT: call void @free(ptr %[[OWN]])
@@ -40,7 +40,7 @@
 ; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
 ; AMX-NOT: malloc
 ; The tiles of a job are one loop, in which each stores the sums of the previous one:
-; AMX: fresh.end:
+; AMX: pack.end:
 ; AMX-NEXT: icmp slt i64 %row, %row.end
 ; AMX: rows:
 ; AMX: t.loop:
@@ -52,21 +52,21 @@
 ; AMX: call void @llvm.tensor.store.
 ; AMX-NOT: ir.loop
 ; AMX: define internal void @[[B]](
-; AMX: one:
+; AMX: serial:
 ; AMX-NEXT: {{.*}}call noalias ptr @malloc(
 ; AMX: define internal void @[[B]].thread(
 ; AMX: %[[PANELS:.*]] = call noalias ptr @malloc(
-; AMX: store i64 -1, ptr %held
+; AMX: store i64 -1, ptr %cached.panel
 ; AMX: atomicrmw add
 ; AMX: call void @free(ptr %[[PANELS]])
 ; AMX-NOT: bf16.f32.packer
 
 ; A thread's jobs receive its state: the number of the first packed panel.
 ; AMX: define internal void @tlx.nest.[[B]].thread(
-; AMX: %[[HELD:.*]] = load i64, ptr %held
+; AMX: %[[HELD:.*]] = load i64, ptr %cached.panel
 ; AMX-NEXT: %[[SAME:.*]] = icmp eq i64 %[[HELD]], %[[FIRST:.*]]
 ; AMX-NEXT: %packed = zext i1 %[[SAME]] to i64
-; AMX-NEXT: store i64 %[[FIRST]], ptr %held
+; AMX-NEXT: store i64 %[[FIRST]], ptr %cached.panel
 ; AMX-NEXT: call void @[[B]].part({{.*}}, i64 %[[FIRST]], i64 %{{.*}}, ptr %{{.*}}, i64 %packed)
 
 define void @vector(ptr noalias %x, ptr noalias %y, ptr noalias %c) {

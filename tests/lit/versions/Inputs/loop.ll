@@ -1,4 +1,4 @@
-; C = sum over k of A[k] @ B[k], then D = C @ C: the token of the last C is made in the loop and used behind it.
+; C = sum over k of A[k] @ B[k], then D = C @ C: the token of the last C is defined in the loop and used after it.
 define void @sum(ptr noalias %a, ptr noalias %b, ptr noalias %d, i64 %count) {
 entry:
   br label %loop

@@ -32,9 +32,9 @@ def limits(type_: str) -> Any:
 
 def paired(real: Array, imaginary: Array, type_: str) -> Array:
     """Complex numbers; `real + 1j * imaginary` would make NaN of infinities."""
-    found: Any = np.zeros(np.shape(real), DTYPES[type_])
-    found.real, found.imag = real, imaginary
-    return found
+    result: Any = np.zeros(np.shape(real), DTYPES[type_])
+    result.real, result.imag = real, imaginary
+    return result
 
 
 def parts(numbers: Any) -> tuple[Array, Array]:
@@ -62,28 +62,28 @@ def nearest(number: Any, type_: str) -> float:
     exponent -= Fraction(2) ** exponent > exact
     unit = Fraction(2) ** (max(exponent, int(info.minexp)) - int(info.nmant))
     rounded = round(exact / unit) * unit
-    found = float("inf") if rounded > Fraction(float(info.max)) else float(rounded)
-    return -found if number < 0 else found
+    result = float("inf") if rounded > Fraction(float(info.max)) else float(rounded)
+    return -result if number < 0 else result
 
 
 def _integers(type_: str) -> Array:
     info = limits(type_)
-    found = [0, 1, -1, 2, 3, 7, -7, 100, -100, info.max, info.max - 1, info.min, info.min + 1]
+    result = [0, 1, -1, 2, 3, 7, -7, 100, -100, info.max, info.max - 1, info.min, info.min + 1]
     for digits in (8, 11, 24, 53):
         for exponent in range(digits + 1, info.bits - 1, 3):
             half_way = (1 << exponent) + (1 << (exponent - digits))
             odd = half_way + (1 << (exponent - digits + 1))
-            found += [n for n in (half_way - 1, half_way, half_way + 1, odd, -half_way) if n < info.max]
-    return np.array(found, DTYPES[type_])
+            result += [n for n in (half_way - 1, half_way, half_way + 1, odd, -half_way) if n < info.max]
+    return np.array(result, DTYPES[type_])
 
 
 def _floats(type_: str) -> Array:
     info = limits(type_)
     ends = [float(info.max), float(info.tiny), float(info.smallest_subnormal), np.inf]
-    found = [0.0, 1.0, 1.5, 2.5, 1 / 3, 100.0, 127.5, 129.0, 2.0**-9, 2.0**31, 2.0**63, 65519.99, 65520.0, *ends]
+    result = [0.0, 1.0, 1.5, 2.5, 1 / 3, 100.0, 127.5, 129.0, 2.0**-9, 2.0**31, 2.0**63, 65519.99, 65520.0, *ends]
     for digits in (8, 11, 24):
         for exponent in (-140, -25, -16, 0, 15):
             half_way = (1 + 2.0**-digits) * 2.0**exponent
-            found += [half_way, half_way * (1 + 2.0**-40), half_way * (1 - 2.0**-40), half_way + 2.0 ** (exponent - 7)]
+            result += [half_way, half_way * (1 + 2.0**-40), half_way * (1 - 2.0**-40), half_way + 2.0 ** (exponent - 7)]
     with np.errstate(over="ignore"):
-        return np.array([np.nan, *found, *(-n for n in found)]).astype(DTYPES[type_])
+        return np.array([np.nan, *result, *(-n for n in result)]).astype(DTYPES[type_])

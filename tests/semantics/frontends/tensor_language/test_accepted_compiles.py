@@ -183,20 +183,20 @@ class _Writer:
         order = chance.choice(("", order))
         matrix = self.name()
         value = "[1.0,2.0]" if component in COMPLEX else "1.0" if component in FLOATS else "1"
-        given = f"{matrix} = constant {value} : {type_}"
+        definition = f"{matrix} = constant {value} : {type_}"
         place = f"{memref}[{x},{y}]"
         match chance.choice(("load", "store", "atomic_load", "atomic_store", "atomic_update", "prefetch")):
             case "load":
                 return [f"{matrix} = cooperative_matrix_load{turn}{checked} {place} : {type_}"]
             case "store":
-                return [given, f"cooperative_matrix_store{turn}{checked} {matrix}, {place}"]
+                return [definition, f"cooperative_matrix_store{turn}{checked} {matrix}, {place}"]
             case "atomic_load":
                 return [f"{matrix} = cooperative_matrix_atomic_load{turn}{checked}{order} {place} : {type_}"]
             case "atomic_store":
-                return [given, f"cooperative_matrix_atomic_store{turn}{checked}{order} {matrix}, {place}"]
+                return [definition, f"cooperative_matrix_atomic_store{turn}{checked}{order} {matrix}, {place}"]
             case "atomic_update":
                 op = f"cooperative_matrix_atomic_{chance.choice(get_args(UpdateOp))}{turn}{checked}{order}"
-                return [given, f"{self.name()} = {op} {matrix}, {place} : {type_}"]
+                return [definition, f"{self.name()} = {op} {matrix}, {place} : {type_}"]
             case _:
                 return [f"cooperative_matrix_prefetch {chance.choice((0, 1, 7))}, {place}, {rows}, {columns}"]
 
@@ -337,15 +337,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     accepted = 0
-    for seed in range(given.seed, given.seed + given.count):
+    for seed in range(options.seed, options.seed + options.count):
         try:
             accepted += check(seed)
         except Exception as error:  # noqa: BLE001
             sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
             sys.stdout.flush()
-    sys.stdout.write(f"{accepted} of {given.count} kernels were accepted\n")
+    sys.stdout.write(f"{accepted} of {options.count} kernels were accepted\n")
 
 
 if __name__ == "__main__":

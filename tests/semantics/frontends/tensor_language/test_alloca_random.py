@@ -228,8 +228,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
-    given = parser.parse_args()
-    for seed in range(given.seed, given.seed + given.count):
+    options = parser.parse_args()
+    for seed in range(options.seed, options.seed + options.count):
         try:
             check(seed, TARGETS[seed % 3])
         except Exception as error:  # noqa: BLE001

@@ -51,7 +51,7 @@ def test_ranges_up_to_the_ends_of_their_type(type_: str) -> None:
         assert r == len(range(start, stop))
 
 
-def test_many_results_change_places() -> None:
+def test_many_loop_carried_values_are_swapped() -> None:
     kernels = compiled("""
         func @rotate(%rounds: i32, %R: memref<f64x4>, %p: bool) {
             %zero = constant 0 : i32
@@ -219,7 +219,7 @@ def test_lanes_that_wrap_around_are_not_neighbours_in_memory() -> None:
     assert np.array_equal(r, expected)
 
 
-def test_regions_of_all_kinds_in_each_other() -> None:
+def test_nested_regions_of_all_kinds() -> None:
     kernels = compiled("""
         func @mixed(%A: memref<f32x8x8>, %C: memref<f32x8x8>, %flag: bool, %n: index, %S: memref<f32>) {
             %one = constant 1.0 : f32 %zero = constant 0.0 : f32 %half = constant 0.5 : f32
@@ -258,12 +258,12 @@ def test_regions_of_all_kinds_in_each_other() -> None:
     a = np.asfortranarray(np.random.default_rng(0).random((8, 8)).astype(np.float32))
     c, s = np.zeros_like(a), np.zeros((), np.float32)
     kernels.mixed(a, c, True, 3, s)
-    wanted: Array = np.zeros_like(a)
+    product: Array = np.zeros_like(a)
     t = a.T.astype(np.float64)
     for _ in range(3):
-        wanted = t @ t
-        t = wanted / 2 + 1
-    np.testing.assert_allclose(c, wanted, rtol=1e-5)
-    np.testing.assert_allclose(s, wanted.sum(), rtol=1e-5)
+        product = t @ t
+        t = product / 2 + 1
+    np.testing.assert_allclose(c, product, rtol=1e-5)
+    np.testing.assert_allclose(s, product.sum(), rtol=1e-5)
     kernels.mixed(a, c, False, 3, s)
     assert s == sum(range(16))

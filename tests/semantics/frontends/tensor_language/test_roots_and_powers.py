@@ -82,7 +82,7 @@ def ulps(found: Array, expected: Any, type_: str) -> Array:
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("type_", ["bf16", "f16", "f32", "f64"])
 @pytest.mark.parametrize("op", EXACT)
-def test_results_are_near_the_exact_ones(op: str, type_: str, use: str, target: str) -> None:
+def test_results_are_close_to_the_exact_ones(op: str, type_: str, use: str, target: str) -> None:
     x, y = inputs(op, type_)
     z = computed(op, type_, use, x, y, target)
     with np.errstate(all="ignore"):
@@ -98,6 +98,6 @@ def test_results_are_near_the_exact_ones(op: str, type_: str, use: str, target: 
     assert np.max(ulps(z[finite], exact[finite], type_)) <= most
 
 
-def test_the_first_version_has_none_of_them() -> None:
+def test_version_1_has_none_of_them() -> None:
     with pytest.raises(tl.ProgramError, match="'sqrt' is not an instruction of version 1: version 2 has it"):
         tl.parse("func @f(%x: f32) { %y = sqrt %x : f32 }", std="v1")

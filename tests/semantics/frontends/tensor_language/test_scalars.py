@@ -54,10 +54,10 @@ def pairwise(type_: str, results: dict[str, tuple[str, str]]) -> tl.CompiledKern
                 value = f"%s{k}"
             lines.append(f"store {value}, %R{k}[%i,%j]")
         stored = ["i8" if result == "bool" else result for _, result in results.values()]
-        taken = ", ".join(f"%R{k}: memref<{result}x?x?>" for k, result in enumerate(stored))
+        outputs = ", ".join(f"%R{k}: memref<{result}x?x?>" for k, result in enumerate(stored))
         body = loop.format(body="\n".join(lines))
         text += f"""
-        func @{name}(%A: memref<{type_}x?>, %B: memref<{type_}x?>, {taken}) {{
+        func @{name}(%A: memref<{type_}x?>, %B: memref<{type_}x?>, {outputs}) {{
             %c0 = constant 0 : index %n = size %A[0] : index %m = size %B[0] : index
             %yes = constant 1 : i8 %no = constant 0 : i8
             {body}
@@ -137,7 +137,7 @@ def test_truth_values() -> None:
     p, q = np.indices((2, 2)).astype(np.bool_)
     expected: dict[str, Array] = {"and": p & q, "or": p | q, "xor": p ^ q, "not": ~p}
     for got in run_pairwise("i8", renamed, values, values):
-        assert all((got[op] == wanted).all() for op, wanted in expected.items())
+        assert all((got[op] == reference).all() for op, reference in expected.items())
 
 
 @pytest.mark.parametrize("source", list(DTYPES))
@@ -189,17 +189,17 @@ def test_complex_numbers(type_: str) -> None:
         }  # fmt: skip
         length = np.abs(rows)
     for got in run_pairwise(type_, results, a, a):
-        for op, wanted in expected.items():
-            assert same(got[op], wanted.astype(got[op].dtype)).all(), op
+        for op, reference in expected.items():
+            assert same(got[op], reference.astype(got[op].dtype)).all(), op
         assert np.allclose(got["abs"], length, rtol=4 * info.eps, atol=0)
         for i, j in np.argwhere(np.isfinite(rows) & np.isfinite(columns) & (columns != 0)):
             check_quotient(a[i], a[j], got["div"][i, j], part)
         is_real = y[:, 0] == 0
         for op, function in (("exp", np.exp), ("exp2", np.exp2)):
             with np.errstate(all="ignore"):
-                wanted = function(x[is_real, 0])
+                reference = function(x[is_real, 0])
             real, imaginary = parts(got[op][is_real, 0])
-            assert np.allclose(real, wanted, rtol=8 * info.eps)
+            assert np.allclose(real, reference, rtol=8 * info.eps)
             assert same(imaginary, y[is_real, 0]).all()  # also where the real part is infinite
 
 
@@ -213,9 +213,9 @@ def check_quotient(a: Any, b: Any, got: Any, part_type: str) -> None:
     if length > Fraction(float(info.max)):
         return
     bound = 8 * length * Fraction(float(info.eps)) + 2 * Fraction(float(info.smallest_subnormal))
-    for wanted, part in zip(exact, (got.real, got.imag), strict=True):
+    for expected, part in zip(exact, (got.real, got.imag), strict=True):
         assert np.isfinite(part), (a, b, got)
-        assert abs(Fraction(float(part)) - wanted) <= bound, (a, b, got)
+        assert abs(Fraction(float(part)) - expected) <= bound, (a, b, got)
 
 
 def test_complex_division_by_zero() -> None:

@@ -101,8 +101,8 @@ def test_no_modes_at_all(type_: str) -> None:
             store %t, %R[]
         }}""")
     a, b = random(type_, (1,))[0], random(type_, (2, 1, 2, 1, 2))
-    given, r = np.array(a), np.zeros((), b.dtype)
-    kernels.twice(given, b, r)
+    copied, r = np.array(a), np.zeros((), b.dtype)
+    kernels.twice(copied, b, r)
     assert r == (a + b[1, 0, 1, 0, 1]).astype(b.dtype)
 
 

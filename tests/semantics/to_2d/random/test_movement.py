@@ -57,13 +57,13 @@ def check_stage_1(kind: str, seed: int, target: Target | str = "generic") -> Non
 
 
 @pytest.mark.parametrize("kind", MOVES + REDUCTIONS)
-def test_stage_1_keeps_the_meaning(kind: str) -> None:
+def test_stage_1_means_the_same(kind: str) -> None:
     for seed in range(EACH):
         check_stage_1(kind, seed)
 
 
 @pytest.mark.parametrize("kind", ["reduce.add", "reduce.max", "reduce.xor"])
-def test_windows_are_reduced_in_parts(kind: str) -> None:
+def test_windows_are_reduced_in_several_passes(kind: str) -> None:
     """Lower small tensors and windows as large ones: with several passes, and with loops around temporaries."""
     generic = find_target("generic")
     small = replace(generic, blocks=replace(generic.blocks, temporary_part=200, unrolled_window=3))
@@ -76,7 +76,7 @@ STAGES = (("to-tiles", "generic"), ("legalize", "generic"), ("legalize", "avx2")
 
 @pytest.mark.parametrize(("stage", "target"), STAGES)
 @pytest.mark.parametrize("kind", MOVES + REDUCTIONS)
-def test_later_stages_keep_the_meaning(kind: str, stage: str, target: str) -> None:
+def test_later_stages_mean_the_same(kind: str, stage: str, target: str) -> None:
     for seed in range(100, 100 + FEW):
         program = program_of(kind, seed)
         expected = run(program, parse(program.text))
@@ -86,7 +86,7 @@ def test_later_stages_keep_the_meaning(kind: str, stage: str, target: str) -> No
 
 
 @pytest.mark.parametrize("kind", MOVES + REDUCTIONS)
-def test_compiled_code_keeps_the_meaning(kind: str) -> None:
+def test_machine_code_means_the_same_as_the_input(kind: str) -> None:
     for seed in range(200, 200 + FEW):
         program = program_of(kind, seed)
         expected = run(program, parse(program.text))

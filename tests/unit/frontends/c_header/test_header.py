@@ -1,4 +1,4 @@
-"""`tlx.h` itself: it is what the table says, and every compiler and standard takes it without a warning."""
+"""`tlx.h` itself: it agrees with the table, and compiles without warnings with every compiler and standard."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ void f(float *out, const float *in) {
 """
 
 
-def test_it_is_up_to_date() -> None:
+def test_the_header_is_up_to_date() -> None:
     text = (include_dir() / "tlx.h").read_text(encoding="utf-8")
     assert text == header.header_text(), "write it anew: python -m tlx.frontends.c_header.header"
 
 
-def test_a_new_row_of_the_table_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_row_of_the_table_appears_in_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
     row = next(row for row in INTRINSICS if row.name == "matmul")
     added = dataclasses.replace(row, name="outer.product", aliases=("outer",))
     monkeypatch.setattr(header, "INTRINSICS", (*INTRINSICS, added))
@@ -61,24 +61,24 @@ def test_a_new_row_of_the_table_is_in_it(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_digits_may_follow_a_name(name: str, operation: str | None, element: str | None) -> None:
-    found = parse_placeholder(name)
-    assert (found.intrinsic.name if found else None) == operation
-    assert (str(found.element) if found and found.element else None) == element
+    actual = parse_placeholder(name)
+    assert (actual.intrinsic.name if actual else None) == operation
+    assert (str(actual.element) if actual and actual.element else None) == element
 
 
 def test_every_row_has_a_placeholder() -> None:
     text = header.header_text()
     for name in operations_by_c_name():
         assert f"tensor_{name}(" in text
-        found = parse_placeholder(f"tensor_{name}_of_mine")
-        assert found is not None
-        assert found.intrinsic is operations_by_c_name()[name]
+        actual = parse_placeholder(f"tensor_{name}_of_mine")
+        assert actual is not None
+        assert actual.intrinsic is operations_by_c_name()[name]
 
 
 @pytest.mark.parametrize("language", ["c -std=c11", "c -std=gnu17", "c -std=c2x", "c++ -std=c++11", "c++ -std=c++20"])
 @pytest.mark.parametrize("target", ["", "-mavx512f", "--target=aarch64-linux-gnu", "--target=riscv64-linux-gnu"])
 @pytest.mark.parametrize("compiler", ["clang-14", "clang-19"])
-def test_compilers_take_it_without_a_warning(compiler: str, target: str, language: str) -> None:
+def test_compilers_give_no_warning(compiler: str, target: str, language: str) -> None:
     require(compiler)
     words = ["-x", *language.split(), *target.split(), "-Wall", "-Wextra", "-Werror", f"-I{include_dir()}"]
     command = [compiler, *words, "-S", "-emit-llvm", "-o", "-", "-"]

@@ -1,4 +1,4 @@
-"""C programs, compiled by clang in every way that changes what raising sees, evaluated against numpy."""
+"""C programs, evaluated against numpy, for all compilers and flags that affect raising."""
 
 from __future__ import annotations
 

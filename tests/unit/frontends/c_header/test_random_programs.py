@@ -1,4 +1,4 @@
-"""Random C programs, with tokens in any control flow, compute the same whatever clang makes of them."""
+"""Random C programs with tokens in any control flow compute the same with all compilers and flags."""
 
 from __future__ import annotations
 

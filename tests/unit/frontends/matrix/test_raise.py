@@ -109,7 +109,7 @@ def test_machine_code_computes_the_same(seed: int) -> None:
     np.testing.assert_array_equal(outcome(compiled.f, element, stride), expected)
 
 
-def test_what_has_no_matrices_is_not_raised() -> None:
+def test_modules_without_matrices_are_not_raised() -> None:
     text = (
         "define void @f() {\n  ret void\n}\n\ndeclare <4 x float> @llvm.matrix.transpose.v4f32(<4 x float>, i32, i32)\n"
     )

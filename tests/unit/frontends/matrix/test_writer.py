@@ -55,11 +55,11 @@ class Program:
         token = self.info(product, (rows, columns), (0, 1))
         if self.choose.random() < 0.5:
             moved = self.choose.choice([(1, 0), (0, 1)])
-            turned = self.add(
+            transposed = self.add(
                 f"call {self.vector(rows * columns)} @llvm.tensor.transpose(token {token}, {numbers(*moved)})"
             )
             extents = (rows, columns)
-            token = self.info(turned, (extents[moved[0]], extents[moved[1]]), moved)
+            token = self.info(transposed, (extents[moved[0]], extents[moved[1]]), moved)
         pitch = self.choose.choice([0, 9])
         self.lines.append(f"call void @llvm.tensor.store({self.pointer} %c, token {token}, {numbers(0, pitch)})")
 
@@ -104,12 +104,12 @@ def outcome(module: Module, element: str) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_there_and_back(seed: int) -> None:
+def test_round_trip(seed: int) -> None:
     program = Program(seed)
     remarks = Remarks()
-    given = parse(program.text)
-    written = to_matrix(given, remarks)
-    assert str(given) == program.text
+    module = parse(program.text)
+    written = to_matrix(module, remarks)
+    assert str(module) == program.text
     assert not list(remarks)
     assert "llvm.tensor." not in str(written)
     expected = outcome(parse(program.text), program.element)
@@ -128,7 +128,7 @@ def test_llvm_expands_them_to_the_same(seed: int) -> None:
     command = [require("opt-19"), "-passes=lower-matrix-intrinsics", "-S"]
     expanded = subprocess.run(command, input=written, capture_output=True, text=True, check=True).stdout
     assert not [line for line in expanded.splitlines() if "@llvm.matrix." in line and "call" in line.split("@")[0]]
-    module = parse(expanded, wanted=lambda _body: True)
+    module = parse(expanded, is_parsed=lambda _body: True)
     expected = outcome(parse(program.text), program.element)
     np.testing.assert_array_equal(outcome(module, program.element), expected)
 
@@ -171,7 +171,7 @@ STAYING: Final = {
 
 
 @pytest.mark.parametrize("message", STAYING)
-def test_what_stays_is_named(message: str) -> None:
+def test_remarks_name_operations_that_stay(message: str) -> None:
     head = "define void @f(ptr %a, ptr addrspace(1) %s, <2 x i32> %n) {"
     text = f"{head}\n{STAYING[message]}\nret void\n}}\n"
     remarks = Remarks()
@@ -183,7 +183,7 @@ def test_what_stays_is_named(message: str) -> None:
     verify(written)
 
 
-def test_a_load_sees_the_memory_of_its_place() -> None:
+def test_a_load_stays_before_later_stores() -> None:
     dims = f"{numbers(2, 2)}, {numbers(0, 1)}, {numbers(0, 0)}"
     text = f"""define void @f(ptr %c, ptr %a) {{
   %t = call token @llvm.tensor.load(ptr elementtype(float) %a, {dims}, {numbers(0, 0)})

@@ -1,4 +1,4 @@
-"""Arrays taken apart into addresses, extents and strides: random types and random views."""
+"""Arrays as addresses, extents and strides: random types and random views."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def place(type_: Any) -> ArgumentPlace:
 
 def strides_of(array: Any, type_: MemrefType) -> list[int] | None:
     """The strides in elements that the kernel may be given, None where there are none: straight from the rules."""
-    found: list[int] = []
-    for mode, wanted in enumerate(type_.stride):
-        least = found[-1] * max(1, array.shape[mode - 1]) if mode else 1
+    result: list[int] = []
+    for mode, expected in enumerate(type_.stride):
+        least = result[-1] * max(1, array.shape[mode - 1]) if mode else 1
         own = array.strides[mode] // array.itemsize
         free = array.shape[mode] < 2 or array.size == 0
-        stride = (least if wanted is None else wanted) if free else own
-        if wanted not in (None, stride) or stride < least:
+        stride = (least if expected is None else expected) if free else own
+        if expected not in (None, stride) or stride < least:
             return None
-        found.append(stride)
-    return found
+        result.append(stride)
+    return result
 
 
 @given(views())
-def test_every_entry_is_where_the_array_has_it(case: tuple[Any, MemrefType]) -> None:
+def test_addresses_of_all_entries_are_right(case: tuple[Any, MemrefType]) -> None:
     array, type_ = case
-    fits = all(wanted in (None, got) for wanted, got in zip(type_.shape, array.shape, strict=True))
+    fits = all(reference in (None, got) for reference, got in zip(type_.shape, array.shape, strict=True))
     expected = strides_of(array, type_) if fits else None
     try:
         values = bind(place(type_), array).values
@@ -77,14 +77,14 @@ def test_every_entry_is_where_the_array_has_it(case: tuple[Any, MemrefType]) -> 
         assert first + step * array.itemsize == array[(*index, ...)].ctypes.data
 
 
-def test_a_known_layout_says_what_a_close_look_finds() -> None:
+def test_a_cached_layout_equals_a_computed_one() -> None:
     type_ = MemrefType(NUMBERS["f32"], (None, 4), (1, None))
     c_parameters = [CParameter(role, role, NUMBERS["i64"], 0, mode) for role, mode in _ROLES]
     binder = Binder(place(type_), c_parameters)
     for array in (np.zeros((3, 4), np.float32, order="F"), np.zeros((5, 4), np.float32, order="F")[1:3]):
-        taken: list[Any] = []
-        binder.look(array, 0, taken)
-        assert taken == [array.ctypes.data, *binder.known[common_layout(array)]]
+        arguments: list[Any] = []
+        binder.look(array, 0, arguments)
+        assert arguments == [array.ctypes.data, *binder.known[common_layout(array)]]
         assert binder.known[common_layout(array)] == (array.shape[0], array.strides[1] // 4)
     with pytest.raises(ArgumentError):
         binder.look(np.zeros((3, 5), np.float32, order="F"), 0, [])
@@ -140,7 +140,7 @@ VIEWS = {
 }
 
 
-def test_what_writes_is_known() -> None:
+def test_writing_instructions_are_known() -> None:
     memory = "%A: memref<f32x16x16>, %G: group<memref<f32x16x16>x?>, %R: memref<f32x16x16>"
     head = f"func @f({memory}, %f: f32, %i: index, %b: bool)"
     for instruction, view in product(WRITING.values(), VIEWS):
@@ -149,7 +149,7 @@ def test_what_writes_is_known() -> None:
         assert parameter_uses(program.functions[0]).written == {1 if view == "of a group" else 0}
 
 
-def test_reading_is_no_writing() -> None:
+def test_reading_does_not_count_as_writing() -> None:
     text = """func @f(%A: memref<f32x4x4>, %G: group<memref<f32x4>x2>) {
         %i = constant 0 : index
         %x = load %A[%i,%i] : f32
@@ -158,5 +158,5 @@ def test_reading_is_no_writing() -> None:
         %n = size %A[0] : index
         %b = associated %g : bool
     }"""
-    found = parameter_uses(tl.parse(text).functions[0])
-    assert (found.written, found.tested) == (set(), {1})
+    actual = parameter_uses(tl.parse(text).functions[0])
+    assert (actual.written, actual.tested) == (set(), {1})

@@ -1,4 +1,4 @@
-"""Compiled kernels called with numpy arrays: what arrives, and what is refused."""
+"""Compiled kernels called with numpy arrays: how arguments are passed, and which are refused."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_only_the_view_is_changed(kernels: CompiledKernels) -> None:
     np.testing.assert_array_equal(whole[2:5, 1:6:2], places(3, 3))
 
 
-def test_what_arrays_of_a_known_layout_may_differ_in_is_looked_at(kernels: CompiledKernels) -> None:
+def test_arrays_with_a_cached_layout_are_still_checked(kernels: CompiledKernels) -> None:
     for _ in range(3):
         array = np.zeros((3, 4), order="F")
         kernels.dynamic(array)
@@ -144,7 +144,7 @@ def test_what_arrays_of_a_known_layout_may_differ_in_is_looked_at(kernels: Compi
             kernels.promises(aligned((4, 3), 8, at=4))
 
 
-def test_many_layouts_in_turn(kernels: CompiledKernels) -> None:
+def test_alternating_layouts(kernels: CompiledKernels) -> None:
     whole = np.zeros((30, 30), order="F")
     for rows, columns in [*np.ndindex(25, 25), (3, 4), (7, 5)]:
         part = whole[:rows, :columns]
@@ -180,13 +180,13 @@ def test_three_dimensions_of_groups(kernels: CompiledKernels) -> None:
     assert counts.sum() == 26
 
 
-def test_static_offsets_look_further(kernels: CompiledKernels) -> None:
+def test_static_offsets_extend_the_bounds_check(kernels: CompiledKernels) -> None:
     memory = [np.zeros((2, 4), np.float32, order="F") for _ in range(2)]
     kernels.strides([array[:, :3] for array in memory], 5.0, groups=(1, 2))
     assert all(array[1, 2] == 5 and np.count_nonzero(array) == 1 for array in memory)
 
 
-def test_null_where_the_kernel_asks(kernels: CompiledKernels) -> None:
+def test_null_pointers_in_groups(kernels: CompiledKernels) -> None:
     result, entry = np.zeros(1, np.float32), np.zeros((), np.float32)
     kernels.null(None, result, [None, entry])
     assert result[0] == 2
@@ -201,7 +201,7 @@ def aligned(shape: tuple[int, ...], rows: int, at: int = 0) -> Any:
     return memory[first : first + 4 * rows * shape[1]].view(np.float32).reshape((rows, -1), order="F")[: shape[0]]
 
 
-def test_what_attributes_promise_is_kept(kernels: CompiledKernels) -> None:
+def test_aligned_arrays_satisfy_attributes(kernels: CompiledKernels) -> None:
     kernels.promises(aligned((4, 3), 8))
 
 
@@ -335,7 +335,7 @@ def test_offsets_that_do_not_fit(kernels: CompiledKernels, offset: Any, message:
         kernels.groups([np.zeros(1, np.int32)], np.zeros(4, np.int64), A_offset=offset)
 
 
-def test_kernels_are_found_by_name(kernels: CompiledKernels) -> None:
+def test_kernels_are_looked_up_by_name(kernels: CompiledKernels) -> None:
     assert list(kernels)[:2] == ["dynamic", "copy"]
     assert {"dynamic", "lowered"} <= set(dir(kernels))
     assert repr(kernels.copy) == "<compiled @copy(%from: memref<f32x2x3>, %to: memref<f32x2x3,strided<1,4>>)>"

@@ -34,9 +34,9 @@ V1: Final = """func @v1(%A: memref<f32x4x4>) {
 """
 
 
-def run(folder: Path, *command: str, given: str = "") -> tuple[int, str, str]:
+def run(folder: Path, *command: str, stdin: str = "") -> tuple[int, str, str]:
     done = subprocess.run(
-        [str(BIN / command[0]), *command[1:]], cwd=folder, input=given, capture_output=True, text=True, check=False
+        [str(BIN / command[0]), *command[1:]], cwd=folder, input=stdin, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -48,13 +48,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_writes_what_the_function_gives(folder: Path) -> None:
+def test_the_command_writes_what_the_function_returns(folder: Path) -> None:
     assert run(folder, "tlx", "translate", "store.tl", "-o", "store.ll") == (0, "", "")
     assert (folder / "store.ll").read_text(encoding="utf-8").strip() == str(tl.translate(STORE, "store.tl")).strip()
 
 
 def test_reads_standard_input(folder: Path) -> None:
-    status, out, err = run(folder, "tlx", "translate", given=STORE)
+    status, out, err = run(folder, "tlx", "translate", stdin=STORE)
     assert (status, err) == (0, "")
     assert out == str(tl.translate(STORE)).strip() + "\n"
 
@@ -73,7 +73,7 @@ def test_the_tree_is_spelled_in_version_2(folder: Path) -> None:
     status, out, _ = run(folder, "tlx", "translate", "store.tl", "--emit=ast")
     assert status == 0
     assert tl.parse(out) == tl.parse(STORE)
-    assert run(folder, "tlx", "translate", "-", "--emit=ast", given=out)[1] == out
+    assert run(folder, "tlx", "translate", "-", "--emit=ast", stdin=out)[1] == out
 
 
 def test_the_first_version_is_converted(folder: Path) -> None:
@@ -127,13 +127,13 @@ def test_lower_reads_it_directly(folder: Path) -> None:
     assert run(folder, "tlx-lower", "store.tl", "--emit=asm")[1].count("store.group:") == 1
 
 
-def test_lower_tells_all_errors(folder: Path) -> None:
+def test_lower_reports_all_errors(folder: Path) -> None:
     status, out, err = run(folder, "tlx-lower", "wrong.tl")
     assert (status, out) == (1, "")
     assert err.count("error:") >= 3
 
 
-def test_other_commands_read_it_too(folder: Path) -> None:
+def test_other_commands_read_the_language(folder: Path) -> None:
     assert run(folder, "tlx", "verify", "store.tl") == (0, "", "")
     assert run(folder, "tlx", "verify", "wrong.tl")[0] == 1
 
@@ -145,7 +145,7 @@ def test_assembly_from_a_file_of_that_kind_has_a_name_of_its_own(folder: Path) -
     assert "define dso_local void @store(" in files.read_ir(str(folder / "store.tl"))
 
 
-def test_the_front_end_is_found() -> None:
+def test_the_front_end_is_discovered() -> None:
     assert tl in front_ends.front_ends()
     assert tlx.tensor_language is tl
     assert "tensor_language" in dir(tlx)

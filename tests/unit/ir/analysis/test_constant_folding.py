@@ -1,4 +1,4 @@
-"""Folding of shape vectors: every spelling, every instruction that builds one, and what must stay unknown."""
+"""Folding of shape vectors: every spelling, every instruction that builds one, and what is not folded."""
 
 import pytest
 
@@ -23,7 +23,7 @@ define void @f(<2 x i32> %a, i32 %n) {{
 
 
 def last(body: str, value: str, type_: str = "<2 x i32>") -> tuple[Module, Function, Value]:
-    module = parse(TEMPLATE.format(body=body, type=type_, value=value), wanted=lambda _: True)
+    module = parse(TEMPLATE.format(body=body, type=type_, value=value), is_parsed=lambda _: True)
     function = module.functions[0]
     call = next(i for i in function.instructions() if i.callee == "use")
     return module, function, call.args[0]
@@ -97,7 +97,7 @@ def test_loads_from_constant_globals_only() -> None:
         "%v = call <2 x i32> @g()",
     ],
 )
-def test_what_stays_unknown(body: str) -> None:
+def test_values_that_are_not_folded(body: str) -> None:
     assert ints(body) is None
 
 

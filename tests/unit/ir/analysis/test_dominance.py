@@ -1,4 +1,4 @@
-"""Control flow against definitions: on random graphs, everything is what a naive search finds."""
+"""Control flow: on random graphs, the analyses agree with a naive search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def function_of(graph: Graph, fillers: int = 0) -> Function:
                 lines.append(f"  switch i32 %a, label %b{first} [ {cases} ]")
         blocks.append("\n".join(lines))
     text = "define void @f(i32 %a) {\n" + "\n".join(blocks) + "\n}\n"
-    return parse(text, wanted=lambda _: True).functions[0]
+    return parse(text, is_parsed=lambda _: True).functions[0]
 
 
 def reached(graph: Graph, starts: list[int], without: int = -1) -> set[int]:
@@ -102,9 +102,9 @@ def test_natural_loops(graph: Graph) -> None:
             if block in dominated(graph, header):
                 body = {header} | (reached(backward, [block], without=header) & alive)
                 bodies.setdefault(header, set()).update(body)
-    found = natural_loops(ControlFlow(function_of(graph)))
-    assert {int(lp.header[1:]): {int(b[1:]) for b in lp.blocks} for lp in found} == bodies
-    sizes = [len(lp.blocks) for lp in found]
+    actual = natural_loops(ControlFlow(function_of(graph)))
+    assert {int(lp.header[1:]): {int(b[1:]) for b in lp.blocks} for lp in actual} == bodies
+    sizes = [len(lp.blocks) for lp in actual]
     assert sizes == sorted(sizes, reverse=True)
 
 
@@ -130,8 +130,8 @@ def test_between(graph: Graph, data: st.DataObject) -> None:
     forward = reached(steps, steps[start], without=start)
     expected = forward & reached(backward, backward[end], without=start)
     numbers = {id(x): n for n, x in enumerate(x for b in function.blocks for x in b.instructions)}
-    found = flow.between((f"b{first}", i), (f"b{last}", j))
-    assert {numbers[id(x)] for x in found} == expected
+    actual = flow.between((f"b{first}", i), (f"b{last}", j))
+    assert {numbers[id(x)] for x in actual} == expected
 
 
 def test_deep_graphs_need_no_deep_stack() -> None:

@@ -1,4 +1,4 @@
-"""The builder: what it builds, LLVM reads in both kinds of pointers, and computes what the calls say."""
+"""The builder: LLVM accepts what it builds, with both kinds of pointers, and it computes the right values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(parameters: list[Type | None], body: Body, *arguments: Any) -> None:
 
 
 def results(body: Callable[[Builder, list[Value]], list[Value]], *numbers: int) -> list[int]:
-    """What a body makes of i64 arguments."""
+    """The result of a body for i64 arguments."""
 
     def whole(b: Builder, arguments: list[Value]) -> None:
         for index, value in enumerate(body(b, arguments[1:])):
@@ -84,8 +84,8 @@ def test_arithmetic() -> None:
             b.binary("udiv", x, const_int(I64, 3), flags="exact"),
             b.umin(x, y),
             b.umin(y, 2),
-            b.divided_up(x, 5),
-            b.divided_up(x, 4),
+            b.ceil_div(x, 5),
+            b.ceil_div(x, 4),
             b.select(b.icmp("slt", x, y), x, y),
             b.cast("sext", b.cast("trunc", x, I8), I64),
             b.cast("zext", b.icmp("eq", x, 12), I64),
@@ -175,7 +175,7 @@ def test_float_functions() -> None:
 
 
 @pytest.mark.parametrize("misuse", ["extract", "shuffle"])
-def test_vectors_are_asked_for(misuse: str) -> None:
+def test_vectors_are_required(misuse: str) -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [(I64, "", "x")], ""))
     x = b.function.arguments[0].value
@@ -243,7 +243,7 @@ def test_loops(known: str, start: int, stop: int, step: int) -> None:
     assert results(body, start, stop)[:3] == [sum(expected), expected[-1] if expected else -99, len(expected)]
 
 
-def test_a_loop_that_is_known_to_run_is_tested_at_its_end_only() -> None:
+def test_loops_with_a_trip_are_tested_at_their_end_only() -> None:
     def body(b: Builder, arguments: list[Value]) -> list[Value]:
         with b.loop(0, arguments[0], carry=[arguments[0]], nonempty=True) as loop:
             loop.next(b.add(loop.carried[0], loop.index))
@@ -281,11 +281,11 @@ def test_nested_loops_with_carried_values_and_conditions() -> None:
 
 
 def test_a_loop_in_the_middle_of_a_block() -> None:
-    """What stands behind the insertion point stays behind the loop, and phis of later blocks follow."""
+    """Instructions after the insertion point stay after the loop, and phis of later blocks are updated."""
     module = parse(
         "define i64 @f(i64 %n) {\n  %a = add i64 %n, 1\n  %b = mul i64 %a, 2\n  br label %end\n\nend:\n"
         "  %r = phi i64 [ %b, %0 ]\n  ret i64 %r\n}\n",
-        wanted=lambda _: True,
+        is_parsed=lambda _: True,
     )
     (function,) = module.functions
     b = Builder(module, function, function.entry, 1)
@@ -297,7 +297,7 @@ def test_a_loop_in_the_middle_of_a_block() -> None:
     assert evaluate(parse(str(module)), "f", 5) == 72
 
 
-def test_loops_that_carry_nothing_further_keep_their_values() -> None:
+def test_loops_without_new_carried_values_keep_theirs() -> None:
     def body(b: Builder, arguments: list[Value]) -> list[Value]:
         with b.loop(0, arguments[0], carry=[const_int(I64, 7)]) as loop:
             pass
@@ -307,10 +307,10 @@ def test_loops_that_carry_nothing_further_keep_their_values() -> None:
 
 
 @pytest.mark.parametrize("pointer", ["ptr", "float*"])
-def test_a_pointer_in_a_register_of_its_own(pointer: str) -> None:
+def test_an_opaque_address_is_the_same_address(pointer: str) -> None:
     """It points to the same, in either dialect."""
     text = f"define float @f({pointer} %p) {{\n  %x = load float, {pointer} %p\n  ret float %x\n}}\n"
-    module = parse(text, wanted=lambda _: True)
+    module = parse(text, is_parsed=lambda _: True)
     (function,) = module.functions
     b = Builder(module, function, function.entry, 0)
     own = b.opaque_address(function.arguments[0].value)

@@ -1,4 +1,4 @@
-"""TensorBuilder: results follow from the operands, what is built means what was asked for."""
+"""TensorBuilder: results follow from the operands, and the built operations compute them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal parts of a function become calls of one function: what is a part, what is equal, what is known of inputs."""
+"""Equal regions become calls of one function: what a region is, when two are equal, and attributes of inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def function(*pieces: str, parameters: str = POINTERS, attributes: str = "nounwi
 
 
 def found(text: str) -> list[Function]:
-    """The functions that parts of the functions of a text became."""
+    """The functions that regions of a text became."""
     return [function for function in parse(text, outline=True).functions if outlined_region(function) is not None]
 
 
@@ -47,7 +47,7 @@ def counts(text: str) -> list[int]:
     return [fact.copies for item in parse(text, outline=True).items if (fact := outlined_region(item))]
 
 
-def test_equal_parts_become_calls_of_one_function() -> None:
+def test_equal_regions_become_calls_of_one_function() -> None:
     text = function(COPY, COPY.replace("%a", "%b"), COPY.replace("%c", "%x").replace("%a", "%c").replace("%x", "%a"))
     assert str(parse("; first\n" + text + "; last\n", outline=True)) == (
         "; first\ndefine void @f(ptr %c, ptr %a, ptr %b) nounwind {\nentry:\n"
@@ -61,12 +61,12 @@ def test_equal_parts_become_calls_of_one_function() -> None:
     assert counts(text) == [2]
 
 
-def test_only_on_demand() -> None:
+def test_extraction_is_optional() -> None:
     text = function(COPY, COPY)
     assert str(parse(text)) == text
 
 
-def test_few_or_different_parts_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_or_different_regions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     other = COPY.replace("8", "9")
     assert not found(function(COPY))
     assert counts(function(COPY, other, COPY, other)) == [1, 1]
@@ -79,14 +79,14 @@ def test_few_or_different_parts_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> N
     assert counts(function(*[COPY] * 5)) == [4]
 
 
-def test_a_part_ends_after_the_last_use_of_its_values() -> None:
+def test_a_region_ends_after_the_last_use_of_its_values() -> None:
     twice = COPY + STORE.replace("%c", "%b")
     texts = [str(function) for function in found(function(twice, twice))]
     assert len(texts) == 1
     assert texts[0].count("tensor.store") == 2
 
 
-def test_lines_between_parts_stay() -> None:
+def test_instructions_between_regions_stay() -> None:
     text = function(
         "  %p = getelementptr float, ptr %a, i64 8\n" + COPY.replace("%a", "%p"),
         "  call void @g(ptr %p) ; a comment, @g\n\n" + COPY.replace("%a", "%p"),
@@ -133,9 +133,9 @@ def test_blocks_and_loops() -> None:
         "  %tv = fadd float 0.0,\n   0.0\n",
     ],
 )
-def test_lines_that_no_part_has(line: str) -> None:
+def test_instructions_that_end_a_region(line: str) -> None:
     text = function(LOAD + line + STORE, COPY, COPY)
-    assert str(parse(text, wanted=lambda _text: False, outline=True)) == text
+    assert str(parse(text, is_parsed=lambda _text: False, outline=True)) == text
     finder = duplicates.RepeatedRegionFinder()
     assert not finder.find(text.split("\n")[1:], [])
 
@@ -151,7 +151,7 @@ def test_lines_that_no_part_has(line: str) -> None:
         "  %tv = tail call fast float @llvm.fma.f32(float 0.0, float 0.0, float 0.0) #1\n",
     ],
 )
-def test_lines_that_a_part_may_have(line: str) -> None:
+def test_instructions_that_a_region_may_contain(line: str) -> None:
     assert counts(function(LOAD + line + STORE, LOAD + line + STORE)) == [1]
 
 
@@ -176,7 +176,7 @@ def test_lines_that_a_part_may_have(line: str) -> None:
         function(*[COPY.replace("%a", "%0")] * 2, parameters="ptr %0, ptr %c", tail="%0 = type { i32 }\n"),
     ],
 )
-def test_functions_without_parts(text: str) -> None:
+def test_functions_without_regions(text: str) -> None:
     try:
         assert not found(text)
     except TlxError:  # the text is wrong, which is said of the function as it stands
@@ -232,13 +232,13 @@ def test_inputs_are_pointers_and_scalars(before: str, piece: str, parameters: st
         ("ptr noalias %c, ptr %a", "  %p = getelementptr float, ptr %p, i64 4\n", "%p", "%c", "ptr %p, ptr %c"),
     ],
 )  # fmt: skip
-def test_what_is_known_of_inputs(parameters: str, before: str, a: str, c: str, inputs: str) -> None:
+def test_attributes_of_inputs(parameters: str, before: str, a: str, c: str, inputs: str) -> None:
     piece = COPY.replace("%a", a).replace("%c", c)
     text = function(before, piece, piece, parameters=parameters, tail="@g = global i8 0\n")
     assert headers(text) == [f"define internal void @f.part({inputs}) nounwind {{"]
 
 
-def test_parts_of_which_less_is_known_are_others() -> None:
+def test_regions_with_fewer_attributes_are_not_equal() -> None:
     text = function(COPY, COPY.replace("%a", "%p"), parameters="ptr noalias %c, ptr noalias %a")
     text = text.replace("entry:\n", "entry:\n  %p = getelementptr float, ptr %c, i64 4\n")
     assert [header.partition("(")[2] for header in headers(text)] == [
@@ -264,12 +264,12 @@ def test_parts_of_which_less_is_known_are_others() -> None:
         ("addrspace(1)", None),
     ],
 )
-def test_attributes_of_parts(attributes: str, expected: str | None) -> None:
+def test_attributes_of_region_functions(attributes: str, expected: str | None) -> None:
     groups = 'attributes #0 = { readnone uwtable "target-features"="+avx2,+fma" }\nattributes #2 = { strictfp }\n'
     assert inherited_attributes(attributes, groups) == expected
 
 
-def test_names_that_are_taken() -> None:
+def test_name_clashes() -> None:
     text = function(COPY, COPY).replace("%t0", "%entry0").replace("entry:\n", "").replace("%a", "%entry")
     text += "declare void @f.part()\n"
     text = str(parse(text, outline=True))
@@ -291,7 +291,7 @@ def test_arguments_without_names_are_counted_anew() -> None:
     assert "@llvm.tensor.store(ptr %1," in text
 
 
-def test_functions_share_their_parts() -> None:
+def test_functions_share_regions() -> None:
     text = function(COPY, COPY) + function(COPY, COPY).replace("@f", "@g")
     assert counts(text) == [3]
     assert "@g" in str(parse(text, outline=True))
@@ -317,14 +317,14 @@ def errors(text: str) -> tuple[str, int]:
         ("%a", "%t1"),
     ],
 )
-def test_mistakes_are_told_as_of_the_whole_function(right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_those_of_the_whole_function(right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = function(COPY, COPY).replace(right, wrong)
     with_parts = errors(text)
     monkeypatch.setattr(duplicates, "MIN_REGIONS", 100)
     assert with_parts == errors(text)
 
 
-def test_remarks_tell_of_the_parts() -> None:
+def test_remarks_count_the_regions() -> None:
     options = Options()
     text = function(COPY, COPY, COPY)
     lower_text(text, target="avx2", options=options)

@@ -1,4 +1,4 @@
-"""What the reader knows of each form of instruction."""
+"""The parsed form of each kind of instruction."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def read(text: str) -> Instruction:
     known = set(re.findall(r'label %("[^"]+"|[^,\s\]]+)', text)) | set(re.findall(r", %(\"[^\"]+\"|\w+) \]", text))
     labels = "".join(f"{name}:\n  unreachable\n" for name in sorted(known))
     body = f"define void @f() {{\nstart:\n  {text}\n  unreachable\n{labels}}}\n"
-    module = parse(f"%pair = type {{\n i32, float }}\n{body}", wanted=lambda _: True)
+    module = parse(f"%pair = type {{\n i32, float }}\n{body}", is_parsed=lambda _: True)
     return module.functions[0].entry.instructions[0]
 
 
@@ -279,9 +279,11 @@ def test_numbers() -> None:
 
 
 def test_alloca_has_the_modules_kind_of_pointer() -> None:
-    typed = parse("define void @f(i8* %p) {\n  %a = alloca [4 x i8], align 4\n  ret void\n}\n", wanted=lambda _: True)
+    typed = parse(
+        "define void @f(i8* %p) {\n  %a = alloca [4 x i8], align 4\n  ret void\n}\n", is_parsed=lambda _: True
+    )
     assert str(typed.functions[0].entry.instructions[0].type) == "[4 x i8]*"
-    opaque = parse("define void @f(ptr %p) {\n  %a = alloca [4 x i8]\n  ret void\n}\n", wanted=lambda _: True)
+    opaque = parse("define void @f(ptr %p) {\n  %a = alloca [4 x i8]\n  ret void\n}\n", is_parsed=lambda _: True)
     assert opaque.functions[0].entry.instructions[0].type == PointerType()
 
 
@@ -307,12 +309,12 @@ def test_alloca_has_the_modules_kind_of_pointer() -> None:
         ("%x = alloca i32, addrspace(%y)", "expected an integer"),
         ("switch i32 %x, label %d [ i32 1", "expected ','"),
         ("catchpad within %x", r"expected '\['"),
-        (f"ret i32 {'9' * 5000}", "number is too long"),
-        (f"ret i{'9' * 5000} 0", "number is too long"),
-        (f"ret [{'9' * 5000} x i8] undef", "number is too long"),
+        (f"ret i32 {'9' * 5000}", "integer has too many digits"),
+        (f"ret i{'9' * 5000} 0", "integer has too many digits"),
+        (f"ret [{'9' * 5000} x i8] undef", "integer has too many digits"),
     ],
 )
-def test_what_is_no_instruction(text: str, message: str) -> None:
+def test_malformed_instructions(text: str, message: str) -> None:
     with pytest.raises(ParseError, match=message) as caught:
         parse_instruction_text(text)
     assert caught.value.span is not None
@@ -346,5 +348,5 @@ def test_vectors_of_integers_are_read_in_any_spelling(spelling: str, numbers: li
     assert [text[start:end] for start, end in instruction.spans] == [spelling] * 2
 
 
-def test_what_starts_an_instruction_is_what_has_a_parser() -> None:
+def test_every_opcode_has_a_parser() -> None:
     assert PARSERS.keys() == OPCODES

@@ -1,4 +1,4 @@
-"""Tokens of LLVM assembly: kinds, places, what is none."""
+"""Tokens of LLVM assembly: kinds, locations, malformed tokens."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_part_of_a_text() -> None:
     ],
 )
 @pytest.mark.parametrize("lazy", [False, True])
-def test_what_is_no_token(text: str, message: str, place: str, lazy: bool) -> None:
+def test_malformed_tokens(text: str, message: str, place: str, lazy: bool) -> None:
     source = Source("t.ll", text)
     if text.startswith("add c"):
         assert tokenize(Source("t.ll", "add c"))[1].kind == "word"
@@ -101,5 +101,5 @@ def test_lazy_tokens_are_the_same() -> None:
     assert lazy[99] == all_of_them[-1]
 
 
-def test_lazy_tokens_look_no_further_than_asked() -> None:
+def test_lazy_tokens_are_not_read_ahead() -> None:
     assert LazyTokens(Source("t.ll", "declare ?"), 0)[0].text == "declare"

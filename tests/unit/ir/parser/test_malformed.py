@@ -1,4 +1,4 @@
-"""Broken texts: the reader and the verifier say what is wrong and where, or find nothing; they never fail otherwise.
+"""Broken texts: the parser and the verifier report an error with a location, or none; they never fail otherwise.
 
 A few hundred texts with a fixed seed; TLX_FUZZ=100000 makes as many, of another seed each time.
 """
@@ -87,7 +87,7 @@ def examine(text: str) -> None:
     Raises:
         ParseError, VerifyError: Something is wrong with it.
     """
-    module = parse(text, "t.ll", wanted=lambda _: True)
+    module = parse(text, "t.ll", is_parsed=lambda _: True)
     for function in module.functions:
         uses(function)
         natural_loops(ControlFlow(function))
@@ -101,15 +101,15 @@ def test_broken_texts(part: int) -> None:
     for number in range(part * COUNT // 10, (part + 1) * COUNT // 10):
         text = broken(random.Random(SEED + number))
         start = time.monotonic()
-        found: TlxError | None = None
+        actual: TlxError | None = None
         try:
             examine(text)
         except (ParseError, VerifyError) as error:
-            found = error
+            actual = error
         except Exception as error:
             error.add_note(f"seed {SEED + number}, text:\n{text}")
             raise
-        assert found is None or (found.span is not None and found.render()), f"{SEED + number}: {found}"
+        assert actual is None or (actual.span is not None and actual.render()), f"{SEED + number}: {actual}"
         assert time.monotonic() - start < LONGEST_S, SEED + number
 
 

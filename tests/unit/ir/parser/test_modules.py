@@ -1,4 +1,4 @@
-"""Reading whole modules: nothing is lost, and blocks and instructions are those that LLVM sees."""
+"""Parsing whole modules: nothing is lost, and blocks and instructions are those that LLVM reads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def varied(text: str, variant: str) -> str:
 
 
 def read_all(text: str) -> Module:
-    return parse(text, "t.ll", wanted=lambda _: True)
+    return parse(text, "t.ll", is_parsed=lambda _: True)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -70,7 +70,7 @@ def test_operands_can_be_written_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_use_is_known(name: str) -> None:
+def test_all_uses_are_recorded(name: str) -> None:
     """Each `%name` in a text of an instruction, types aside, is an operand or the result."""
     for function in read_all(MODULES[name]).functions:
         known = uses(function)
@@ -79,13 +79,13 @@ def test_every_use_is_known(name: str) -> None:
             without = _TYPES_AND_STRINGS.sub("", instruction.text)
             mentioned = {n for n in re.findall(r'%("[^"]+"|[-\w.$]+)', without) if n in names}
             mentioned.discard(instruction.result or "")
-            found = {name for name, places in known.items() if any(u.instruction is instruction for u in places)}
+            actual = {name for name, places in known.items() if any(u.instruction is instruction for u in places)}
             if "metadata !DIArgList" not in instruction.text:
-                assert mentioned == found, instruction.text
+                assert mentioned == actual, instruction.text
 
 
-def test_only_what_is_wanted_is_parsed() -> None:
-    module = parse(OPAQUE, wanted=lambda text: "@vectors" in text or "musttail call" in text)
+def test_only_requested_functions_are_parsed() -> None:
+    module = parse(OPAQUE, is_parsed=lambda text: "@vectors" in text or "musttail call" in text)
     assert [f.name for f in module.functions] == ["vectors", "fast"]
     assert all(isinstance(item, Raw | Declaration) for item in parse(OPAQUE).items)
 
@@ -133,7 +133,7 @@ def test_unnamed_blocks_and_values_get_llvms_numbers() -> None:
         jumps.block("nowhere")
 
 
-def test_unnamed_results_are_written_down() -> None:
+def test_unnamed_results_are_printed() -> None:
     module = read_all(
         "declare i8 @g(i8)\ndefine i8 @f(i8, i8 %x) {\n  call i8 @g(i8 %0)\n  %3 = add i8 %x, %2\n  ret i8 %3\n}\n"
     )
@@ -182,10 +182,10 @@ def test_kind_of_pointers(text: str, typed: bool) -> None:
         ("define void @f() { }", "function body has no instructions", "t.ll:1:18"),
         (
             "define void @f() {\n  %x = add i8 1, 2\n}",
-            "the block before has no terminator, found '}'",
+            "the previous block has no terminator, found '}'",
             "t.ll:3:1",
         ),
-        ("define void @f() {\na:\nb:\n  ret void\n}", "the block before has no terminator, found 'b:'", "t.ll:3:1"),
+        ("define void @f() {\na:\nb:\n  ret void\n}", "the previous block has no terminator, found 'b:'", "t.ll:3:1"),
         ("define void @f() {\n  br label %a\n}", "use of undefined block '%a'", "t.ll:2:12"),
         ("define void @f() {\na:\n  %x = phi i8 [ 0, %b ]\n  ret void\n}", "undefined block '%b'", "t.ll:3:20"),
         ("define void @f() {\n  %x = what i8 1\n  ret void\n}", "expected an instruction, found 'what'", "t.ll:2:8"),
@@ -198,7 +198,7 @@ def test_kind_of_pointers(text: str, typed: bool) -> None:
         (f"declare {'[1 x ' * 5000}i8{']' * 5000} @f()", "nested too deeply", "t.ll:1:1"),
     ],
 )
-def test_what_is_no_module(text: str, message: str, place: str) -> None:
+def test_malformed_modules(text: str, message: str, place: str) -> None:
     with pytest.raises(ParseError) as caught:
         read_all(text)
     assert message in caught.value.message
@@ -214,7 +214,7 @@ def test_attribute_groups() -> None:
     assert module.function_attributes(module.function("struct_result").signature)["odd"] == "{;}"
 
 
-def test_taken_names() -> None:
+def test_fresh_names() -> None:
     module = read_all(OPAQUE)
     assert module.global_names.fresh("table") == "table.1"
     assert module.global_names.fresh("free") == "free"

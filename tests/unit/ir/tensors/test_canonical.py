@@ -60,7 +60,7 @@ def test_canonical_text() -> None:
     assert result.count("declare void @llvm.tensor.store") == 1
 
 
-def test_what_is_canonical_stays_byte_for_byte() -> None:
+def test_canonical_text_is_unchanged() -> None:
     text = f"""\
 define void @f(ptr %p) {{
   %t = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %p,   {SQUARE},
@@ -94,7 +94,7 @@ define void @f(ptr %p) {{
     judge.check_text(result, "<canonical>")
 
 
-def test_names_that_tell_element_types_leave_them_as_attributes() -> None:
+def test_element_types_in_names_become_attributes() -> None:
     body = load("t").replace("load(", "load.p0i16.v2i32(")
     result = canonical(f"define void @f(ptr %p) {{\n{body}  ret void\n}}\n")
     assert "@llvm.tensor.load.p0.v2i32(ptr elementtype(i16) %p, " in result
@@ -171,7 +171,7 @@ def test_undeclarable_operands_are_refused() -> None:
 
 
 @pytest.mark.parametrize("row", INTRINSICS, ids=lambda row: row.full_name)
-def test_what_stock_optimisers_leave_means_the_same(row: Intrinsic, tmp_path: Path) -> None:
+def test_opt_does_not_change_the_tensors(row: Intrinsic, tmp_path: Path) -> None:
     """Every example goes through `opt -O2`; where it keeps an operation, it keeps the tensor's type."""
     path = require("opt-19")
     module = parse(keeping_results(row.example))
@@ -187,8 +187,8 @@ def test_what_stock_optimisers_leave_means_the_same(row: Intrinsic, tmp_path: Pa
 
 def keeping_results(example: str) -> str:
     """A function around an example that stores every vector the example computes."""
-    found = re.search(r"<\d+ x \w+> %v", example)
+    match = re.search(r"<\d+ x \w+> %v", example)
     vectors = re.findall(r"(%\w+) = call (<\d+ x \w+>)", example)
     stores = "\n".join(f"  store volatile {type_} {name}, ptr %q" for name, type_ in vectors)
-    arguments = ", ".join([*([found.group()] if found else []), "ptr %p, ptr %q"])
+    arguments = ", ".join([*([match.group()] if match else []), "ptr %p, ptr %q"])
     return f"define void @f({arguments}) {{\n{example}\n{stores}\n  ret void\n}}\n"

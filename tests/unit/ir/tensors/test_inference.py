@@ -19,31 +19,31 @@ def tensors(body: str, arguments: str = "ptr %p, ptr %q") -> FunctionTensors:
     return analyse(module, module.functions[0])
 
 
-def test_the_proposal_is_understood() -> None:
+def test_the_example_in_the_proposal_is_accepted() -> None:
     module = parse(PROPOSAL)
-    found = analyse(module, module.functions[0])
-    assert [op.intrinsic.name for op in found.ops] == ["transpose", "store", "store", "matmul", "smma"]
+    actual = analyse(module, module.functions[0])
+    assert [op.intrinsic.name for op in actual.ops] == ["transpose", "store", "store", "matmul", "smma"]
     transposed = TensorType(FLOAT, (3, 16, 5), (2, 0, 1), (1, 3, 2))
-    assert found.result_types() == {
+    assert actual.result_types() == {
         "output": transposed,
         "product": TensorType.dense(FLOAT, (3, 3)),
         "2": TensorType.dense(I32, (6, 6)),
     }
-    assert found.tokens["loaded"].type == TensorType.dense(FLOAT, (16, 6, 4))
-    assert found.tokens["loaded"].pitches == (0, 0, 8)
-    assert [found.tokens[name].kind for name in ("input", "loaded", "0", "1")] == ["value", "load", "pointer", "load"]
-    assert found.tokens["1"].type.element == I32
-    assert [op.pitches for op in found.ops[1:3]] == [(0, 12, 10)] * 2
-    assert [str(op.pointer) for op in found.ops[1:3]] == ["%to"] * 2
+    assert actual.tokens["loaded"].type == TensorType.dense(FLOAT, (16, 6, 4))
+    assert actual.tokens["loaded"].pitches == (0, 0, 8)
+    assert [actual.tokens[name].kind for name in ("input", "loaded", "0", "1")] == ["value", "load", "pointer", "load"]
+    assert actual.tokens["1"].type.element == I32
+    assert [op.pitches for op in actual.ops[1:3]] == [(0, 12, 10)] * 2
+    assert [str(op.pointer) for op in actual.ops[1:3]] == ["%to"] * 2
 
 
-def test_ops_are_found_by_call_and_tokens_by_value() -> None:
-    found = tensors(load("t") + "  %v = call <16 x float> @llvm.tensor.tovector(token %t)")
-    (op,) = found.ops
-    assert found.op_of(op.instruction) is op
+def test_ops_are_looked_up_by_call_and_tokens_by_value() -> None:
+    actual = tensors(load("t") + "  %v = call <16 x float> @llvm.tensor.tovector(token %t)")
+    (op,) = actual.ops
+    assert actual.op_of(op.instruction) is op
     token = op.tensors[0]
-    assert found.op_of(token.definition) is None
-    assert found.token(op.instruction.args[0]) is token
+    assert actual.op_of(token.definition) is None
+    assert actual.token(op.instruction.args[0]) is token
 
 
 def test_tokens_may_be_defined_further_down_in_the_text() -> None:
@@ -102,8 +102,8 @@ first:
     ],
 )  # fmt: skip
 def test_element_types_of_loads(body: str, elements: str) -> None:
-    found = tensors(body)
-    assert " ".join(str(token.type.element) for token in found.tokens.values()) == elements
+    actual = tensors(body)
+    assert " ".join(str(token.type.element) for token in actual.tokens.values()) == elements
 
 
 def test_shapes_are_folded() -> None:
@@ -115,7 +115,7 @@ def test_shapes_are_folded() -> None:
     assert tensors(body).tokens["t"].type == TensorType(I8, (3, 4), (1, 0), (0, 0))
 
 
-def test_result_type_tells_which_padding_is_kept() -> None:
+def test_the_result_type_decides_about_padding() -> None:
     typeinfo = "  %t = call token @llvm.tensor.typeinfo(<16 x float> %v, <2 x i32> <i32 4, i32 4>, <2 x i32> <i32 0, "
     typeinfo += "i32 1>, <2 x i32> <i32 1, i32 0>)\n"
     square = load("u", "ptr elementtype(float) %p")
@@ -130,7 +130,7 @@ def test_result_type_tells_which_padding_is_kept() -> None:
 _STORE = "  call void @llvm.tensor.store(ptr %p, token %t, <2 x i32> zeroinitializer)\n"
 
 
-def test_load_that_nothing_uses_is_of_any_type() -> None:
+def test_an_unused_load_may_have_any_type() -> None:
     module = parse(f"define void @f(ptr %p) {{\n{load('t')}  ret void\n}}\n")
     assert collect_errors(module) == []
     assert "llvm.tensor" not in str(lower(module, "generic"))
@@ -145,7 +145,7 @@ def test_generated_instructions_have_spans_of_their_own() -> None:
     assert "<generated>:1:" in caught.value.render()
 
 
-def test_collect_finds_one_error_a_function_and_every_malformed_call() -> None:
+def test_collect_reports_one_error_per_function_and_every_malformed_call() -> None:
     wrong = f"{load('t')}{load('u')}  call void @llvm.tensor.nonsense()\n  call void @llvm.tensor.tovector()\n"
     bodies = wrong, load("t") + _STORE
     functions = [f"define void @f{k}(ptr %p) {{\n{body}  ret void\n}}\n" for k, body in enumerate(bodies)]
@@ -153,13 +153,13 @@ def test_collect_finds_one_error_a_function_and_every_malformed_call() -> None:
     messages = [error.message for error in collect_errors(module)]
     assert messages[0].startswith("unknown intrinsic @llvm.tensor.nonsense")
     assert messages[1] == "tovector: expected operands (x), got 0 operands"
-    assert messages[2].startswith("load: no user of the token tells")
+    assert messages[2].startswith("load: no user of the token determines")
     assert len(messages) == 3
     assert collect_errors(parse(PROPOSAL)) == []
 
 
 def test_builder_makes_canonical_calls() -> None:
-    module = parse("define void @f(ptr %p) {\n  ret void\n}\n", wanted=lambda _: True)
+    module = parse("define void @f(ptr %p) {\n  ret void\n}\n", is_parsed=lambda _: True)
     function = module.functions[0]
     builder = TensorBuilder(module, function, function.entry, 0)
     type_ = TensorType.dense(FLOAT, (4, 4))

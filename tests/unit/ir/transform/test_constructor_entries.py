@@ -34,7 +34,7 @@ def test_the_first_constructor_makes_the_list() -> None:
         f"; @llvm.global_ctors\n@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_OTHER}], align 8",
     ],
 )
-def test_constructors_that_are_there_are_kept_in_front(listed: str) -> None:
+def test_existing_constructors_run_first(listed: str) -> None:
     text = _added(f"{listed}\n{_FUNCTION}")
     assert text.count("@llvm.global_ctors =") == 1
     assert "[2 x { i32, ptr, ptr }]" in text
@@ -63,13 +63,13 @@ def test_an_empty_list_is_filled() -> None:
     check_text(text, "constructors.ll")
 
 
-def test_a_list_in_a_comment_is_none() -> None:
+def test_a_list_in_a_comment_is_ignored() -> None:
     text = _added(f"; @llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_OTHER}]\n{_FUNCTION}")
     assert f"\n@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_ENTRY}]" in text
     check_text(text, "constructors.ll")
 
 
-def test_entries_with_brackets_inside_are_kept() -> None:
+def test_entries_may_contain_brackets() -> None:
     data = "{ i32, ptr, ptr } { i32 1, ptr @other, ptr getelementptr ([2 x i32], ptr @table, i64 0, i64 1) }"
     listed = f"@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{data}]"
     text = _added(f"@table = global [2 x i32] zeroinitializer\n{listed}\n{_FUNCTION}")

@@ -1,4 +1,4 @@
-"""`@llvm.global_ctors`: one is made, and those that are there are kept."""
+"""`@llvm.global_ctors`: constructors are added, and existing ones are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving loops into functions of their own, and functions into their callers: the meaning stays."""
+"""Outlining of loops and inlining of functions do not change the meaning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ loop:
 
 
 def _parsed(text: str = PROGRAM) -> Module:
-    return parse(text, wanted=lambda _text: True)
+    return parse(text, is_parsed=lambda _text: True)
 
 
 def _result(module: Module) -> list[float]:
@@ -93,7 +93,7 @@ def test_inlined_calls_mean_the_same() -> None:
     assert _result(module) == _result(_parsed())
 
 
-def test_memory_of_the_callee_is_made_once() -> None:
+def test_allocas_of_the_callee_move_to_the_entry() -> None:
     module = _parsed()
     main = module.function("main")
     _inline_all(module, main)
@@ -101,7 +101,7 @@ def test_memory_of_the_callee_is_made_once() -> None:
     assert sum(i.opcode == "alloca" for i in main.instructions()) == 2
 
 
-def test_functions_with_several_ends_or_results_stay() -> None:
+def test_functions_with_several_returns_or_results_are_not_inlined() -> None:
     module = _parsed(
         "define i32 @result() {\n  ret i32 0\n}\n"
         "define void @ends(i1 %c) {\n  br i1 %c, label %a, label %b\na:\n  ret void\nb:\n  ret void\n}\n"
@@ -143,14 +143,14 @@ def test_a_loop_after_a_condition_is_outlined() -> None:
         ("mul i64 4, 1", "mul i64 4, 1\n  %v = load <4 x float>, ptr %data"),
     ],
 )
-def test_loops_that_give_or_take_too_much_stay(old: str, new: str) -> None:
+def test_loops_with_too_many_inputs_or_results_are_not_outlined(old: str, new: str) -> None:
     text = PROGRAM.replace(old, new)
     if "%v" in new:
         text = text.replace("float 1.5)", "float 1.5)\n  store <4 x float> %v, ptr %p")
     assert _loop(_parsed(text).function("main")) is None
 
 
-def test_loops_with_instructions_that_must_stay_are_no_regions() -> None:
+def test_loops_with_instructions_that_must_stay_are_not_outlined() -> None:
     assert _loop(_parsed().function("main"), movable=False) is None
 
 

@@ -1,4 +1,4 @@
-"""Changing functions: uses and their replacement, splitting blocks, declarations; what comes out, every LLVM reads."""
+"""Changing functions: uses and their replacement, splitting blocks, declarations; every LLVM accepts the result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ define i32 @f(i32 %0, i32 %1) {
 
 
 def read(text: str) -> Module:
-    return parse(text, "t.ll", wanted=lambda _: True)
+    return parse(text, "t.ll", is_parsed=lambda _: True)
 
 
 def f(n: int, m: int) -> int:
@@ -173,11 +173,11 @@ uselistorder i32 1, { 1, 0 }
 
 def test_uses() -> None:
     (function,) = read(LOOP).functions
-    found = {name: [(u.block.name, u.instruction.opcode, u.index) for u in us] for name, us in uses(function).items()}
-    assert found["9"] == [("4", "phi", 2), ("11", "phi", 2)]
-    assert found["11"] == [("2", "br", 2), ("4", "br", 2)]
-    assert found["2"] == [("4", "phi", 1), ("4", "phi", 1), ("11", "phi", 1)]
-    assert "12" in found
+    actual = {name: [(u.block.name, u.instruction.opcode, u.index) for u in us] for name, us in uses(function).items()}
+    assert actual["9"] == [("4", "phi", 2), ("11", "phi", 2)]
+    assert actual["11"] == [("2", "br", 2), ("4", "br", 2)]
+    assert actual["2"] == [("4", "phi", 1), ("4", "phi", 1), ("11", "phi", 1)]
+    assert "12" in actual
     assert set(definitions(function)) == {"3", "5", "6", "7", "8", "9", "10", "x", "12"}
 
 

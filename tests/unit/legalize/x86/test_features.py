@@ -1,4 +1,4 @@
-"""The tables of x86 features: where CPUID tells of them, which processor has which, what targets make of them."""
+"""The tables of x86 features: their bits of CPUID, the features of processors, and targets with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHOUT_REGISTERS = ("sse", "ssse", "popcnt", "bmi")  # and those of 128 bits, 
 
 
 @pytest.mark.parametrize("target", _X86, ids=lambda t: t.name)
-def test_cpuid_tells_of_all_features_of_a_target(target: Target) -> None:
+def test_cpuid_has_a_bit_for_every_feature_of_a_target(target: Target) -> None:
     matrix = target.matrix.dots if target.matrix else ()
     assert {f[1:] for f in target.features} | {d.feature for d in (*target.dots, *matrix)} <= set(CPUID_BITS)
 
@@ -29,13 +29,13 @@ def test_what_a_target_requires_are_features_of_its_kernels(target: Target) -> N
     assert {normalized_feature(flag) for flag in target.requires} <= features
 
 
-def test_the_system_saves_what_a_feature_needs() -> None:
+def test_features_need_saved_registers() -> None:
     """512-bit registers include the 256-bit ones; tiles are apart from both, and what uses neither needs nothing."""
     assert XCR0_ZMM & XCR0_YMM == XCR0_YMM
     assert not XCR0_TILES & XCR0_ZMM
     for name, bit in CPUID_BITS.items():
-        wanted = XCR0_TILES if name.startswith("amx") else XCR0_ZMM if name.startswith("avx512") else XCR0_YMM
-        assert bit.state == (0 if name.startswith(_WITHOUT_REGISTERS) else wanted), name
+        expected = XCR0_TILES if name.startswith("amx") else XCR0_ZMM if name.startswith("avx512") else XCR0_YMM
+        assert bit.state == (0 if name.startswith(_WITHOUT_REGISTERS) else expected), name
 
 
 def test_no_two_features_share_a_bit() -> None:
@@ -44,7 +44,7 @@ def test_no_two_features_share_a_bit() -> None:
 
 
 @pytest.mark.parametrize("cpu", CPU_FEATURES)
-def test_processors_have_the_features_that_clang_says(cpu: str) -> None:
+def test_features_of_processors_agree_with_clang(cpu: str) -> None:
     command = [require("clang-19"), "--target=x86_64-linux-gnu", f"-march={cpu}", "-dM", "-E", "-x", "c", "/dev/null"]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     defined = {normalized_feature(name.lower()) for name in re.findall(r"__(\w+)__ 1", macros)}
@@ -70,7 +70,7 @@ def test_targets_follow_processors(name: str, cpu: str, has: set[str], lacks: se
     assert not lacks & features
 
 
-def test_what_a_target_is_made_of_is_not_optional() -> None:
+def test_base_features_of_a_target_are_not_optional() -> None:
     """A function that names some of the features of its machine does not take away the others."""
     assert "+avx512bw" in find_target("avx512").for_features("+avx512f,+avx512vnni").features
     assert "+avx2" in find_target("avx2").for_features("+avx2").features

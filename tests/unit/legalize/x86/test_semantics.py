@@ -150,24 +150,24 @@ def dot_case(name: str, bits: int, element: str, feature_free_name: str) -> Case
 
 
 def declarations(cases: list[Case]) -> str:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for case in cases:
         callee = case.body.split("@")[1].split("(")[0]
-        found[callee] = f"declare {case.result} @{callee}({', '.join(case.types)})"
-    return "\n".join(found.values())
+        result[callee] = f"declare {case.result} @{callee}({', '.join(case.types)})"
+    return "\n".join(result.values())
 
 
 def integer_dots() -> list[tuple[str, Case]]:
-    found: list[tuple[str, Case]] = []
+    result: list[tuple[str, Case]] = []
     for bits in (128, 256, 512):
         for name, element in (("vpdpbusd", "i8"), ("vpdpbusds", "i8"), ("vpdpwssd", "i16"), ("vpdpwssds", "i16")):
             case = dot_case(f"avx512.{name}", bits, element, f"{name}_{bits}")
-            found.append(("avx512_vnni", case))
-    return found
+            result.append(("avx512_vnni", case))
+    return result
 
 
 def multiply_adds() -> list[tuple[str, Case]]:
-    found: list[tuple[str, Case]] = []
+    results: list[tuple[str, Case]] = []
     for name, element, bits, feature in (
         ("sse2.pmadd.wd", "i16", 128, "sse2"),
         ("avx2.pmadd.wd", "i16", 256, "avx2"),
@@ -179,8 +179,8 @@ def multiply_adds() -> list[tuple[str, Case]]:
         operand = f"<{bits // int(element[1:])} x {element}>"
         result = f"<{bits // 32} x i32>" if element == "i16" else f"<{bits // 16} x i16>"
         body = f"  %r = call {result} @llvm.x86.{name}({operand} %a, {operand} %b)"
-        found.append((feature, Case(name.replace(".", "_"), (operand, operand), result, body, (bits // 8,) * 3)))
-    return found
+        results.append((feature, Case(name.replace(".", "_"), (operand, operand), result, body, (bits // 8,) * 3)))
+    return results
 
 
 def bfloats(random: np.random.Generator, count: int) -> Array:
@@ -190,7 +190,7 @@ def bfloats(random: np.random.Generator, count: int) -> Array:
 
 
 def bfloat_cases() -> list[tuple[str, Case]]:
-    found: list[tuple[str, Case]] = []
+    result: list[tuple[str, Case]] = []
     for bits in (128, 256, 512):
         n = bits // 32
         acc, operand, half = f"<{n} x float>", f"<{2 * n} x bfloat>", f"<{n} x bfloat>"
@@ -199,9 +199,9 @@ def bfloat_cases() -> list[tuple[str, Case]]:
             return [bfloats(random, n), bfloats(random, 2 * n).astype(BF16), bfloats(random, 2 * n).astype(BF16)]
 
         body = f"  %r = call {acc} @llvm.x86.avx512bf16.dpbf16ps.{bits}({acc} %a, {operand} %b, {operand} %c)"
-        found.append(("avx512_bf16", Case(f"dpbf16ps_{bits}", (acc, operand, operand), acc, body, (4 * n,), operands)))
+        result.append(("avx512_bf16", Case(f"dpbf16ps_{bits}", (acc, operand, operand), acc, body, (4 * n,), operands)))
         body = f"  %r = call {operand} @llvm.x86.avx512bf16.cvtne2ps2bf16.{bits}({acc} %a, {acc} %b)"
-        found.append(
+        result.append(
             (
                 "avx512_bf16",
                 Case(
@@ -216,22 +216,22 @@ def bfloat_cases() -> list[tuple[str, Case]]:
         )
         if bits > 128:
             body = f"  %r = call {half} @llvm.x86.avx512bf16.cvtneps2bf16.{bits}({acc} %a)"
-            found.append(
+            result.append(
                 (
                     "avx512_bf16",
                     Case(f"cvtne_{bits}", (acc,), half, body, (2 * n,), lambda random, n=n: [bfloats(random, n)]),
                 )
             )
-    return found
+    return result
 
 
 def permutations() -> list[tuple[str, Case]]:
-    found: list[tuple[str, Case]] = []
+    result: list[tuple[str, Case]] = []
     for name, element, feature in (("qi", "i8", "avx512_vbmi"), ("hi", "i16", "avx512bw")):
         type_ = f"<{512 // int(element[1:])} x {element}>"
         body = f"  %r = call {type_} @llvm.x86.avx512.permvar.{name}.512({type_} %a, {type_} %b)"
-        found.append((feature, Case(f"permvar_{name}", (type_, type_), type_, body, (64, 64, 64))))
-    return found
+        result.append((feature, Case(f"permvar_{name}", (type_, type_), type_, body, (64, 64, 64))))
+    return result
 
 
 @pytest.mark.parametrize("family", [integer_dots, multiply_adds, bfloat_cases, permutations], ids=lambda f: f.__name__)
@@ -294,11 +294,11 @@ _WIDENED = {0x3F80: 0x3F800000, 0x0001: 0x00010000, 0x8040: 0x80400000, 0x7F81: 
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
-@pytest.mark.parametrize(("name", "picked"), [("vcvtneebf162ps", 0), ("vcvtneobf162ps", 1), ("vbcstnebf162ps", None)])
-def test_bfloats_are_widened_as_they_are_loaded(name: str, picked: int | None, lanes: int) -> None:
+@pytest.mark.parametrize(("name", "first"), [("vcvtneebf162ps", 0), ("vcvtneobf162ps", 1), ("vbcstnebf162ps", None)])
+def test_bfloats_are_widened_as_they_are_loaded(name: str, first: int | None, lanes: int) -> None:
     """The bits move up: subnormals stay, and so do NaNs that signal, as nothing consults MXCSR."""
     words = np.resize(np.array([*_WIDENED], np.uint16), 2 * lanes)
-    expected = [_WIDENED[int(w)] for w in (words[:1].repeat(lanes) if picked is None else words[picked::2])]
+    expected = [_WIDENED[int(w)] for w in (words[:1].repeat(lanes) if first is None else words[first::2])]
     result = f"<{lanes} x float>"
     text = f"""
 declare {result} @llvm.x86.{name}{32 * lanes}(ptr)
@@ -309,14 +309,12 @@ define void @f(ptr %from, ptr %to) {{
 }}
 """
     out = np.zeros(lanes, np.uint32)
-    evaluate(parse(text), "f", words if picked is not None else words[:1].copy(), out)
+    evaluate(parse(text), "f", words if first is not None else words[:1].copy(), out)
     assert out.tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "picked"), [("vcvtneeph2ps256", 0), ("vcvtneoph2ps256", 1), ("vbcstnesh2ps256", None)]
-)
-def test_halves_are_widened_as_they_are_loaded(name: str, picked: int | None) -> None:
+@pytest.mark.parametrize(("name", "first"), [("vcvtneeph2ps256", 0), ("vcvtneoph2ps256", 1), ("vbcstnesh2ps256", None)])
+def test_halves_are_widened_as_they_are_loaded(name: str, first: int | None) -> None:
     numbers = np.resize(np.array([1.5, -6e-8, 65504, np.inf, 3, -0.0, 7], np.float16), 16)
     text = f"""
 declare <8 x float> @llvm.x86.{name}(ptr)
@@ -328,11 +326,11 @@ define void @f(ptr %from, ptr %to) {{
 """
     out = np.zeros(8, np.float32)
     evaluate(parse(text), "f", numbers, out)
-    expected = numbers[:1].repeat(8) if picked is None else numbers[picked::2]
+    expected = numbers[:1].repeat(8) if first is None else numbers[first::2]
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
 
-def test_a_widening_load_reads_no_more_than_it_says() -> None:
+def test_a_widening_load_stays_in_bounds() -> None:
     text = """
 declare <8 x float> @llvm.x86.vcvtneebf162ps256(ptr)
 define void @f(ptr %from, ptr %to) {

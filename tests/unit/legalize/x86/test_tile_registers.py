@@ -1,4 +1,4 @@
-"""Numbers for AMX tiles: values that share a register, registers that suffice or not, and what they compute."""
+"""Register allocation for AMX tiles: coalescing, running out of registers, and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHER = "declare void @other()\n"
 
 
 def _numbered(text: str) -> str:
-    module = parse(DECLARED + _OTHER + text, wanted=lambda _: True)
+    module = parse(DECLARED + _OTHER + text, is_parsed=lambda _: True)
     number_tiles(module)
     return str(module)
 
@@ -32,7 +32,7 @@ def test_sums_and_their_phi_share_a_register() -> None:
     assert c[0] == 5 * 30
 
 
-def test_loads_past_the_first_cache_are_loads() -> None:
+def test_streaming_loads_are_loads() -> None:
     text = _numbered(POWER.replace("tileloadd64", "tileloaddt164"))
     assert "call void @llvm.x86.tileloaddt164(i8 1, ptr %a, i64 4)" in text
     c = np.zeros(1, np.int32)
@@ -49,7 +49,7 @@ def test_equal_configurations_are_one_constant() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ALLOCATORS))
-def test_allocation_leaves_tiles_alone(name: str) -> None:
+def test_heap_allocation_does_not_clobber_tiles(name: str) -> None:
     call, declaration = f"entry:\n  call void @{name}()\n", f"declare void @{name}()\n"
     assert "x86_amx" not in _numbered(declaration + POWER.replace("entry:\n", call))
 
@@ -122,9 +122,9 @@ def test_products_of_fewer_than_three_tiles_stay_values(tiles: str) -> None:
     assert "x86_amx" in _numbered(POWER.replace("%acc, x86_amx %t, x86_amx %u", tiles))
 
 
-def test_products_want_three_registers() -> None:
+def test_products_need_three_registers() -> None:
     broken = _numbered(POWER).replace("i8 2, i8 0, i8 1", "i8 2, i8 0, i8 0")
-    with pytest.raises(EvaluationError, match="are not three"):
+    with pytest.raises(EvaluationError, match="are not distinct"):
         evaluate(parse(broken), "power", np.zeros(64, np.int8), np.zeros(1, np.int32), 1)
 
 
@@ -149,7 +149,7 @@ define void @f() {{
         evaluate(parse(text), "f")
 
 
-def test_products_want_shapes_that_fit() -> None:
+def test_products_need_matching_shapes() -> None:
     text = _numbered(POWER)
     head, shapes = text.split('c"\\01')
     assert shapes[45:48] == "\\04"

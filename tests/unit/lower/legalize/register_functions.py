@@ -1,4 +1,4 @@
-"""Functions that load a tile into registers, rearrange it and store what comes out, run by the evaluator."""
+"""Functions that load a tile into registers, rearrange it and store the result, run by the evaluator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rearranged(change: Change, element: Type, tile: NDArray[Any], lanes: int) ->
     module, result = function(change, element, (rows, cols), lanes)
     check_widths(result)
     out = np.zeros((result.rows, result.cols), tile.dtype)
-    Machine(parse(str(module), wanted=lambda _text: True)).call("f", out, np.ascontiguousarray(tile))
+    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", out, np.ascontiguousarray(tile))
     return out
 
 

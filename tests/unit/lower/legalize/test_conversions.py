@@ -62,7 +62,7 @@ def _converted(target: Target, opcode: str, source: Type, to: Type, values: Arra
     register = b.load(VectorType(LANES, register_element(source)), into, 1)
     b.store(convert_register(b, target, opcode, register, source, to), out, 1)
     b.ret()
-    machine = Machine(parse(str(module), wanted=lambda _text: True))
+    machine = Machine(parse(str(module), is_parsed=lambda _text: True))
     result = np.zeros(values.shape, DTYPES[to])
     for at in range(0, values.size, LANES):
         part = np.zeros(LANES, DTYPES[to])
@@ -101,7 +101,7 @@ def test_floats_are_rounded_to_nearest_even(to: Type, target: str) -> None:
 
 
 @pytest.mark.parametrize("narrow", [BFLOAT, HALF], ids=str)
-def test_there_and_back_is_the_same_value(narrow: Type) -> None:
+def test_widening_and_rounding_back_is_exact(narrow: Type) -> None:
     values = PATTERNS.view(DTYPES[narrow])
     wide = _converted(GENERIC, "fpext", narrow, FLOAT, values)
     _check(_converted(GENERIC, "fptrunc", FLOAT, narrow, wide), values)

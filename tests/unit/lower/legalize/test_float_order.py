@@ -53,7 +53,7 @@ def _combined(combine: ReductionOperation, x: np.ndarray, y: np.ndarray, *, with
     narrow = combine.narrowed(b, combine.apply(b, wide[0], other))
     b.store(b.cast("bitcast", narrow, VectorType(_LANES, I16)), out, 1)
     b.ret()
-    machine = Machine(parse(str(module), wanted=lambda _text: True))
+    machine = Machine(parse(str(module), is_parsed=lambda _text: True))
     result = np.zeros(x.shape, x.dtype)
     for at in range(0, result.size, _LANES):
         part = np.zeros(_LANES, x.dtype)

@@ -27,7 +27,7 @@ def test_equal_numbers_of_instructions_alternate() -> None:
     assert [i.result for i in b.block.instructions[5:]] == [str(v).removeprefix("%") for v in made[2:]]
 
 
-def test_what_ends_in_another_block_stays_as_it_is() -> None:
+def test_sequences_that_end_in_another_block_stay() -> None:
     b, (x, _) = _function()
 
     def cut() -> Value:

@@ -1,4 +1,4 @@
-"""Tiles as lists of registers: how rows are cut, what constants become."""
+"""Tiles as lists of registers: how rows are split, and constants."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ def test_rows_are_cut_into_whole_registers_and_a_rest(cols: int, lanes: int, exp
     assert register_widths(cols, lanes) == expected
 
 
-@pytest.mark.parametrize(("element", "kept"), [(BFLOAT, I16), (HALF, I16), (FLOAT, FLOAT), (I8, I8), (DOUBLE, DOUBLE)])
-def test_narrow_floats_are_kept_as_their_bits(element: Type, kept: Type) -> None:
-    assert register_element(element) == kept
+@pytest.mark.parametrize(
+    ("element", "stored"), [(BFLOAT, I16), (HALF, I16), (FLOAT, FLOAT), (I8, I8), (DOUBLE, DOUBLE)]
+)
+def test_narrow_floats_are_stored_as_integers(element: Type, stored: Type) -> None:
+    assert register_element(element) == stored
 
 
 def test_constants_are_cut_row_by_row() -> None:
@@ -72,9 +74,9 @@ def test_flat_and_replaced_are_inverse() -> None:
     registers: list[Value] = [Local(VectorType(2, I32), f"r{i}") for i in range(6)]
     tile = Registers(I32, 2, 6, 2, (tuple(registers[:3]), tuple(registers[3:])))
     assert tile.flat() == registers
-    turned = tile.replaced(registers[::-1])
-    assert turned.flat() == registers[::-1]
-    assert turned.replaced(registers) == tile
+    reversed_tile = tile.replaced(registers[::-1])
+    assert reversed_tile.flat() == registers[::-1]
+    assert reversed_tile.replaced(registers) == tile
 
 
 def test_map_changes_every_register_and_the_element() -> None:

@@ -1,4 +1,4 @@
-"""Rearranging registers: random tiles through the evaluator give what numpy gives."""
+"""Rearranging registers: on random tiles, the evaluator agrees with numpy."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_tiles_are_transposed_as_they_are_loaded(
         (2, 16, 16, (0, 0)),
     ],
 )
-def test_tiles_that_do_not_fill_16_bytes_of_whole_registers_are_not(
+def test_tiles_with_partial_16_byte_lanes_are_not_transposed_at_the_load(
     rows: int, cols: int, lanes: int, padding: tuple[int, int]
 ) -> None:
     module = parse("")
@@ -113,11 +113,11 @@ def test_tiles_of_few_rows_are_transposed_to_registers_of_16_bytes(
 def test_tiles_that_fill_registers_or_no_16_bytes_are_not(rows: int, cols: int, lanes: int) -> None:
     tile = _tile(random.Random(rows), I32, rows, cols)
 
-    def kept(b: Builder, whole: Registers) -> Registers:
+    def unchanged(b: Builder, whole: Registers) -> Registers:
         assert transposed_lanes(b, whole) is None
         return whole
 
-    rearranged(kept, I32, tile, lanes)
+    rearranged(unchanged, I32, tile, lanes)
 
 
 @pytest.mark.parametrize("padding", [(0, 3), (2, 0), (3, 5)])
@@ -195,8 +195,8 @@ def test_interleaved_with_rows_of_zeros(rows: int, present: int) -> None:
     tile[present:] = 0
 
     def apply(b: Builder, t: Registers) -> Registers:
-        kept = [row[0] if i < present else zero(row[0].type) for i, row in enumerate(t.regs)]
-        return Registers(I8, 1, rows * 5, rows * 5, ((interleaved_rows(b, kept),),))
+        padded = [row[0] if i < present else zero(row[0].type) for i, row in enumerate(t.regs)]
+        return Registers(I8, 1, rows * 5, rows * 5, ((interleaved_rows(b, padded),),))
 
     assert np.array_equal(rearranged(apply, I8, tile, 8), tile.T.reshape(1, -1))
 

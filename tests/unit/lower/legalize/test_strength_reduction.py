@@ -32,18 +32,18 @@ def _program(element: Type) -> str:
     module = parse("")
     pointer = module.pointer_to(I8)
     lanes = TARGET.vector_bytes * 8 // (16 if element == BFLOAT else 32)
-    kept = register_element(element)
-    register = VectorType(lanes, kept)
+    stored = register_element(element)
+    register = VectorType(lanes, stored)
     parameters = [(pointer, "", "out"), (pointer, "", "in"), (pointer, "", "by"), (I64, "", "n")]
     features = f'nounwind "target-features"="{",".join(TARGET.features)}"'
     b = Builder(module, new_function(module, "f", parameters, features, ""))
     out, source, by, count = (argument.value for argument in b.function.arguments)
     with b.loop(0, count, 2 * lanes) as loop:
         places = [b.add(loop.index, i * lanes) for i in range(2)]
-        numerators = [b.load(register, b.gep(kept, source, place), 2) for place in places]
+        numerators = [b.load(register, b.gep(stored, source, place), 2) for place in places]
         divisor = b.load(register, by, 2)
         for place, quotient in zip(places, divide_registers(b, TARGET, element, numerators, divisor), strict=True):
-            b.store(quotient, b.gep(kept, out, place), 2)
+            b.store(quotient, b.gep(stored, out, place), 2)
     b.ret()
     return str(module)
 

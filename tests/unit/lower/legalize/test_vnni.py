@@ -58,5 +58,5 @@ def test_four_registers_of_bytes_take_sixteen_shuffles() -> None:
 
 
 @pytest.mark.parametrize(("count", "bits", "width"), [(32, 8, 4), (63, 8, 4), (65, 8, 4), (64, 8, 8), (32, 16, 4)])
-def test_what_fills_no_register_is_left_alone(count: int, bits: int, width: int) -> None:
+def test_partial_registers_are_not_packed(count: int, bits: int, width: int) -> None:
     assert not can_interleave(count, bits, width, 512)

@@ -9,7 +9,7 @@ from tlx.lower.memory.views import reshaped_strides
 
 
 @pytest.mark.parametrize(
-    ("sizes", "steps", "wanted", "strides"),
+    ("sizes", "steps", "shape", "strides"),
     [
         ((6, 4), (4, 1), (2, 3, 4), (12, 4, 1)),
         ((6, 4), (4, 1), (3, 8), (8, 1)),
@@ -26,11 +26,11 @@ from tlx.lower.memory.views import reshaped_strides
     ],
 )
 def test_strides(
-    sizes: tuple[int, ...], steps: tuple[int, ...], wanted: tuple[int, ...], strides: tuple[int, ...] | None
+    sizes: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...] | None
 ) -> None:
-    assert reshaped_strides(sizes, steps, wanted) == strides
+    assert reshaped_strides(sizes, steps, shape) == strides
     if strides is not None:
-        assert np.array_equal(_offsets(sizes, steps), _offsets(wanted, strides))
+        assert np.array_equal(_offsets(sizes, steps), _offsets(shape, strides))
 
 
 def _offsets(sizes: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

@@ -1,4 +1,4 @@
-"""The strided blocks of shuffles: which there are, and that they take what the mask says from within the operands."""
+"""The strided blocks of shuffles: they copy what the mask selects, within the bounds of the operands."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _shuffle(widths: Sequence[int], lanes: Array) -> VectorShuffle:
 
 def _elements(dims: Sequence[LoopDim]) -> Array:
     """Distances in the source and in the result."""
-    found = np.zeros((1, 2), np.int64)
+    result = np.zeros((1, 2), np.int64)
     for extent, strides in dims:
-        found = (found[:, None] + np.arange(extent)[:, None] * np.array(strides)).reshape(-1, 2)
-    return found
+        result = (result[:, None] + np.arange(extent)[:, None] * np.array(strides)).reshape(-1, 2)
+    return result
 
 
 def _taken(shuffle: VectorShuffle, blocks: list[StridedLanes] | LaneTable) -> Array:
@@ -70,18 +70,18 @@ _BOTH = np.arange(800)
 )
 def test_blocks(lanes: Array, dims: list[tuple[LoopDim, ...]]) -> None:
     shuffle = _shuffle([400, 400], lanes)
-    found = strided_blocks_of(shuffle)
-    assert isinstance(found, list)
-    assert [block.dims for block in found] == dims
+    actual = strided_blocks_of(shuffle)
+    assert isinstance(actual, list)
+    assert [block.dims for block in actual] == dims
     known = shuffle.known
-    np.testing.assert_array_equal(_taken(shuffle, found)[known], shuffle.lanes[known])
+    np.testing.assert_array_equal(_taken(shuffle, actual)[known], shuffle.lanes[known])
 
 
 def test_rows_in_any_order_are_copied_by_a_table_of_rows() -> None:
     shuffle = _shuffle([800], _BOTH.reshape(40, 20)[np.random.default_rng(1).permutation(40)])
-    found = strided_blocks_of(shuffle)
-    assert isinstance(found, LaneTable)
-    assert (len(found.starts), found.dims) == (40, ((20, (1, 1)),))
+    actual = strided_blocks_of(shuffle)
+    assert isinstance(actual, LaneTable)
+    assert (len(actual.starts), actual.dims) == (40, ((20, (1, 1)),))
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -100,6 +100,6 @@ def test_random_lanes(seed: int) -> None:
         lanes[choose.randrange(len(lanes))] = choose.randrange(count)
     lanes[choose.randrange(len(lanes))] = 0
     shuffle = _shuffle(widths, lanes)
-    found = strided_blocks_of(shuffle)
-    assert isinstance(found, LaneTable) or len(found) <= 16
-    np.testing.assert_array_equal(_taken(shuffle, found)[shuffle.known], lanes[shuffle.known])
+    actual = strided_blocks_of(shuffle)
+    assert isinstance(actual, LaneTable) or len(actual) <= 16
+    np.testing.assert_array_equal(_taken(shuffle, actual)[shuffle.known], lanes[shuffle.known])

@@ -1,4 +1,4 @@
-"""Registers of elements at known distances: what is loaded, merged and permuted gives the elements, in order."""
+"""Gathers of elements at known distances into a register: loads, merges and a permutation give them in order."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ WINDOWS = {
 }
 
 
-def value(pick: RegisterGather, memory: list[int], count: int) -> list[int]:
-    """What a pick stores, line by line."""
+def value(gather: RegisterGather, memory: list[int], count: int) -> list[int]:
+    """The elements that a gather stores."""
     merged: list[int] | None = None
-    for line in pick.loads:
-        assert 0 < line.count <= pick.lanes
-        loaded = memory[line.start : line.start + line.count] + [-1] * (pick.lanes - line.count)
+    for line in gather.loads:
+        assert 0 < line.count <= gather.lanes
+        loaded = memory[line.start : line.start + line.count] + [-1] * (gather.lanes - line.count)
         both = (merged or loaded) + loaded
         merged = loaded if merged is None else [both[lane] for lane in line.mask]
     assert merged is not None
-    return [merged[lane] for lane in pick.order][:count]
+    return [merged[lane] for lane in gather.order][:count]
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
@@ -39,9 +39,9 @@ def value(pick: RegisterGather, memory: list[int], count: int) -> list[int]:
 def test_gathers_the_requested_elements(name: str, lanes: int) -> None:
     places = WINDOWS[name]
     memory = list(range(max(places) + 1))  # nothing behind the last element is read
-    pick = RegisterGather.of(places, lanes)
-    assert value(pick, memory, len(places)) == list(places)
-    assert len(pick.order) == lanes
+    gather = RegisterGather.of(places, lanes)
+    assert value(gather, memory, len(places)) == list(places)
+    assert len(gather.order) == lanes
 
 
 def test_gathers_any_positions() -> None:
@@ -52,16 +52,16 @@ def test_gathers_any_positions() -> None:
         assert value(RegisterGather.of(places, 32), list(range(max(places) + 1)), len(places)) == list(places)
 
 
-def test_lines_are_few() -> None:
+def test_gathers_load_few_lines() -> None:
     assert len(RegisterGather.of(WINDOWS["two rows of seven"], 32).loads) == 1
     assert len(RegisterGather.of(WINDOWS["steps of two in two channels"], 32).loads) == 2
 
 
-def test_lines_fall_into_place() -> None:
+def test_merged_lines_need_no_permutation() -> None:
     """Elements of two lines that have different lanes are merged without moving."""
-    pick = RegisterGather.of(WINDOWS["steps of two in two channels"], 32)
-    assert pick.loads[1].mask == tuple(lane if lane % 2 == 0 else 32 + lane for lane in range(32))
-    assert pick.order == tuple(range(32))
+    gather = RegisterGather.of(WINDOWS["steps of two in two channels"], 32)
+    assert gather.loads[1].mask == tuple(lane if lane % 2 == 0 else 32 + lane for lane in range(32))
+    assert gather.order == tuple(range(32))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Trees of ordinary instructions: each operation on each element type means the same at every stage, for odd sizes."""
+"""Trees of ordinary instructions: each operation on each element type means the same at every stage, at odd sizes."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_conversions_round_once(source: str) -> None:
     check(_casts(source))
 
 
-def test_masks_are_worked_on_like_numbers() -> None:
+def test_operations_on_masks() -> None:
     cases: list[Case] = []
     for opcode in ("and", "or", "xor", "add", "mul"):
         tree = Tree(3, 17)
@@ -176,11 +176,11 @@ def _mixed(rows: int, cols: int, element: str) -> Case:
 
 
 @pytest.mark.parametrize("element", ["i8", "half", "float"])
-def test_leaves_of_every_kind_and_size(element: str) -> None:
+def test_operands_of_every_kind_and_size(element: str) -> None:
     check([_mixed(rows, cols, element) for rows, cols in SIZES])
 
 
-def test_the_destination_may_be_a_leaf_and_a_value_may_have_two_users() -> None:
+def test_the_destination_may_be_an_operand_and_a_value_may_have_two_users() -> None:
     cases: list[Case] = []
     for (rows, cols), spare in itertools.product(SIZES, (0, 3)):
         tree = Tree(rows, cols)
@@ -295,7 +295,7 @@ def test_remarks_say_what_was_fused() -> None:
     assert messages[1] == f"map 4x8 float: fmul; 1 extra operand in one pass; {bound}"
 
 
-def test_nothing_of_a_tree_is_left() -> None:
+def test_no_tree_is_left() -> None:
     tiles = stages(module_text([_mixed(5, 64, "float")]), "generic")[1]
     function = next(f for f in tiles.functions if f.name == "f0")
     assert [i.opcode for i in function.instructions()] == ["call", "ret"]
@@ -311,7 +311,7 @@ COUNTED = ", ".join(f"float {i}.0" for i in range(8))
         (f"%w = fadd <8 x float> %v, <{COUNTED}>", "a constant that is not a splat"),
     ],
 )
-def test_what_is_no_elementwise_instruction_is_refused(line: str, message: str) -> None:
+def test_other_instructions_are_refused(line: str, message: str) -> None:
     tree = Tree(2, 4)
     text = tree.stored(tree.leaf("float"), "float").text
     text = text.replace("<8 x float> %v1,", "<8 x float> %w,").replace("%v1 = ", "%v = ")

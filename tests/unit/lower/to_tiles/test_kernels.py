@@ -1,4 +1,4 @@
-"""Kernels: what they compute at each stage, that problems share them, and what stage 2 refuses."""
+"""Kernels: their results at each stage, sharing by equal problems, and trees that stage 2 refuses."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _check(
     expected = product if operation == "matmul" else product + before
     between = np.concatenate([c, np.zeros(spare, c.dtype)]).reshape(m, n + spare)[:, n:].copy()
     module = lower(parse(_product(extents, types, operation, order, spare)), target, options=Options(stop_after=stage))
-    Machine(parse(str(module), wanted=lambda _text: True)).call("f", c, a, b)
+    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", c, a, b)
     assert np.array_equal(_logical(c, m, n, spare, "r").astype(np.float64), expected.astype(result).astype(np.float64))
     after = np.concatenate([c, np.zeros(spare, c.dtype)]).reshape(m, n + spare)[:, n:]
     assert np.array_equal(after[:-1], between[:-1])  # what lies between the rows of C is not touched
@@ -154,7 +154,7 @@ CASES: list[tuple[tuple[int, int, int], tuple[str, str], str, str, int]] = [
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
 @pytest.mark.parametrize(("extents", "types", "operation", "order", "spare"), CASES)
-def test_lowered_products_are_those_of_numpy(
+def test_lowered_products_are_right(
     target: str, extents: tuple[int, int, int], types: tuple[str, str], operation: str, order: str, spare: int
 ) -> None:
     _check(target, "legalize", extents, types, operation, order, spare)
@@ -162,14 +162,14 @@ def test_lowered_products_are_those_of_numpy(
 
 @pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
 @pytest.mark.parametrize(("extents", "types", "operation", "order", "spare"), CASES[:15:2])
-def test_tiles_of_products_are_those_of_numpy(
+def test_products_of_tiles_are_right(
     target: str, extents: tuple[int, int, int], types: tuple[str, str], operation: str, order: str, spare: int
 ) -> None:
     _check(target, "to-tiles", extents, types, operation, order, spare)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
-def test_passes_over_k_go_on_with_the_sums(target: str) -> None:
+def test_passes_over_k_accumulate(target: str) -> None:
     _check(target, "legalize", (2, 5, 4100), ("float", "float"), "smma")
     _check(target, "legalize", (2, 5, 4100), ("i8", "i32"), "umma")
 
@@ -194,7 +194,7 @@ def test_copies_of_any_shape(element: str, seed: int) -> None:
     matrix = _logical(source, rows, cols, spare, "r")
     target = rng.choice(("generic", "avx2", "avx512"))
     out = np.zeros((rows, cols) if straight else (cols, rows), dtype)
-    Machine(parse(str(lower(parse(text), target)), wanted=lambda _text: True)).call("f", out, source)
+    Machine(parse(str(lower(parse(text), target)), is_parsed=lambda _text: True)).call("f", out, source)
     assert np.array_equal(out.view(np.uint8), np.ascontiguousarray(matrix if straight else matrix.T).view(np.uint8))
 
 
@@ -232,7 +232,7 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize("name", _REFUSED)
-def test_what_is_no_tree_is_refused_with_its_place(name: str) -> None:
+def test_malformed_trees_are_refused_with_a_location(name: str) -> None:
     text = f"{_HEAD}{_REFUSED[name]}  call void @llvm.tensor.store.p0.v2i32(ptr %c, token %t, {ZERO})\n  ret void\n}}\n"
     with pytest.raises(LoweringError, match=rf"llvm\.tensor\.{re.escape(name)} is not lowered to tiles here") as caught:
         to_tiles(parse(text), LoweringContext(find_target("generic")))
@@ -271,7 +271,7 @@ def test_integers_are_not_converted_to_floats() -> None:
         convert_tile(_builder(), Local(VectorType(4, I32), "v"), FLOAT, "s")
 
 
-def test_only_vectors_are_flipped() -> None:
+def test_only_products_with_vectors_are_transposed() -> None:
     with pytest.raises(TypeError, match="no vector: i8"):
         flip_sign_bit(_builder(), const_int(I8, 1))
 
@@ -282,7 +282,7 @@ def test_kernel_names_are_made_unique() -> None:
     assert [k.name for k in made] == ["tlx.kernel.1", "tlx.kernel.2"]
 
 
-def test_little_scratch_lies_on_the_stack() -> None:
+def test_small_buffers_are_on_the_stack() -> None:
     b, scratch = _builder(), Scratch()
     scratch.allocate(b)
     assert not b.block.instructions
@@ -294,7 +294,7 @@ def test_little_scratch_lies_on_the_stack() -> None:
     assert not any(i.callee for i in b.block.instructions)
 
 
-def test_much_scratch_comes_from_the_heap_and_goes_back() -> None:
+def test_large_buffers_are_on_the_heap_and_freed() -> None:
     b, scratch = _builder(), Scratch()
     scratch.reserve(I8, STACK_LIMIT + 1)
     scratch.allocate(b)

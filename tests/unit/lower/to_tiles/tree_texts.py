@@ -1,4 +1,4 @@
-"""Trees of stage 1 as text, with arguments to run them on, and ways to run them."""
+"""Trees of stage 1 as text, with arguments, and functions that run them."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def check(
     compare: Callable[[Array, Array], Array] | None = None,
     remarks: Remarks | None = None,
 ) -> None:
-    """What the evaluator makes of trees, of tiles (generic ones), of registers, and what machine code does, agree.
+    """Check that trees, tiles (generic ones), registers and machine code give the same results.
 
     Args:
         cases: The functions.
@@ -262,8 +262,8 @@ def check(
             results["tiles"] = _evaluated(lowered[1], cases)
         level = 2 if target == "avx2" else 0
         results["machine code"] = _compiled(lowered[2], cases, level, emulate=emulate)
-        for title, found in results.items():
-            for case, expected, got in zip(cases, meant, found, strict=True):
+        for title, outputs in results.items():
+            for case, expected, got in zip(cases, meant, outputs, strict=True):
                 differing = np.flatnonzero(compare(expected, got))[:4]
                 where = (
                     f"{target} {title}: {expected[differing]} became {got[differing]} at {differing} in\n{case.text}"
@@ -276,7 +276,7 @@ def _other_bits(expected: Array, got: Array) -> Array:
 
 
 def _evaluated(text: str, cases: Sequence[Case]) -> list[Array]:
-    machine = Machine(parse(text, wanted=lambda _text: True))
+    machine = Machine(parse(text, is_parsed=lambda _text: True))
     results: list[Array] = []
     for number, case in enumerate(cases):
         results.append(case.out.copy())
@@ -310,7 +310,9 @@ def stages(
     text: str, target: str, remarks: Remarks | None = None, *, emulate: bool = False
 ) -> tuple[Module, Module, Module]:
     """The tree as it is, as tiles, and as registers; LLVM judges each."""
-    first, tiles, registers = (parse(t, wanted=lambda _t: True) for t in _texts(text, target, remarks, emulate=emulate))
+    first, tiles, registers = (
+        parse(t, is_parsed=lambda _t: True) for t in _texts(text, target, remarks, emulate=emulate)
+    )
     return first, tiles, registers
 
 

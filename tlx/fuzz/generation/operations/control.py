@@ -52,14 +52,14 @@ def _carried_facts(start: KnownValue) -> ValueFacts:
 
 
 def _following(writer: DataflowWriter, carried: LoopCarried, phi: KnownValue) -> KnownValue:
-    found = writer.existing(lambda v: v.type.vector == phi.type.vector and v.facts.is_exact and v is not phi)
-    if found is None or not found.vector.name.startswith("%"):
+    following = writer.existing(lambda v: v.type.vector == phi.type.vector and v.facts.is_exact and v is not phi)
+    if following is None or not following.vector.name.startswith("%"):
         other = writer.partner(phi)
         name = "fadd" if phi.is_float else "add"
-        found = writer.instruction(f"{name} {{}}, {{}}", [phi, other], phi.element, _carried_facts(phi))
-    carried.following.append(found.vector)
-    writer.add(found)
-    return found
+        following = writer.instruction(f"{name} {{}}, {{}}", [phi, other], phi.element, _carried_facts(phi))
+    carried.following.append(following.vector)
+    writer.add(following)
+    return following
 
 
 def _call(writer: DataflowWriter) -> KnownValue | None:
@@ -184,9 +184,9 @@ def _called(
     parameters += ["i32 %n" for _ in scalars]
     convention = writer.random.choice(VECTOR_CONVENTIONS)
     name = writer.define(first.vector, parameters, lines, convention)
-    given = ", ".join([*(f"{first.vector} {operand.vector.name}" for operand in operands), *scalars])
+    arguments = ", ".join([*(f"{first.vector} {operand.vector.name}" for operand in operands), *scalars])
     return KnownValue(
-        writer.call(f"{convention} {first.vector} @{name}({given})".lstrip(), first), replace(facts, moderate=False)
+        writer.call(f"{convention} {first.vector} @{name}({arguments})".lstrip(), first), replace(facts, moderate=False)
     )
 
 

@@ -157,8 +157,8 @@ def _shuffle(writer: DataflowWriter) -> KnownValue | None:
     other = y.vector.name if y else writer.random.choice(["poison", "undef"])
     vector = x.type.vector
     shuffled = writer.let(f"shufflevector {vector} {x.vector.name}, {vector} {other}, {_spelled(lanes)}", type_)
-    made = KnownValue(shuffled, x.facts.joined(y.facts) if y else x.facts)
-    return _defined(writer, made, lanes) if _OPEN in lanes else made
+    result = KnownValue(shuffled, x.facts.joined(y.facts) if y else x.facts)
+    return _defined(writer, result, lanes) if _OPEN in lanes else result
 
 
 def _operand(writer: DataflowWriter) -> tuple[KnownValue, int]:
@@ -174,15 +174,15 @@ def _with_open(writer: DataflowWriter, lanes: Lanes) -> Lanes:
     return [_OPEN if first <= k < end and (k - first) % step == 0 else lane for k, lane in enumerate(lanes)]
 
 
-def _defined(writer: DataflowWriter, made: KnownValue, lanes: Lanes) -> KnownValue:
+def _defined(writer: DataflowWriter, value: KnownValue, lanes: Lanes) -> KnownValue:
     """The vector with poison lanes replaced by those of another vector."""
-    other = writer.partner(made, exact=False)
-    if other.vector.name == made.vector.name:
-        other = KnownValue(writer.constant(made.type).vector, made.facts.with_zero())
-    count, vector = len(lanes), made.type.vector
+    other = writer.partner(value, exact=False)
+    if other.vector.name == value.vector.name:
+        other = KnownValue(writer.constant(value.type).vector, value.facts.with_zero())
+    count, vector = len(lanes), value.type.vector
     mask = _spelled([k + count if lane == _OPEN else k for k, lane in enumerate(lanes)])
-    chosen = writer.let(f"shufflevector {vector} {made.vector.name}, {vector} {other.vector.name}, {mask}", made.type)
-    return KnownValue(chosen, made.facts.joined(other.facts))
+    chosen = writer.let(f"shufflevector {vector} {value.vector.name}, {vector} {other.vector.name}, {mask}", value.type)
+    return KnownValue(chosen, value.facts.joined(other.facts))
 
 
 def _spelled(lanes: Sequence[int]) -> str:
@@ -248,13 +248,13 @@ def _moved(writer: DataflowWriter) -> KnownValue | None:
     if not count:
         return None
     into = writer.partner(x, exact=False)
-    vector, made = x.type.vector, into.vector.name
+    vector, result = x.type.vector, into.vector.name
     for _ in range(writer.random.choice([2, 1, 3, 8])):
         element, index = writer.fresh("e"), writer.random.choice(["i32", "i64"])
         writer.line(f"{element} = extractelement {x.vector.typed}, {index} {writer.random.randrange(count)}")
         at = writer.random.randrange(count)
-        made = writer.let(f"insertelement {vector} {made}, {x.element} {element}, {index} {at}", x.type).name
-    return KnownValue(writer.let(f"freeze {vector} {made}", x.type), x.facts.joined(into.facts))
+        result = writer.let(f"insertelement {vector} {result}, {x.element} {element}, {index} {at}", x.type).name
+    return KnownValue(writer.let(f"freeze {vector} {result}", x.type), x.facts.joined(into.facts))
 
 
 def _chosen(writer: DataflowWriter) -> KnownValue | None:
@@ -417,14 +417,14 @@ class _Elements:
         writer = self.writer
         condition = self._condition(vector)
         body, join = writer.fresh("body")[1:], writer.fresh("join")[1:]
-        before, kept = writer.label, len(self.seen)
+        before, seen_before = writer.label, len(self.seen)
         writer.line(f"br i1 {condition}, label %{body}, label %{join}")
         writer.begin(body)
         changed = self._statements(vector, depth)
         after = writer.label
         writer.line(f"br label %{join}")
         writer.begin(join)
-        del self.seen[kept:]
+        del self.seen[seen_before:]
         return self._let(f"phi {self.type.vector} [ {vector}, %{before} ], [ {changed}, %{after} ]")
 
     def _loop(self, vector: str, depth: int) -> str:
@@ -437,14 +437,14 @@ class _Elements:
         writer.begin(head)
         phis = writer.deferred()
         self.indices.append(index)
-        kept = len(self.seen)
+        seen_before = len(self.seen)
         self.seen.append(carried)
         changed = self._statements(carried, depth)
-        ways: list[str] = []
+        exits: list[str] = []
         if writer.chance(0.3):
             left = writer.random.choice([changed, changed, carried])
             condition, on = self._condition(changed), writer.fresh("on")[1:]
-            ways.append(f"[ {left}, %{writer.label} ]")
+            exits.append(f"[ {left}, %{writer.label} ]")
             writer.line(f"br i1 {condition}, label %{done}, label %{on}")
             writer.begin(on)
             changed = self._statements(changed, _DEEPEST) if writer.chance(0.5) else changed
@@ -460,11 +460,11 @@ class _Elements:
             f"{carried} = phi {type_} [ {vector}, %{before} ], [ {changed}, %{latch} ]",
         )
         self.indices.pop()
-        if not ways:
+        if not exits:
             return changed
-        del self.seen[kept:]
+        del self.seen[seen_before:]
         left = writer.random.choice([changed, changed, carried])
-        return self._let(f"phi {type_} {', '.join(ways)}, [ {left}, %{latch} ]")
+        return self._let(f"phi {type_} {', '.join(exits)}, [ {left}, %{latch} ]")
 
     # Scalars -----------------------------------------------------------------------------------------------------
 

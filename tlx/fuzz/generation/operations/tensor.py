@@ -44,8 +44,8 @@ def result_type(
     except RuleError:
         return None
     counts = [type_.count for type_ in allowed]
-    told = [t for at, t in enumerate(allowed) if at == 0 or counts.count(t.count) == 1]
-    return writer.random.choice([told[0], writer.random.choice(told)])
+    distinguishable = [t for at, t in enumerate(allowed) if at == 0 or counts.count(t.count) == 1]
+    return writer.random.choice([distinguishable[0], writer.random.choice(distinguishable)])
 
 
 def tensor_call(
@@ -140,8 +140,8 @@ def _matmul(writer: DataflowWriter) -> KnownValue | None:
         return _matmul_of(writer, x)
     family = writer.random.choice(writer.profile.families)
     batch, m, n, k = writer.product_extents()
-    made = _factors(writer, family, (*batch, m, k), (*batch, k, n), k)
-    return made and tensor_operation(writer, "matmul", family[2], *made)
+    factors = _factors(writer, family, (*batch, m, k), (*batch, k, n), k)
+    return factors and tensor_operation(writer, "matmul", family[2], *factors)
 
 
 def _matmul_of(writer: DataflowWriter, x: KnownValue) -> KnownValue | None:
@@ -165,10 +165,10 @@ def _mma(name: str) -> Operation:
             return None
         family = writer.random.choice(families)
         _, m, n, k = writer.product_extents(batched=False)
-        made = _factors(writer, family, (m, k), (k, n), k)
-        if made is None:
+        factors = _factors(writer, family, (m, k), (k, n), k)
+        if factors is None:
             return None
-        tokens, facts = made
+        tokens, facts = factors
         acc = writer.existing(lambda v: v.element == family[2] and v.type.extents == (m, n) and _adds_up(v, facts))
         start = writer.token_of(acc) if acc else _new_factor(writer, (m, n), family[2], 1)[0]
         most = facts.bound + (acc.facts.bound if acc else 1)
@@ -202,12 +202,12 @@ def _contract(writer: DataflowWriter) -> KnownValue | None:
         writer, summed, batch, extents[3:4] * writer.random.randint(0 if count + batches else 1, 1)
     )
     terms = math.prod(summed)
-    made = _factors(writer, family, a, b, terms)
-    if made is None:
+    factors = _factors(writer, family, a, b, terms)
+    if factors is None:
         return None
     lists = [axes_a, axes_b, batch_a, batch_b] if batches or writer.chance(0.1) else [axes_a, axes_b]
     operands = [axes or EMPTY for axes in lists] if any(lists) or writer.chance(0.2) else []
-    return tensor_operation(writer, "contract", family[2], *made, operands)
+    return tensor_operation(writer, "contract", family[2], *factors, operands)
 
 
 def _placed(
@@ -242,13 +242,13 @@ def _convolution(writer: DataflowWriter) -> KnownValue | None:
     )
     x = tuple(image) if flat else (writer.random.choice([1, 2, 3]), groups * channels, *image)
     w = tuple(window) if flat else (groups * filters, channels, *window)
-    made = _factors(writer, family, x, w, math.prod(window) * channels)
-    if made is None:
+    factors = _factors(writer, family, x, w, math.prod(window) * channels)
+    if factors is None:
         return None
     extra = [] if flat or writer.chance(0.5) else [0, 0]
     vectors = [] if plain else [(*([1] * len(extra)), *strides)]
     vectors += [] if plain else [(*extra, *numbers) for numbers in (holes_in, holes)]
-    return tensor_operation(writer, "convolution", family[2], *made, vectors)
+    return tensor_operation(writer, "convolution", family[2], *factors, vectors)
 
 
 PRODUCTS: Final[dict[str, Operation]] = {

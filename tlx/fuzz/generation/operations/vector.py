@@ -165,9 +165,9 @@ def _sum(name: str) -> Operation:
         x, y = _integers(writer)
         low, high = result_range(name, x.facts, y.facts)
         facts = range_facts(x.element, low, high)
-        fits = facts == ValueFacts(low, high)
-        flags = " nsw" if fits and writer.chance(0.5) else ""
-        flags += " nuw" if fits and min(low, x.facts.low, y.facts.low) >= 0 and writer.chance(0.5) else ""
+        is_exact = facts == ValueFacts(low, high)
+        flags = " nsw" if is_exact and writer.chance(0.5) else ""
+        flags += " nuw" if is_exact and min(low, x.facts.low, y.facts.low) >= 0 and writer.chance(0.5) else ""
         return writer.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation

@@ -148,8 +148,8 @@ class LaneArithmetic:
             return self.div(lhs, rhs)
         inverse = self.float_instructions.reciprocal(self.b, rhs)
         quotient = self.mul(lhs, inverse)
-        rest = self.multiply_add(self.negative(quotient), rhs, lhs)
-        return self.multiply_add(rest, inverse, quotient)
+        remainder = self.multiply_add(self.negative(quotient), rhs, lhs)
+        return self.multiply_add(remainder, inverse, quotient)
 
     def negative(self, x: Value) -> Value:
         """Minus x."""
@@ -173,7 +173,7 @@ class LaneArithmetic:
         sign = self.integer_op("and", self.bits(x), self.sign_bit)
         return self.from_bits(self.integer_op("or", self.bits(magnitude), sign))
 
-    # Choosing --------------------------------------------------------------------------------------------------
+    # Selection -------------------------------------------------------------------------------------------------
 
     def compare(self, predicate: str, lhs: Value, rhs: Operand) -> Value:
         """`fcmp`: o... is false and u... is true where a lane is NaN."""
@@ -197,7 +197,7 @@ class LaneArithmetic:
 
 
 def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool = False) -> LaneArithmetic:
-    """The arithmetic of a register of a target.
+    """Arithmetic on registers like `x` on a target.
 
     Raises:
         TypeError: The register is no vector of floats or doubles.
@@ -242,12 +242,12 @@ class RoundedNumber:
     Attributes:
         number: The integers as floats.
         word: The same integers as integers.
-        ending: Words whose low bits are those of the integers.
+        low_bits: Words whose low bits are those of the integers.
     """
 
     number: Value
     word: Value
-    ending: Value
+    low_bits: Value
 
 
 def round_to_step(lanes: LaneArithmetic, x: Value, scale: float = 1.0, steps: int = 1) -> RoundedNumber:
@@ -260,8 +260,8 @@ def round_to_step(lanes: LaneArithmetic, x: Value, scale: float = 1.0, steps: in
     shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
     field = lanes.bias + lanes.fraction - (steps.bit_length() - 1)
     magic_bits = field << lanes.fraction | 1 << (lanes.fraction - 1)
-    ending = lanes.bits(shifted)
-    return RoundedNumber(lanes.sub(shifted, magic), lanes.integer_op("sub", ending, magic_bits), ending)
+    low_bits = lanes.bits(shifted)
+    return RoundedNumber(lanes.sub(shifted, magic), lanes.integer_op("sub", low_bits, magic_bits), low_bits)
 
 
 def power_of_two(lanes: LaneArithmetic, exponent: Value) -> Value:
@@ -304,7 +304,7 @@ def two_sum(lanes: LaneArithmetic, first: Value, second: Operand) -> tuple[Value
 def where_any(
     lanes: LaneArithmetic, rare: Value, fast: Sequence[Value], slow: Callable[[], Sequence[Value]]
 ) -> list[Value]:
-    """The values of `fast`, but those of `slow` in the rare lanes.
+    """The values of `fast`, in the rare lanes those of `slow`.
 
     Args:
         lanes: Arithmetic on registers with the lanes of `rare`.
@@ -314,12 +314,12 @@ def where_any(
     """
     b = lanes.b
     mask = b.cast("bitcast", rare, IntType(lanes.count))
-    any_ = b.icmp("ne", mask, 0)
+    is_any = b.icmp("ne", mask, 0)
     end = split_block(b.function, b.block, b.index, "rare.end")
     before = b.block
     do = b.new_block("rare.do", before)
     b.at_end(before)
-    b.branch_if(any_, do, end)
+    b.branch_if(is_any, do, end)
     b.at_end(do)
     chosen = [b.select(rare, s, f) for s, f in zip(slow(), fast, strict=True)]
     b.branch(end)

@@ -150,8 +150,8 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.short and lanes.float_instructions is not None:
         return short_exp(lanes, x)
-    known = exponential_parameters(lanes)
-    x = lanes.at_most(lanes.at_least(x, known.lowest), known.highest)
+    parameters = exponential_parameters(lanes)
+    x = lanes.at_most(lanes.at_least(x, parameters.lowest), parameters.highest)
     if lanes.single and lanes.float_instructions is not None:
         return _by_table(lanes, lanes.float_instructions, x)
     n, r = reduce_exponent(lanes, x)
@@ -163,7 +163,7 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     r = x
     for part in _LN2:
         r = lanes.multiply_add(n.number, -part, r)
-    power = float_instructions.look_up(lanes.b, _POWERS, n.ending)
+    power = float_instructions.look_up(lanes.b, _POWERS, n.low_bits)
     less_one = lanes.mul(r, horner(lanes, r, _NEAR_ZERO))
     return float_instructions.scale(lanes.b, lanes.multiply_add(power, less_one, power), n.number)
 
@@ -178,10 +178,10 @@ def short_exp(lanes: LaneArithmetic, x: Value) -> Value:
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
     """The n and r of e^x = 2^n e^r."""
-    known = exponential_parameters(lanes)
+    parameters = exponential_parameters(lanes)
     n = round_to_step(lanes, x, LOG2_E)
-    r = lanes.multiply_add(n.number, -known.ln2[0], x)
-    return n, lanes.multiply_add(n.number, -known.ln2[1], r)
+    r = lanes.multiply_add(n.number, -parameters.ln2[0], x)
+    return n, lanes.multiply_add(n.number, -parameters.ln2[1], r)
 
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
@@ -207,11 +207,11 @@ def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
 
 def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
-    known = exponential_parameters(lanes)
-    x = lanes.at_most(lanes.at_least(x, known.lowest2), known.highest2)
+    parameters = exponential_parameters(lanes)
+    x = lanes.at_most(lanes.at_least(x, parameters.lowest2), parameters.highest2)
     n = round_to_step(lanes, x)
     r = lanes.sub(x, n.number)
-    fraction = lanes.multiply_add(r, _polynomial(lanes, r, lanes.mul(r, r), known.p), 1.0)
+    fraction = lanes.multiply_add(r, _polynomial(lanes, r, lanes.mul(r, r), parameters.p), 1.0)
     return scale_by_power_of_two(lanes, fraction, n)
 
 
@@ -315,25 +315,25 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     if lanes.single:
         return _short_sigmoid(lanes, x)
     power = _exp_of_negative(lanes, lanes.negative_magnitude(x))
-    total, lost = fast_two_sum(lanes, 1.0, power.high)
-    below = CompensatedNumber(total, lanes.add(lost, power.low))
+    total, error = fast_two_sum(lanes, 1.0, power.high)
+    denominator = CompensatedNumber(total, lanes.add(error, power.low))
     is_negative = lanes.compare("olt", x, 0.0)
-    above = CompensatedNumber(lanes.choose(is_negative, power.high, 1.0), lanes.choose(is_negative, power.low, 0.0))
-    quotient = lanes.div(above.high, below.high)
+    numerator = CompensatedNumber(lanes.choose(is_negative, power.high, 1.0), lanes.choose(is_negative, power.low, 0.0))
+    quotient = lanes.div(numerator.high, denominator.high)
     inverse = lanes.choose(is_negative, lanes.sub(1.0, quotient), quotient)
-    return _corrected(lanes, quotient, above, below, inverse)
+    return _corrected(lanes, quotient, numerator, denominator, inverse)
 
 
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """The sigmoid of floats."""
     if lanes.short and lanes.float_instructions is not None:
         power = short_exp(lanes, lanes.negative_magnitude(x))
-        above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
-        return lanes.mul(above, lanes.float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0)))
+        numerator = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+        return lanes.mul(numerator, lanes.float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0)))
     n, r = reduce_exponent(lanes, lanes.at_least(lanes.negative_magnitude(x), exponential_parameters(lanes).lowest))
     power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
-    above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
-    return lanes.ratio(above, lanes.add(power, 1.0))
+    numerator = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+    return lanes.ratio(numerator, lanes.add(power, 1.0))
 
 
 def tanh(lanes: LaneArithmetic, x: Value) -> Value:
@@ -341,12 +341,12 @@ def tanh(lanes: LaneArithmetic, x: Value) -> Value:
     if lanes.single:
         return _short_tanh(lanes, x)
     size = lanes.at_most(lanes.magnitude(x), 20.0)
-    above = _exp_less_one(lanes, lanes.add(size, size))
-    total, lost = two_sum(lanes, above.high, 2.0)
-    below = CompensatedNumber(total, lanes.add(lost, above.low))
-    quotient = lanes.div(above.high, below.high)
+    numerator = _exp_less_one(lanes, lanes.add(size, size))
+    total, error = two_sum(lanes, numerator.high, 2.0)
+    denominator = CompensatedNumber(total, lanes.add(error, numerator.low))
+    quotient = lanes.div(numerator.high, denominator.high)
     inverse = lanes.multiply_add(quotient, -0.5, 0.5)
-    return lanes.with_sign_of(_corrected(lanes, quotient, above, below, inverse), x)
+    return lanes.with_sign_of(_corrected(lanes, quotient, numerator, denominator, inverse), x)
 
 
 def _short_tanh(lanes: LaneArithmetic, x: Value) -> Value:
@@ -356,8 +356,8 @@ def _short_tanh(lanes: LaneArithmetic, x: Value) -> Value:
     size = lanes.at_most(lanes.magnitude(x), 10.0)
     n, r = reduce_exponent(lanes, lanes.add(size, size))
     power = power_of_two(lanes, n.word)
-    above = lanes.multiply_add(power, expm1_of_reduced(lanes, r), lanes.sub(power, 1.0))
-    return lanes.with_sign_of(lanes.ratio(above, lanes.add(above, 2.0)), x)
+    numerator = lanes.multiply_add(power, expm1_of_reduced(lanes, r), lanes.sub(power, 1.0))
+    return lanes.with_sign_of(lanes.ratio(numerator, lanes.add(numerator, 2.0)), x)
 
 
 def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
@@ -366,16 +366,16 @@ def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions,
     size = lanes.at_most(lanes.magnitude(x), table.highest)
     n = round_to_step(lanes, size, 1 / table.step)
     v = lanes.multiply_add(n.number, -table.step, size)
-    *lower, result = [float_instructions.look_up(lanes.b, c, n.ending) for c in table.coefficients]
+    *lower, result = [float_instructions.look_up(lanes.b, c, n.low_bits) for c in table.coefficients]
     for coefficient in reversed(lower):
         result = lanes.multiply_add(result, v, coefficient)
     return lanes.with_sign_of(result, x)
 
 
 def _corrected(
-    lanes: LaneArithmetic, quotient: Value, above: CompensatedNumber, below: CompensatedNumber, inverse: Value
+    lanes: LaneArithmetic, quotient: Value, numerator: CompensatedNumber, denominator: CompensatedNumber, inverse: Value
 ) -> Value:
-    error = lanes.sub(above.low, lanes.mul(quotient, below.low))
+    error = lanes.sub(numerator.low, lanes.mul(quotient, denominator.low))
     return lanes.multiply_add(error, inverse, quotient)
 
 
@@ -389,7 +389,7 @@ def _exp_of_negative(lanes: LaneArithmetic, x: Value) -> CompensatedNumber:
 def _exp_less_one(lanes: LaneArithmetic, x: Value) -> CompensatedNumber:
     """e^x - 1 for 0 <= x <= 40."""
     n, r = reduce_exponent(lanes, x)
-    fraction, lost = fast_two_sum(lanes, r, expm1_of_reduced_less_r(lanes, r))
+    fraction, error = fast_two_sum(lanes, r, expm1_of_reduced_less_r(lanes, r))
     power = power_of_two(lanes, n.word)
     high, low = fast_two_sum(lanes, lanes.sub(power, 1.0), lanes.mul(power, fraction))
-    return CompensatedNumber(high, lanes.multiply_add(power, lost, low))
+    return CompensatedNumber(high, lanes.multiply_add(power, error, low))

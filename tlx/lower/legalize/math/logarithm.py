@@ -175,8 +175,8 @@ def _logarithm(lanes: LaneArithmetic, x: Value, base: LogarithmBase) -> Value:
         rest = lanes.multiply_add(k, low, rest)
     large = lanes.mul(k, high) if high != 1.0 else k
     small = lanes.mul(f, base.exact) if base.exact != 1.0 else f
-    total, lost = fast_two_sum(lanes, large, small)
-    return _with_special_values(lanes, x, lanes.add(total, lanes.add(lost, rest)))
+    total, error = fast_two_sum(lanes, large, small)
+    return _with_special_values(lanes, x, lanes.add(total, lanes.add(error, rest)))
 
 
 def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value, base: LogarithmBase) -> Value:

@@ -131,14 +131,14 @@ HALF_PI: Final = hex_floats("0x1.921fb50000000p+0 0x1.110b4611a6263p-26 0x1.921f
 def payne_hanek(lanes: LaneArithmetic, x: Value) -> ReducedArgument:
     """Reduce doubles from 2^20 up."""
     k, s, significand = _parts(lanes, x)
-    words = _picked(lanes, k, 6, 8)
+    words = _words_from(lanes, k, 6, 8)
     low, high = lanes.integer_op("and", significand, _MASK), lanes.integer_op("lshr", significand, BITS)
     columns = [
         lanes.integer_op("add", lanes.integer_op("mul", low, words[c]), lanes.integer_op("mul", high, words[c + 1]))
         for c in range(7)
     ]
     limbs = _carried(lanes, columns)
-    n, first, scale = _whole(lanes, limbs, s)
+    n, first, scale = _split_columns(lanes, limbs, s)
     second = lanes.mul(_pair(lanes, limbs[2], limbs[3]), lanes.mul(scale, 2.0 ** (-2 * BITS)))
     third = lanes.mul(_pair(lanes, limbs[4], limbs[5]), lanes.mul(scale, 2.0 ** (-4 * BITS)))
     fraction, rest = fast_two_sum(lanes, first, second)
@@ -148,10 +148,10 @@ def payne_hanek(lanes: LaneArithmetic, x: Value) -> ReducedArgument:
 def payne_hanek_single(lanes: LaneArithmetic, x: Value) -> ReducedArgument:
     """Reduce doubles from 2^20 up that are floats, to 2^-52 of the rest."""
     k, s, significand = _parts(lanes, x)
-    words = _picked(lanes, k, 3, 6)
+    words = _words_from(lanes, k, 3, 6)
     high = lanes.integer_op("lshr", significand, BITS)
     limbs = _carried(lanes, [lanes.integer_op("mul", high, words[c + 1]) for c in range(5)])
-    n, first, scale = _whole(lanes, limbs, s)
+    n, first, scale = _split_columns(lanes, limbs, s)
     second = lanes.mul(_pair(lanes, limbs[2], limbs[3]), lanes.mul(scale, 2.0 ** (-2 * BITS)))
     return ReducedArgument(n, lanes.mul(lanes.add(first, second), HALF_PI[2]), None)
 
@@ -167,20 +167,20 @@ def _parts(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value, Value]:
     return k, s, significand
 
 
-def _picked(lanes: LaneArithmetic, k: Value, bits: int, wanted: int) -> list[Value]:
-    """`wanted` words from word k on; k has `bits` bits."""
-    words = [lanes.word(word) for word in WORDS[: wanted + (1 << bits) - 1]]
+def _words_from(lanes: LaneArithmetic, k: Value, bits: int, count: int) -> list[Value]:
+    """`count` words from word k on; k has `bits` bits."""
+    words = [lanes.word(word) for word in WORDS[: count + (1 << bits) - 1]]
     for bit in reversed(range(bits)):
         step = 1 << bit
         mask = lanes.integer_op("sub", lanes.word(0), lanes.integer_op("and", lanes.integer_op("lshr", k, bit), 1))
         words = [
-            _either(lanes, mask, words[i + step], words[i]) if i + step < len(words) else words[i]
-            for i in range(min(len(words), wanted + step - 1))
+            _blended(lanes, mask, words[i + step], words[i]) if i + step < len(words) else words[i]
+            for i in range(min(len(words), count + step - 1))
         ]
     return words
 
 
-def _either(lanes: LaneArithmetic, mask: Value, first: Value, second: Value) -> Value:
+def _blended(lanes: LaneArithmetic, mask: Value, first: Value, second: Value) -> Value:
     """Lanes of the first where the mask is all ones, of the second where it is zero."""
     differing = lanes.integer_op("xor", first, second)
     return lanes.integer_op("xor", second, lanes.integer_op("and", differing, mask))
@@ -207,7 +207,7 @@ def _number(lanes: LaneArithmetic, word: Value) -> Value:
     return lanes.sub(lanes.from_bits(lanes.integer_op("or", word, (1023 + 52) << 52)), 2.0**52)
 
 
-def _whole(lanes: LaneArithmetic, limbs: list[Value], s: Value) -> tuple[Value, Value, Value]:
+def _split_columns(lanes: LaneArithmetic, limbs: list[Value], s: Value) -> tuple[Value, Value, Value]:
     """n, the rest of the first two columns, and the weight of the first column's last bit."""
     scale = lanes.from_bits(lanes.integer_op("shl", lanes.integer_op("add", s, 1023 - 24), 52))
     head = lanes.mul(_pair(lanes, limbs[0], limbs[1]), scale)
@@ -238,39 +238,39 @@ COSINE_DOUBLE: Final = hex_floats("""
 
 def sin(lanes: LaneArithmetic, x: Value) -> Value:
     """The sine; signed zeros are preserved."""
-    size = lanes.magnitude(x)
-    m, sine, cosine = _of_rest(lanes, size)
+    magnitude = lanes.magnitude(x)
+    m, sine, cosine = _sine_and_cosine(lanes, magnitude)
     negative = lanes.integer_op("and", lanes.bits(x), lanes.sign_bit)
-    return _finite_only(lanes, x, size, _quadrant(lanes, m, sine, cosine, negative))
+    return _finite_only(lanes, x, magnitude, _quadrant(lanes, m, sine, cosine, negative))
 
 
 def cos(lanes: LaneArithmetic, x: Value) -> Value:
     """The cosine."""
-    size = lanes.magnitude(x)
-    n, sine, cosine = _of_rest(lanes, size)
-    return _finite_only(lanes, x, size, _quadrant(lanes, lanes.integer_op("add", n, 1), sine, cosine, None))
+    magnitude = lanes.magnitude(x)
+    n, sine, cosine = _sine_and_cosine(lanes, magnitude)
+    return _finite_only(lanes, x, magnitude, _quadrant(lanes, lanes.integer_op("add", n, 1), sine, cosine, None))
 
 
-def _of_rest(lanes: LaneArithmetic, size: Value) -> tuple[Value, Value, Value]:
+def _sine_and_cosine(lanes: LaneArithmetic, magnitude: Value) -> tuple[Value, Value, Value]:
     """n, sin r and cos r."""
-    rest = _reduced_single(lanes, size) if lanes.single else _reduced_double(lanes, size)
+    rest = _reduced_single(lanes, magnitude) if lanes.single else _reduced_double(lanes, magnitude)
     square = lanes.mul(rest.high, rest.high)
     return rest.n, _sine(lanes, rest, square), _cosine(lanes, rest, square)
 
 
-def _reduced_double(lanes: LaneArithmetic, size: Value) -> ReducedArgument:
-    fast = cody_waite(lanes, size)
-    huge = lanes.compare("oge", size, HUGE)
-    n, high, low = where_any(lanes, huge, fast.values, lambda: payne_hanek(lanes, size).values)
+def _reduced_double(lanes: LaneArithmetic, magnitude: Value) -> ReducedArgument:
+    fast = cody_waite(lanes, magnitude)
+    huge = lanes.compare("oge", magnitude, HUGE)
+    n, high, low = where_any(lanes, huge, fast.values, lambda: payne_hanek(lanes, magnitude).values)
     return ReducedArgument(n, high, low)
 
 
-def _reduced_single(lanes: LaneArithmetic, size: Value) -> ReducedArgument:
+def _reduced_single(lanes: LaneArithmetic, magnitude: Value) -> ReducedArgument:
     b = lanes.b
     doubles = LaneArithmetic(b, lanes.count, DOUBLE)
-    wide = b.cast("fpext", size, doubles.floats)
+    wide = b.cast("fpext", magnitude, doubles.floats)
     fast = cody_waite_single(doubles, wide)
-    huge = lanes.compare("oge", size, HUGE)
+    huge = lanes.compare("oge", magnitude, HUGE)
     n, high = where_any(lanes, huge, fast.values, lambda: payne_hanek_single(doubles, wide).values)
     return ReducedArgument(b.cast("trunc", n, lanes.words), b.cast("fptrunc", high, lanes.floats), None)
 
@@ -303,6 +303,6 @@ def _quadrant(lanes: LaneArithmetic, m: Value, sine: Value, cosine: Value, negat
     return lanes.from_bits(lanes.integer_op("xor", lanes.bits(lanes.choose(is_odd, cosine, sine)), sign))
 
 
-def _finite_only(lanes: LaneArithmetic, x: Value, size: Value, result: Value) -> Value:
+def _finite_only(lanes: LaneArithmetic, x: Value, magnitude: Value, result: Value) -> Value:
     """The result, and NaN of infinity and of NaN."""
-    return lanes.choose(lanes.compare("olt", size, float("inf")), result, lanes.sub(x, x))
+    return lanes.choose(lanes.compare("olt", magnitude, float("inf")), result, lanes.sub(x, x))

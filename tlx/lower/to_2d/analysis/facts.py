@@ -1,7 +1,7 @@
 """Facts: the analyses of a function, before anything is decided or changed.
 
-A flattened vector is the SSA value of a tensor, `<E x T>`. `FlatVectors` says which of them live in memory, which
-values are other names of the same vector, and which uses still need an SSA value.
+A flattened vector is the SSA value of a tensor, `<E x T>`. `FlatVectors` tells which vectors are in memory, which
+values are aliases of a vector, and which uses still need an SSA value.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class FlatVectors:
     def _is_memory_phi(self, phi: Instruction) -> bool:
         if exceeds_register(phi.type) or exceeds_register_elements(phi.type):
             return True
-        several = isinstance(phi.type, VectorType) and phi.type.count > SMALL_PHI
-        return several and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
+        is_large = isinstance(phi.type, VectorType) and phi.type.count > SMALL_PHI
+        return is_large and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
 
     def _makes_token(self, use: Use) -> bool:
         instruction = use.instruction
@@ -138,13 +138,13 @@ class FlatVectors:
         return None
 
     def is_renaming(self, instruction: Instruction) -> bool:
-        """Whether the result of an instruction is an alias of a vector that lives in memory."""
+        """Whether the result of an instruction is an alias of a vector in memory."""
         return instruction.result is not None and self.root(instruction.value) != instruction.value
 
     # Uses ------------------------------------------------------------------------------------------------------
 
     def is_memory_store(self, instruction: Instruction) -> bool:
-        """Whether an ordinary store stores a vector that lives in memory; it becomes a copy."""
+        """Whether an ordinary store stores a vector that is in memory; it becomes a copy."""
         if instruction.opcode != "store" or {"volatile", "atomic"} & set(instruction.flags):
             return False
         value = instruction.operands[0]
@@ -156,7 +156,7 @@ class FlatVectors:
         )
 
     def is_memory_extract(self, instruction: Instruction) -> bool:
-        """Whether an `extractelement` reads a large vector that lives in memory."""
+        """Whether an `extractelement` reads a large vector in memory."""
         if instruction.opcode != "extractelement":
             return False
         value = instruction.operands[0]
@@ -218,10 +218,8 @@ class FlatVectors:
             type_ = self._named.get(type_.name, VOID)
         if not isinstance(type_, StructType | ArrayType):
             return False
-        parts = type_.elements if isinstance(type_, StructType) else [type_.element]
-        return any(
-            self._holds_large(part) or (isinstance(part, VectorType) and part.count > ABI_ELEMENTS) for part in parts
-        )
+        members = type_.elements if isinstance(type_, StructType) else [type_.element]
+        return any(self._holds_large(m) or (isinstance(m, VectorType) and m.count > ABI_ELEMENTS) for m in members)
 
     def _check_result(self, instruction: Instruction) -> None:
         value = instruction.value
@@ -284,7 +282,7 @@ class Facts:
         tensors: Tokens and operations, including ordinary instructions on tensors.
         vectors: The flattened vectors.
         flow: The control flow graph.
-        aliases: The alias analysis; tensor stores write as many bytes as their tensor reaches.
+        aliases: The alias analysis; a tensor store writes all bytes that its tensor spans.
         positions: Block and index of each instruction, by the instruction's id.
     """
 

@@ -1,4 +1,4 @@
-"""What operations read from memory, and which loads need a snapshot because the memory may change before it is read."""
+"""The memory that operations read, and the loads that need a snapshot because it may change before it is read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class OperandRead:
 
     Attributes:
         view: The view.
-        role: When elements are read. `leaf`: each position in memory order for the last time before the result is
-            written at that position; `acc`: the same for each logical position; `factor`: at any time.
+        role: When elements are read. `leaf`: an element is last read before the result at the same position in memory
+            is written; `acc`: the same by logical position; `factor`: at any time.
     """
 
     view: TensorView
@@ -45,7 +45,7 @@ class OperandRead:
 
 
 def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:
-    """What an operation and those fused into it read from memory."""
+    """The views that an operation and those fused into it read."""
     groups = operands.groups
     product = groups.product_of(op) or (None if groups.is_group(op) else op)
     reads = [OperandRead(operands.view(tensor), "leaf") for tensor in groups.leaves(op)]

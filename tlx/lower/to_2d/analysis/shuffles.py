@@ -29,9 +29,9 @@ from tlx.lower.to_2d.loop_nests import LoopDim
 ANY: Final = -1
 """The lane of an undefined element."""
 _MOST_BLOCKS: Final = 16
-"""Largest number of blocks that are copied by code of their own; more are copied by a table."""
+"""Largest number of blocks with separate code; more are copied by a table."""
 _FEW_BLOCKS: Final = 4
-"""Number of blocks up to which they are better than a table, however small they are."""
+"""Largest number of blocks that are better than a table even if they are small."""
 _SAMPLE: Final = 4096
 """Number of lanes in a sample that rules out most periods quickly."""
 
@@ -152,7 +152,7 @@ def _lane(element: Value) -> int:
     return element.value if isinstance(element, ConstInt) else ANY
 
 
-def _number(value: Value) -> int:
+def _constant(value: Value) -> int:
     """A constant argument of an intrinsic."""
     assert isinstance(value, ConstInt)
     return value.value
@@ -167,16 +167,16 @@ def _reverse(call: Instruction) -> tuple[list[Value], Array]:
 
 
 def _splice(call: Instruction) -> tuple[list[Value], Array]:
-    first = _number(call.args[2])
+    first = _constant(call.args[2])
     return call.args[:2], _range(call, first if first >= 0 else first + vector_width(call.value))
 
 
 def _extract(call: Instruction) -> tuple[list[Value], Array]:
-    return call.args[:1], _range(call, _number(call.args[1]))
+    return call.args[:1], _range(call, _constant(call.args[1]))
 
 
 def _insert(call: Instruction) -> tuple[list[Value], Array]:
-    lanes, part, first = _range(call, 0), vector_width(call.args[1]), _number(call.args[2])
+    lanes, part, first = _range(call, 0), vector_width(call.args[1]), _constant(call.args[2])
     lanes[first : first + part] = np.arange(len(lanes), len(lanes) + part)
     return call.args[:2], lanes
 
@@ -203,13 +203,13 @@ def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
     first = end = 0
     for operand in operands:
         width = vector_width(operand)
-        mine = (lanes >= first) & (lanes < first + width)
-        if mine.any() and not is_undefined(operand):
+        in_operand = (lanes >= first) & (lanes < first + width)
+        if in_operand.any() and not is_undefined(operand):
             if operand not in starts:
                 starts[operand] = end
                 distinct.append(operand)
                 end += width
-            numbered[mine] = lanes[mine] - first + starts[operand]
+            numbered[in_operand] = lanes[in_operand] - first + starts[operand]
         first += width
     return VectorShuffle(tuple(distinct), numbered)
 
@@ -223,16 +223,16 @@ def strided_blocks_of(shuffle: VectorShuffle) -> list[StridedLanes] | LaneTable:
     if len(heads) > _MOST_BLOCKS:
         heads, known, dims = _nested(heads, known)
     step = math.prod(extent for extent, _ in dims)
-    found = _runs(heads, known) or _periods(heads, known)
-    if found is not None:
-        scaled = [StridedLanes(b.start, b.at * step, (*_times(b.dims, step), *dims)) for b in found]
+    runs = _strided_runs(heads, known) or _periodic_runs(heads, known)
+    if runs is not None:
+        scaled = [StridedLanes(run.start, run.at * step, (*_scaled(run.dims, step), *dims)) for run in runs]
         blocks = _split_at_operands(scaled, shuffle.bounds)
         if blocks is not None:
             return [replace(b, dims=tuple(dim for dim in b.dims if dim.extent > 1)) for b in blocks]
     return _table(shuffle, heads, known, dims)
 
 
-def _times(dims: Sequence[LoopDim], step: int) -> Iterator[LoopDim]:
+def _scaled(dims: Sequence[LoopDim], step: int) -> Iterator[LoopDim]:
     return (LoopDim(extent, (lane, to * step)) for extent, (lane, to) in dims)
 
 
@@ -246,27 +246,27 @@ def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ..
             break
         dims.insert(0, LoopDim(extent, (stride, step)))
         step *= extent
-        lanes, known = _heads(lanes, known, extent, stride)
+        lanes, known = _first_lanes(lanes, known, extent, stride)
     return lanes, known, tuple(dims)
 
 
 def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
     """The largest extent such that lanes in all blocks of that extent have the same stride, and the stride.
 
-    Neighbours i < j with another distance are in different blocks: one begins after i, and not after j.
+    Neighbours i < j whose lanes differ by another stride must be in different blocks.
     """
     at = np.flatnonzero(known)
     before, after = at[:-1], at[1:]
     gap, rise = after - before, lanes[after] - lanes[before]
-    stride = _usual(rise[gap == 1])
-    apart = rise != stride * gap
-    extent = int(np.gcd.reduce([len(lanes), *after[apart & (gap == 1)].tolist()]))
-    before, after = before[apart & (gap > 1)], after[apart & (gap > 1)]
+    stride = _mode(rise[gap == 1])
+    breaks = rise != stride * gap
+    extent = int(np.gcd.reduce([len(lanes), *after[breaks & (gap == 1)].tolist()]))
+    before, after = before[breaks & (gap > 1)], after[breaks & (gap > 1)]
     fitting = (e for e in _divisors(extent)[::-1] if bool((before // e != after // e).all()))
     return next(fitting), stride
 
 
-def _usual(numbers: Array) -> int:
+def _mode(numbers: Array) -> int:
     """The most frequent number; 0 if there is none."""
     if not len(numbers):
         return 0
@@ -279,20 +279,20 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def _heads(lanes: Array, known: Array, extent: int, stride: int) -> tuple[Array, Array]:
+def _first_lanes(lanes: Array, known: Array, extent: int, stride: int) -> tuple[Array, Array]:
     """The first lanes of blocks, each computed from the first defined lane of the block."""
     firsts = (lanes.reshape(-1, extent) - stride * np.arange(extent)).reshape(-1)
     by_block = known.reshape(-1, extent)
-    chosen = np.argmax(by_block, axis=1) + extent * np.arange(len(by_block))
+    first_known = np.argmax(by_block, axis=1) + extent * np.arange(len(by_block))
     is_known: Array = np.any(by_block, axis=1)
-    return firsts[chosen], is_known
+    return firsts[first_known], is_known
 
 
-def _runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
+def _strided_runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
     """Runs of lanes with a constant stride; None if there are many, or most have two lanes.
 
-    lanes        0 1 2 77 5 6 7        a lane whose distances to its neighbours differ from theirs
-    runs         0 1 2|77|5 6 7        is a run of its own
+    lanes        0 1 2 77 5 6 7        77 is a separate run: it continues neither that before it nor that after it
+    runs         0 1 2|77|5 6 7
     """
     at = np.flatnonzero(known)
     if not len(at):
@@ -305,10 +305,10 @@ def _runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
     runs: list[StridedLanes] = []
     lane = 0
     while lane < len(filled):
-        found = bisect_right(ends, lane)
-        end = ends[found] if found < len(ends) else lane
-        if end == lane + 1 and found + 1 < len(ends) and ends[found + 1] > end + 1:
-            end = lane
+        index = bisect_right(ends, lane)
+        end = ends[index] if index < len(ends) else lane
+        if end == lane + 1 and index + 1 < len(ends) and ends[index + 1] > end + 1:
+            end = lane  # the next run is longer and begins with this element
         stride = int(rises[lane]) if end > lane else 0
         runs.append(StridedLanes(int(filled[lane]), first + lane, (LoopDim(end - lane + 1, (stride, 1)),)))
         lane = end + 1
@@ -321,11 +321,11 @@ def _filled(lanes: Array, known: Array) -> Array:
     where = np.arange(len(lanes))
     at = np.flatnonzero(known)
     last = np.maximum.accumulate(np.where(known, where, at[0]))
-    stride = _usual(np.diff(lanes[at])[np.diff(at) == 1])
+    stride = _mode(np.diff(lanes[at])[np.diff(at) == 1])
     return lanes[last] + stride * (where - last)
 
 
-def _periods(lanes: Array, known: Array) -> list[StridedLanes] | None:
+def _periodic_runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
     """Runs of lanes that repeat, each with a stride from one period to the next; None if there are many.
 
     lanes        1 2 3 0  5 6 7 4  9 10 11 8        period 4: runs 1 2 3 and 0, with stride 4
@@ -335,7 +335,7 @@ def _periods(lanes: Array, known: Array) -> list[StridedLanes] | None:
         if sample < len(lanes) and _columns(lanes[:sample], known[:sample], period) is None:
             continue
         columns = _columns(lanes, known, period)
-        blocks = None if columns is None else _periodic(*columns, len(lanes) // period)
+        blocks = None if columns is None else _runs_of_period(*columns, len(lanes) // period)
         if blocks is not None:
             return blocks
     return None
@@ -351,17 +351,17 @@ def _columns(lanes: Array, known: Array, period: int) -> tuple[Array, Array, Arr
     rows, column = len(table), np.arange(period)
     first, last = np.argmax(is_known, axis=0), rows - 1 - np.argmax(is_known[::-1], axis=0)
     used: Array = np.any(is_known, axis=0)
-    several = used & (last > first)
+    repeats = used & (last > first)
     strides = np.zeros(period, np.int64)
     rise = table[last, column] - table[first, column]
-    strides[several] = rise[several] // (last - first)[several]
-    strides[~several] = _usual(strides[several])
+    strides[repeats] = rise[repeats] // (last - first)[repeats]
+    strides[~repeats] = _mode(strides[repeats])
     starts = table[first, column] - first * strides
     fits = (table == starts + np.arange(rows)[:, None] * strides) | ~is_known
     return (starts, strides, used) if fits.all() else None
 
 
-def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[StridedLanes] | None:
+def _runs_of_period(starts: Array, strides: Array, used: Array, times: int) -> list[StridedLanes] | None:
     """The runs of a period, each with one stride from period to period; None if there are many."""
     period = len(starts)
     ends = (np.flatnonzero(np.diff(strides)) + 1).tolist()
@@ -369,7 +369,7 @@ def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[St
         return None
     blocks: list[StridedLanes] = []
     for begin, end in zip([0, *ends], [*ends, period], strict=True):
-        runs = _runs(starts[begin:end], used[begin:end])
+        runs = _strided_runs(starts[begin:end], used[begin:end])
         if runs is None:
             return None
         around = LoopDim(times, (int(strides[begin]), period))
@@ -382,7 +382,7 @@ def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[St
 
 def _split_at_operands(blocks: Sequence[StridedLanes], bounds: Sequence[int]) -> list[StridedLanes] | None:
     """Blocks that are split at the bounds of operands; None if there are many."""
-    found: list[StridedLanes] = []
+    split: list[StridedLanes] = []
     pending = list(reversed(blocks))
     while pending:
         block = pending.pop()
@@ -390,12 +390,12 @@ def _split_at_operands(blocks: Sequence[StridedLanes], bounds: Sequence[int]) ->
         operand = bisect_right(bounds, block.start + low) - 1
         if operand == bisect_right(bounds, block.start + high) - 1:
             if 0 <= operand < len(bounds) - 1:
-                found.append(replace(block, start=block.start - bounds[operand], operand=operand))
+                split.append(replace(block, start=block.start - bounds[operand], operand=operand))
         else:
             pending.extend(_cut(block, bounds))
-        if len(found) + len(pending) > 2 * _MOST_BLOCKS:
+        if len(split) + len(pending) > 2 * _MOST_BLOCKS:
             return None
-    return found if len(found) <= _MOST_BLOCKS else None
+    return split if len(split) <= _MOST_BLOCKS else None
 
 
 def _reach(dims: Sequence[LoopDim]) -> tuple[int, int]:
@@ -405,10 +405,10 @@ def _reach(dims: Sequence[LoopDim]) -> tuple[int, int]:
 
 
 def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
-    """A block split along its longest stride into parts in one operand and single positions, the last part first."""
-    cut = max((d for d in block.dims if d[0] > 1), key=lambda d: abs(d[1][0]))
-    extent, (stride, to) = cut
-    number = block.dims.index(cut)
+    """A block split along its largest stride: parts in one operand, and single positions; the last part first."""
+    longest = max((d for d in block.dims if d[0] > 1), key=lambda d: abs(d[1][0]))
+    extent, (stride, to) = longest
+    number = block.dims.index(longest)
     low, high = _reach([*block.dims[:number], *block.dims[number + 1 :]])
     starts = block.start + stride * np.arange(extent)
     of_low, of_high = (np.searchsorted(bounds, starts + end, side="right") for end in (low, high))
@@ -426,8 +426,8 @@ def _table(shuffle: VectorShuffle, starts: Array, known: Array, dims: tuple[Loop
     at = np.flatnonzero(known)
     last = np.maximum.accumulate(np.where(known, np.arange(len(starts)), at[0]))
     low, high = _reach(dims)
-    chosen, bounds = starts[last], shuffle.bounds
-    operands, others = (np.searchsorted(bounds, chosen + end, side="right") - 1 for end in (low, high))
+    filled, bounds = starts[last], shuffle.bounds
+    operands, others = (np.searchsorted(bounds, filled + end, side="right") - 1 for end in (low, high))
     if ((operands == others) & (operands >= 0) & (operands < len(bounds) - 1)).all():
-        return LaneTable(chosen, dims)
+        return LaneTable(filled, dims)
     return _table(shuffle, shuffle.lanes, shuffle.known, ())

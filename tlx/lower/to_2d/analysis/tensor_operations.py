@@ -94,7 +94,7 @@ def is_element_type(type_: Type) -> bool:
 
 
 class _ElementwiseSearch:
-    """Finds the ordinary instructions on tensors: users of tensor operations, and those on large vectors."""
+    """Finds the ordinary instructions on tensors: on results of tensor operations, and on large vectors."""
 
     def __init__(self, function: Function, tensors: FunctionTensors) -> None:
         self.function = function
@@ -113,7 +113,7 @@ class _ElementwiseSearch:
                     continue
                 if self._carries(instruction):
                     self.names.add(str(instruction.result))
-                elif self._is_found(instruction):
+                elif self._is_on_tensors(instruction):
                     added[id(instruction)] = self._op(instruction)
                     self.names.add(str(instruction.result))
                 else:
@@ -129,7 +129,7 @@ class _ElementwiseSearch:
             return False
         return any(isinstance(v, Local) and v.name in self.names for v in instruction.operands)
 
-    def _is_found(self, instruction: Instruction) -> bool:
+    def _is_on_tensors(self, instruction: Instruction) -> bool:
         if instruction.opcode == INSERT:
             return exceeds_register_elements(instruction.type)
         if is_large_shuffle(instruction):
@@ -145,8 +145,8 @@ class _ElementwiseSearch:
         vector = instruction.type
         assert isinstance(vector, VectorType)
         if is_shuffle(instruction):
-            taken = [(v, VectorType(vector_width(v), vector.element)) for v in VectorShuffle.of(instruction).operands]
-            tensors = [Tensor(_flat(type_), instruction, "value", v) for v, type_ in taken]
+            vectors = [(v, VectorType(vector_width(v), vector.element)) for v in VectorShuffle.of(instruction).operands]
+            tensors = [Tensor(_flat(type_), instruction, "value", v) for v, type_ in vectors]
             return TensorOp(instruction, _SHUFFLE_ROW, tuple(tensors), (), (), _flat(vector))
         tensors = [
             Tensor(_flat(v.type), instruction, "value", v)
@@ -186,10 +186,10 @@ def exceeds_register_elements(type_: Type) -> bool:
 
 
 def is_large_shuffle(instruction: Instruction) -> bool:
-    """Whether an instruction shuffles vectors that are too large to be SSA values, or gives one."""
-    taken = instruction.args if instruction.is_call else instruction.operands[:2]
+    """Whether an instruction shuffles vectors, and one of them or its result is too large to be an SSA value."""
+    vectors = instruction.args if instruction.is_call else instruction.operands[:2]
     return is_shuffle(instruction) and any(
-        exceeds_register_elements(value.type) for value in (instruction.value, *taken)
+        exceeds_register_elements(value.type) for value in (instruction.value, *vectors)
     )
 
 

@@ -6,7 +6,7 @@ Rewrite of a 3 x 3 kernel over 64 channels, a channel's result 54 x 54::
       y[c] = w[c, 0, 0] * x[c, 0:54, 0:54] + w[c, 0, 1] * x[c, 0:54, 1:55] + ... + w[c, 2, 2] * x[c, 2:56, 2:56]
 
 The line in the loop is one 2-D tree: a broadcast element and a strided block for each product. Such a contraction has
-no matrix products: one filter reads one channel, so that a product would have one row, or sums of one product.
+no matrix products: each filter reads one channel, so a matrix product would have a single row or sum a single product.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, coll
 from tlx.lower.to_2d.memory.copies import load_block, store_block
 from tlx.target.hardware import drawn_cycles
 
-_MOST: Final = 27
+_MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
 
 
@@ -61,7 +61,7 @@ class DepthwiseBlocking:
 def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocking, float] | None:
     """The best blocking and its estimated cycles; None if there are matrix products, or sums are long."""
     count = math.prod(extent for extent, *_ in c.k) * (1 if c.quasi_affine is None else c.quasi_affine.extent)
-    if count > _MOST or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
+    if count > _MAX_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
     runs = collapse_for_operands(walks, frozenset())
@@ -128,7 +128,7 @@ def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
 
 
 def _shared(choice: DepthwiseBlocking) -> float:
-    """The share of a row's input registers that the row before it reads, too; tiles of rows load them once."""
+    """The share of a row's input registers that the previous row reads, too; a tile of several rows loads them once."""
     places = {rhs for _, rhs in choice.places}
     step = choice.rows.strides[RHS] if choice.rows.extent > 1 else 0
     return sum(place + step in places for place in places) / len(places) if step else 0.0

@@ -1,4 +1,21 @@
-"""Emission of a blocked contraction: loops, sums of 2-D products, the epilogue.
+"""Emission of a blocked contraction: copies of operands, loops, sums of 2-D products, the epilogue.
+
+An operand is copied in the order in which blocks read it:
+
+x of 2 x 3 windows in 5 rows, copied          loops     step in the input     step in the copy
+                                              i         5                     3 * 12
+    i, j   y, x                               j         1                     12
+    0, 0   12 elements next to each other     y, x      5, 1                  1
+    0, 1   12 elements
+
+An operand that does not fit into the caches is copied slice by slice, each into the same buffer:
+
+for slice                          4 times
+  buffer = slice of the operand    copied, in the order in which blocks read it
+  for y                            the blocks of the result that read it
+    out[:, slice, y, :] = w @ buffer[y, :]
+
+The products of the blocks:
 
     for y                                        blocks of the result
       out[:, y, :] = w[0, 0] @ input[:, y, :]    the first product of a block, or the only one
@@ -14,17 +31,19 @@ block if the type of the result would round them (half, bfloat), or if the epilo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
-from tlx.lower.memory.views import as_matrices
-from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED
+from tlx.lower.memory.views import TensorView, as_matrices
+from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
-from tlx.lower.to_2d.contraction.operand_copies import ContractionLoops, OperandCopies, SlicedOperand, strided_view
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
     LEAVES,
@@ -37,15 +56,155 @@ from tlx.lower.to_2d.contraction.problem import (
     EpilogueReduction,
     ModularStride,
     OperandMemory,
+    QuasiAffineDim,
     rounds_sums,
+    strided_view,
     sum_type,
 )
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
-from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS
+from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS, VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
-from tlx.lower.to_2d.memory.copies import load_block, store_block
+from tlx.lower.to_2d.loop_nests import CollapsedDims, LoopDim, loop_nest
+from tlx.lower.to_2d.memory.copies import copy, load_block, store_block
 from tlx.lower.to_2d.reductions import TypedPointer, reduce_axes
+
+_OPERANDS: Final = ("lhs", "rhs")
+
+
+@dataclass(frozen=True)
+class ContractionLoops:
+    """The loops of a contraction, with the strides of its operands or of their copies.
+
+    Attributes:
+        loops: The loops around the blocks of the result.
+        sums: The loops around the products of a block.
+        m, n, k: The dimensions of a product.
+    """
+
+    loops: list[LoopDim]
+    sums: list[QuasiAffineDim]
+    m: LoopDim
+    n: LoopDim
+    k: LoopDim
+
+
+class OperandCopies:
+    """Copies operands, which become dense in the order in which they are read."""
+
+    def __init__(self, context: EmitContext, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
+        self.context, self.op = context, op
+        self.b = b
+        self.blocking = blocking
+        self.strides: dict[tuple[int, CollapsedDims], int] = {}
+        alone = context.threads == "none"  # threads cannot share the buffer of a slice
+        self._column = blocking.sliced_operand(context.target.blocks.near) if alone else None
+        self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
+        self._write: Callable[[Value], None] | None = None
+
+    @property
+    def sliced(self) -> SlicedOperand | None:
+        """The operand that is copied slice by slice, if there is one; call `operand` for both operands first."""
+        if self._column is None or self._write is None:
+            return None
+        return SlicedOperand(self._column, [self._walk(run) for run in self._runs], self._write)
+
+    def operand(self, column: int) -> OperandMemory:
+        """The memory that an operand is read from: its own, or a copy; `sliced` fills the copy of a sliced operand."""
+        memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
+        if column not in self.blocking.copied:
+            return memory
+        runs = self.blocking.order(column)
+        if column == RHS and self.blocking.groups is not None:
+            return self._grouped(memory, runs, self.blocking.groups)
+        if column == self._column:
+            runs = [run for run in runs if run not in self._runs]
+        dims = [dim.of(column) for run in runs for dim in run.dims]
+        dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
+        place = self.context.allocate_copy(self.op, memory.element, dense.count, _OPERANDS[column])
+        self._note(column, runs)
+        source, target = strided_view(memory, dims), TensorView.of(place, dense)
+        if column == self._column:
+            self._write = partial(self._copy_part, source, target)
+        else:
+            copy(self.b, source, target)
+        return OperandMemory(place.pointer, memory.element)
+
+    def _copy_part(self, source: TensorView, target: TensorView, offset: Value) -> None:
+        start = OperandMemory(self.b.gep(source.element, source.storage.pointer, offset), source.element)
+        copy(self.b, strided_view(start, source.dims), target)
+
+    def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
+        """The right operand with interleaved rows; strides of rows and columns count groups."""
+        *outer, rows, columns = runs
+        room = self.blocking.padded_columns
+        self.strides[RHS, columns], self.strides[RHS, rows] = 1, room
+        self._note(RHS, outer, rows.extent * room)
+        size = math.prod(run.extent for run in outer) * rows.extent * room
+        reason = f"the matrix unit reads its rows in groups of {groups.width}"
+        place = self.context.allocate_copy(self.op, memory.element, size, _OPERANDS[RHS], reason)
+        loops = [
+            walk for run in outer for walk in with_dense_strides([d.of(RHS) for d in run.dims], self.strides[RHS, run])
+        ]
+        dims = tuple(dim.of(RHS) for dim in columns.dims)
+        strip = self.blocking.tile_columns
+        copied = VnniCopy(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
+        copied.write(place.pointer)
+        return OperandMemory(place.pointer, memory.element, groups.width, room, strip)
+
+    def _note(self, column: int, runs: Sequence[CollapsedDims], stride: int = 1) -> None:
+        for run in reversed(runs):
+            self.strides[column, run] = stride
+            stride *= run.extent
+
+    def nest(self) -> ContractionLoops:
+        """The loops of the contraction; call `operand` for both operands first."""
+        blocking = self.blocking
+        loops = [self._walk(run) for run in blocking.loops if run not in self._runs]
+        sums = [*self._quasi_affine(), *map(self._sum, blocking.outer_k)]
+        return ContractionLoops(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
+
+    def _walk(self, run: CollapsedDims) -> LoopDim:
+        strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
+        return LoopDim(run.extent, tuple(strides))
+
+    def _sum(self, run: CollapsedDims) -> QuasiAffineDim:
+        extent, strides = self._walk(run)
+        return QuasiAffineDim(extent, *(ModularStride.by(strides[column]) for column in (LHS, RHS)))
+
+    def _quasi_affine(self) -> list[QuasiAffineDim]:
+        """The quasi-affine dimension, whose strides are affine in a copy."""
+        quasi_affine = self.blocking.contraction.quasi_affine
+        if quasi_affine is None:
+            return []
+        (run,) = self.blocking.quasi_affine
+        copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
+        in_place = quasi_affine.lhs, quasi_affine.rhs
+        return [
+            QuasiAffineDim(
+                quasi_affine.extent,
+                *(s if c is None else ModularStride.by(c) for s, c in zip(in_place, copies, strict=True)),
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class SlicedOperand:
+    """An operand that is copied slice by slice.
+
+    Attributes:
+        column: The operand: LHS or RHS.
+        loops: The loops over slices, with strides in the operands (for this operand, in its source) and in the result.
+        write: Writes the slice at an element offset of the source.
+    """
+
+    column: int
+    loops: Sequence[LoopDim]
+    write: Callable[[Value], None]
+
+    def swapped(self) -> SlicedOperand:
+        """The operand of the contraction with swapped operands."""
+        walks = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
+        return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)
 
 
 def emit_contraction(
@@ -54,7 +213,7 @@ def emit_contraction(
     op: TensorOp,
     contraction: Contraction,
     epilogue: ContractionEpilogue | None = None,
-    parts: SlicedOperand | None = None,
+    sliced: SlicedOperand | None = None,
 ) -> None:
     """Write a contraction.
 
@@ -64,7 +223,7 @@ def emit_contraction(
         op: The operation that is lowered.
         contraction: The contraction.
         epilogue: The epilogue of the product.
-        parts: The operand that is made slice by slice, if there is one; then no other one is copied by slices.
+        sliced: The operand that the caller makes slice by slice, if there is one; no other operand may be sliced then.
     """
     if epilogue is not None and epilogue.reduced is not None:
         _emit_reduced(context, b, op, contraction, epilogue, epilogue.reduced)
@@ -74,12 +233,12 @@ def emit_contraction(
     if isinstance(choice, DepthwiseBlocking):
         emit_depthwise(b, choice, element, epilogue)
     else:
-        swapped = parts is not None and choice.contraction.lhs == contraction.rhs
+        if sliced is not None and choice.contraction.lhs == contraction.rhs:
+            sliced = sliced.swapped()
         copies = OperandCopies(context, b, op, choice)
         lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
         copied = replace(choice.contraction, lhs=lhs, rhs=rhs)
-        sliced = copies.sliced or (parts.swapped() if parts and swapped else parts)
-        _BlockEmitter(context, b, copied, sliced, copies.nest(), element, epilogue).emit()
+        _BlockEmitter(context, b, copied, copies.sliced or sliced, copies.nest(), element, epilogue).emit()
 
 
 def _emit_reduced(
@@ -130,7 +289,7 @@ class _BlockEmitter:
     context: EmitContext
     b: TensorBuilder
     c: Contraction
-    parts: SlicedOperand | None
+    sliced: SlicedOperand | None
     nest: ContractionLoops
     element: Type
     epilogue: ContractionEpilogue | None
@@ -146,22 +305,22 @@ class _BlockEmitter:
         columns += range(LEAVES, len(self.nest.m[1]))
         around, loops = (
             [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
-            for walks in ([] if self.parts is None else self.parts.loops, self.nest.loops)
+            for walks in ([] if self.sliced is None else self.sliced.loops, self.nest.loops)
         )
         buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
         with loop_nest(self.b, around, len(columns), "part", independent=False) as starts:
-            starts = self._with_part(columns, starts)
+            starts = self._write_slice(columns, starts)
             with loop_nest(self.b, loops, len(columns), "batch") as steps:
                 offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
                 self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
-    def _with_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
-        """Write the slice of the sliced operand; gives the offsets from there on."""
-        parts = self.parts
-        if parts is None:
+    def _write_slice(self, columns: list[int], starts: list[Value]) -> list[Value]:
+        """Write the current slice of the sliced operand; returns the offsets of all operands, its own being 0."""
+        sliced = self.sliced
+        if sliced is None:
             return starts
-        parts.write(starts[parts.column])
-        return [zero(I64) if column == parts.column else start for column, start in zip(columns, starts, strict=True)]
+        sliced.write(starts[sliced.column])
+        return [zero(I64) if column == sliced.column else start for column, start in zip(columns, starts, strict=True)]
 
     def _keeps_result(self) -> bool:
         """Whether partial sums may be kept in the result's memory."""
@@ -345,6 +504,6 @@ class BlockProduct:
         return self.b.typeinfo(whole, TensorType(element, (depth, room), (0, 1), (0, room - cols)), "rhs")
 
     def _load(self, memory: OperandMemory, column: int, rows: LoopDim, cols: LoopDim, name: str) -> Local:
-        found = as_matrices(strided_view(memory, [rows.of(column), cols.of(column)]))
-        assert found is not None
-        return self.b.tensor_load(memory.pointer, found.type, (0, found.pitch), name)
+        matrix = as_matrices(strided_view(memory, [rows.of(column), cols.of(column)]))
+        assert matrix is not None
+        return self.b.tensor_load(memory.pointer, matrix.type, (0, matrix.pitch), name)

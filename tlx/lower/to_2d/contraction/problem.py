@@ -26,7 +26,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, Type
 from tlx.ir.values import Value
-from tlx.lower.memory.views import TensorView
+from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.operations import MMA_NAMES, PRODUCT_SIGNS
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.loop_nests import LoopDim
@@ -41,10 +41,10 @@ LEAVES: Final = 4
 
 @dataclass(frozen=True)
 class EpilogueOperand:
-    """The part of an epilogue's operand that belongs to a block of the product.
+    """The block of an epilogue's operand that a block of the product is combined with.
 
     Attributes:
-        offset: Offset of the part's first element in elements, from `start` on.
+        offset: Offset of the block's first element in elements, from `start` on.
         row_stride: Elements from one row to the next, 0 where the operand is broadcast.
         col_stride: The same for columns: 0 or 1.
         start: Constant offset from the operand's first element.
@@ -79,8 +79,8 @@ class ContractionEpilogue:
         strides: For each further operand its strides along the result's logical dimensions, 0 where it is broadcast; 0
             or 1 along the last one.
         element: Type of the product's elements as `emit` takes them.
-        emit: Takes the builder, the block as a row-major vector, its rows and columns and the parts of the further
-            operands; gives the vector that is stored.
+        emit: Takes the builder, the block as a row-major vector, its rows and columns and the blocks of the further
+            operands; returns the vector that is stored.
         may_use_target: Whether partial sums may be kept in the result's memory, because no further operand reads it.
         reduced: The reduction over the dimensions along which the result's stride is 0; `emit` does not include it.
     """
@@ -122,7 +122,7 @@ class OperandMemory(NamedTuple):
 class ModularStride(NamedTuple):
     """A quasi-affine access: the offset of index i is `i*step % period * region + i*step // period * stride`.
 
-    This is a strided access to an operand that has been split into `period` regions of every `period`-th element.
+    This is a strided access to an operand that is split into `period` regions, each with every `period`-th element.
     """
 
     step: int
@@ -218,11 +218,11 @@ def _swapped(walk: LoopDim) -> LoopDim:
 
 @dataclass(frozen=True)
 class ContractionResult:
-    """The destination of a contraction, which gives dimensions their strides in the result.
+    """The destination of a contraction, which determines the strides of its dimensions in the result.
 
     Attributes:
         target: The result.
-        acc: The accumulator; None stands for the target.
+        acc: The accumulator; None: the target.
         epilogue: The epilogue of the product.
     """
 
@@ -236,7 +236,7 @@ class ContractionResult:
         return self.target.element if self.epilogue is None else self.epilogue.element
 
     def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> LoopDim:
-        """A dimension of the result, with a step of `times` positions."""
+        """A dimension of the result that advances by `times` positions."""
         out = self.target.dims[dimension].stride
         acc = out if self.acc is None else self.acc.dims[dimension].stride
         leaves = [] if self.epilogue is None else [strides[dimension] for strides in self.epilogue.strides]
@@ -256,3 +256,8 @@ def rounds_sums(element: Type) -> bool:
 def sum_type(element: Type) -> Type:
     """The type of partial sums of a result type."""
     return FLOAT if rounds_sums(element) else element
+
+
+def strided_view(memory: OperandMemory, dims: Sequence[StridedDim[int]]) -> TensorView:
+    """A view with any dimensions, including those of overlapping windows."""
+    return TensorView.strided(Storage(memory.pointer), memory.element, dims or [StridedDim(1, 1)])

@@ -1,6 +1,6 @@
 """The strategy of a contraction: its blocking, and where its result is reduced if a reduction follows.
 
-A blocking: all candidates are estimated, the one with the fewest cycles is taken. A candidate has one dimension of each
+The cycles of all candidate blockings are estimated; the one with the fewest wins. A candidate has one dimension of each
 of M, N and K for the 2-D products, either operand copied or not, and computes the result or its transpose. What matters
 most is which blocks a 2-D load can read (one of two strides is 1), and that products are large.
 
@@ -36,8 +36,7 @@ from tlx.ir.values import Keyword
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_loaded_as
-from tlx.lower.to_2d.contraction.blocking_cost import blocking_cycles
+from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_loaded_as, blocking_cycles
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
@@ -77,11 +76,11 @@ def best_blocking(
     Raises:
         ValueError: There is none, because a block cannot have all reduced elements in its columns.
     """
-    found = _blockings(target, contraction, element)
-    if not found:
+    blockings = _blockings(target, contraction, element)
+    if not blockings:
         msg = f"no 2-D product for {contraction}"
         raise ValueError(msg)
-    return min(found, key=lambda choice: choice[1])
+    return min(blockings, key=lambda choice: choice[1])
 
 
 def best_strategy(target: Target, contraction: Contraction, element: Type) -> ContractionStrategy:
@@ -97,7 +96,7 @@ def least_contraction_cycles(target: Target, contraction: Contraction, element: 
 
 @dataclass(frozen=True)
 class ContractionStrategy:
-    """Where a contraction's result is reduced.
+    """A way to reduce a contraction's result: in its blocks, from a temporary, or both.
 
     Attributes:
         contraction: The contraction, which writes the result or a temporary.
@@ -161,8 +160,7 @@ def _through_temporary(c: Contraction, inside: int | None) -> ContractionStrateg
         window = extent if is_reduced(LoopDim(extent, strides)) else 1
         axes.insert(0, WindowAxis(extent // window, step, strides[OUT], window))
     first, second = len(c.batch), len(c.batch) + len(c.m)
-    roles = (tuple(walks[part]) for part in (slice(first), slice(first, second), slice(second, None)))
-    batch, m, n = roles
+    batch, m, n = (tuple(walks[role]) for role in (slice(first), slice(first, second), slice(second, None)))
     return ContractionStrategy(replace(c, batch=batch, m=m, n=n), tuple(axes))
 
 
@@ -188,8 +186,8 @@ def _blockings(
         return []
     contraction = without_vnni_rows(contraction)
     blocks = choose_blocking(contraction, unit, narrow=rounds_sums(element))
-    taps = choose_depthwise(contraction, unit)
-    return [choice for choice in (blocks, taps) if choice is not None]
+    depthwise = choose_depthwise(contraction, unit)
+    return [choice for choice in (blocks, depthwise) if choice is not None]
 
 
 def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Type) -> float:
@@ -217,6 +215,8 @@ def _lanes(target: Target, element: Type) -> int:
 
 _WORD: Final = 4
 _NO_ADDRESS: Final = Keyword(PTR, "null")
+_COPIES: Final = tuple(map(frozenset[int], ((), (LHS,), (RHS,), (LHS, RHS))))
+"""The operands that a candidate may copy."""
 
 
 def choose_blocking(
@@ -233,9 +233,9 @@ def choose_blocking(
     best = _best_blocking(shape, unit, narrow)
     if best is None:
         return None
-    found, cost = best
-    oriented = contraction if found.contraction == shape else contraction.swapped()
-    return replace(found, contraction=oriented), cost
+    blocking, cost = best
+    oriented = contraction if blocking.contraction == shape else contraction.swapped()
+    return replace(blocking, contraction=oriented), cost
 
 
 def _without_addresses(c: Contraction) -> Contraction:
@@ -249,8 +249,8 @@ def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) ->
     """The best candidate, cached: programs repeat the same contractions."""
     best: tuple[float, Blocking] | None = None
     orientations = filter(_has_reduced_columns, (contraction, contraction.swapped()))
-    for oriented, packed in product(orientations, _packings()):
-        for blocking in _choices(oriented, packed, unit):
+    for oriented, copied in product(orientations, _COPIES):
+        for blocking in _choices(oriented, copied, unit):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
             if blocking.is_transposed and (narrow or unit.rows or blocking.sums > MOST_CHAINED):
@@ -275,10 +275,6 @@ def _keeps_groups(blocking: Blocking) -> bool:
     return c.lhs.vnni_group == 1 and RHS not in blocking.copied and n.dims == c.n[-1:] and same_k and k.strides == rows
 
 
-def _packings() -> Iterator[frozenset[int]]:
-    yield from map(frozenset[int], ((), (LHS,), (RHS,), (LHS, RHS)))
-
-
 def _quasi_affine_run(c: Contraction) -> tuple[CollapsedDims, ...]:
     """The quasi-affine dimension with its strides in the operands."""
     if c.quasi_affine is None:
@@ -290,30 +286,30 @@ def _quasi_affine_run(c: Contraction) -> tuple[CollapsedDims, ...]:
 # Choices -------------------------------------------------------------------------------------------------------------
 
 
-def _choices(c: Contraction, packed: frozenset[int], unit: ComputeUnit) -> Iterator[Blocking]:
+def _choices(c: Contraction, copied: frozenset[int], unit: ComputeUnit) -> Iterator[Blocking]:
     """The blockings for which 2-D loads and stores exist, with some operands copied."""
-    if not _can_pack(c, packed):
+    if not _can_copy(c, copied):
         return
     single, quasi_affine, reduces = CollapsedDims((LoopDim(1, (0,) * c.width),)), _quasi_affine_run(c), c.reduces
-    first = next((column for column in (LHS, RHS) if column not in packed), LHS)
-    batch, all_m, all_n = (collapse_for_operands(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
+    first = next((column for column in (LHS, RHS) if column not in copied), LHS)
+    batch, all_m, all_n = (collapse_for_operands(_sorted(walks, OUT), copied) for walks in (c.batch, c.m, c.n))
     grouped = c.k[-1:] if c.rhs.vnni_group > 1 else ()  # its strides count groups
     all_k = [
-        *collapse_for_operands(_sorted(c.k[: len(c.k) - len(grouped)], first), packed),
+        *collapse_for_operands(_sorted(c.k[: len(c.k) - len(grouped)], first), copied),
         *(CollapsedDims((walk,)) for walk in grouped),
     ]
     for m, k in product([*all_m, single], all_k or [single]):
-        if LHS not in packed and block_loaded_as(LHS, m, k) is None:
+        if LHS not in copied and block_loaded_as(LHS, m, k) is None:
             continue
         for n in [*all_n, single]:
-            if (RHS in packed or block_loaded_as(RHS, k, n)) and _can_store(c, m, n, reduces=reduces):
+            if (RHS in copied or block_loaded_as(RHS, k, n)) and _can_store(c, m, n, reduces=reduces):
                 outer_m, outer_n, outer_k = (
                     tuple(run for run in runs if run is not inner)
                     for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
                 )
                 if reduces and not all(run.strides[OUT] for run in outer_n):
                     continue
-                whole = Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, quasi_affine)
+                whole = Blocking(c, copied, tuple(batch), outer_m, outer_n, outer_k, m, n, k, quasi_affine)
                 for choice in (whole, *_split(whole, unit), *_in_tiles(whole, unit)):
                     yield choice
                     yield from _interleaved(choice, unit)
@@ -323,8 +319,8 @@ def _choices(c: Contraction, packed: frozenset[int], unit: ComputeUnit) -> Itera
 def _interleaved(choice: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
     """The blocking with the right operand copied with interleaved rows for a matrix unit, if that is possible."""
     c, m, n, k = choice.contraction, choice.m, choice.n, choice.k
-    wanted = unit.width > 1 and RHS in choice.copied and c.kind == "matmul" and not c.reduces
-    if not wanted or m.extent == 1 or n.extent == 1 or k.extent % unit.k_step or not k.strides[RHS]:
+    may_interleave = unit.width > 1 and RHS in choice.copied and c.kind == "matmul" and not c.reduces
+    if not may_interleave or m.extent == 1 or n.extent == 1 or k.extent % unit.k_step or not k.strides[RHS]:
         return
     groups = VnniRows.of([dim.of(RHS) for dim in k.dims], unit.width)
     if groups is not None:
@@ -372,12 +368,12 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
         near = [s for s in sizes if size * s // run.extent <= unit.costs.near]
         if near:
             extent, strides = run.extent, run.strides
-            part = CollapsedDims((LoopDim(near[-1], strides),))
-            parts = CollapsedDims((LoopDim(extent // near[-1], tuple(stride * near[-1] for stride in strides)),))
+            inner = CollapsedDims((LoopDim(near[-1], strides),))
+            slices = CollapsedDims((LoopDim(extent // near[-1], tuple(stride * near[-1] for stride in strides)),))
             if column == RHS:
-                yield replace(whole, outer_n=(*whole.outer_n, parts), n=part)
+                yield replace(whole, outer_n=(*whole.outer_n, slices), n=inner)
             else:
-                yield replace(whole, outer_m=(*whole.outer_m, parts), m=part)
+                yield replace(whole, outer_m=(*whole.outer_m, slices), m=inner)
 
 
 def _in_tiles(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
@@ -388,17 +384,17 @@ def _in_tiles(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
     A single product is not split: stage 2 packs its rows, or reads them in place.
     """
     k, step = whole.k, unit.k_step
-    many = k.extent // step
-    fits = unit.rows and whole.sums > 1 and len(k.dims) == 1 and k.extent % step == 0 and many > 1
-    if fits and LHS in whole.copied and whole.sums * many <= MOST_CHAINED:
-        parts = CollapsedDims((LoopDim(many, tuple(stride * step for stride in k.strides)),))
-        yield replace(whole, outer_k=(*whole.outer_k, parts), k=CollapsedDims((LoopDim(step, k.strides),)))
+    count = k.extent // step
+    fits = unit.rows and whole.sums > 1 and len(k.dims) == 1 and k.extent % step == 0 and count > 1
+    if fits and LHS in whole.copied and whole.sums * count <= MOST_CHAINED:
+        tiles = CollapsedDims((LoopDim(count, tuple(stride * step for stride in k.strides)),))
+        yield replace(whole, outer_k=(*whole.outer_k, tiles), k=CollapsedDims((LoopDim(step, k.strides),)))
 
 
-def _can_pack(c: Contraction, packed: frozenset[int]) -> bool:
+def _can_copy(c: Contraction, copied: frozenset[int]) -> bool:
     """Whether the copied operands have affine strides."""
     quasi_affine = c.quasi_affine
-    return quasi_affine is None or all((quasi_affine.lhs, quasi_affine.rhs)[column].period == 1 for column in packed)
+    return quasi_affine is None or all((quasi_affine.lhs, quasi_affine.rhs)[column].period == 1 for column in copied)
 
 
 def _sorted(walks: Sequence[LoopDim], column: int) -> list[LoopDim]:

@@ -26,7 +26,7 @@ c  i  j                                        x, y        0 0   0 0   0 1   0 1
 
 The rows of a group may be any distance apart, and the distances may differ from group to group: code is unrolled over
 groups until the distances repeat. A register of a group is gathered from these rows (`gathers`). Code is unrolled over
-columns, too, until the pattern repeats (`RaggedColumns`); if that takes too many registers, over those of a row:
+columns, too, until the pattern repeats (`RaggedColumns`); if that takes too many registers, over the columns of a row:
 
 14 x 14 columns, 16 at a time: whole registers that begin and end anywhere in a row; 12 of them, and the rest
 
@@ -35,7 +35,7 @@ columns, too, until the pattern repeats (`RaggedColumns`); if that takes too man
 
 The pattern of 28 x 28 columns repeats after 7 registers, or 4 rows: they are unrolled, with a loop around them.
 
-A register of elements at known distances (`RegisterGather`) is loaded as lines, merged, then permuted:
+A register of elements at known distances (`RegisterGather`) is loaded as lines, which are merged, then permuted:
 
 elements at 0, 1, 2, 9, 10, 11      line 0    0 1 2 - - - - -
                                     line 6    - - - 9 10 11 - -        begins where its elements fall into free lanes
@@ -72,7 +72,7 @@ _WORD_BITS: Final = 32
 
 
 def is_interleaved(op: TensorOp, target: Target) -> bool:
-    """Whether a `reshape.permute` gives a K x N matrix of interleaved rows that products can read in place."""
+    """Whether the result of a `reshape.permute` is a K x N matrix that products can read in place, interleaved."""
     source, result = op.tensors[0], op.result
     if op.intrinsic.name != "reshape.permute" or result is None or target.versions:
         return False
@@ -93,7 +93,7 @@ def _dots(target: Target) -> Iterable[Dot]:
     """The matrix unit's products; if there is none, the dot products of vectors that handle all signs of operands."""
     if target.matrix is not None:
         return target.usable_matrix_dots
-    dots = [dot for dot in target.usable_dots if dot.reads is None and dot.pays(target.core)]
+    dots = [dot for dot in target.usable_dots if dot.widening_loads is None and dot.pays(target.core)]
     kinds = {(dot.lhs, dot.rhs, dot.width) for dot in dots}
     return [d for d in dots if "f" in d.lhs or ((d.lhs[0], "u"), (d.rhs[0], "s"), d.width) in kinds]
 
@@ -151,8 +151,8 @@ def is_vnni_product(product: TensorOp | None, operand: Tensor) -> bool:
     return same and rhs.type.rank == 2 and product.result.rank == 2 and bits_of(product.result.element) <= _WORD_BITS
 
 
-_WRITTEN: Final = 16
-"""Largest number of registers that columns are unrolled to; otherwise registers hold whole rows, or parts of one."""
+_MAX_REGISTERS: Final = 16
+"""Largest number of registers of unrolled columns; if more are needed, registers hold whole rows, or parts of one."""
 
 
 @dataclass(frozen=True)
@@ -180,21 +180,21 @@ def ragged_columns(columns: Sequence[StridedDim[int]], lanes: int) -> list[Ragge
     outer, places = list(columns), (0,)
     while outer and len(places) % lanes:
         dim = outer.pop()
-        some = lanes // math.gcd(len(places), lanes)
-        taken = some if dim.extent % some == 0 else dim.extent
-        if len(places) * taken > _WRITTEN * lanes:
-            return _chunks_of_rows(columns, lanes)
-        places = _repeated_places(places, StridedDim(taken, dim.stride))
-        if taken < dim.extent:
-            outer.append(StridedDim(dim.extent // taken, dim.stride * taken))
+        factor = lanes // math.gcd(len(places), lanes)
+        unrolled = factor if dim.extent % factor == 0 else dim.extent
+        if len(places) * unrolled > _MAX_REGISTERS * lanes:
+            return _registers_of_rows(columns, lanes)
+        places = _repeated_places(places, StridedDim(unrolled, dim.stride))
+        if unrolled < dim.extent:
+            outer.append(StridedDim(dim.extent // unrolled, dim.stride * unrolled))
     around = with_dense_strides(outer, len(places))
     return [RaggedColumns(around, (0, at), places[at : at + lanes]) for at in range(0, len(places), lanes)]
 
 
-def are_whole_registers(chunks: Sequence[RaggedColumns], lanes: int) -> bool:
+def are_whole_registers(registers: Sequence[RaggedColumns], lanes: int) -> bool:
     """Whether the first column of each register is a multiple of `lanes`."""
-    steps = [chunk.start[1] for chunk in chunks]
-    steps += [step for chunk in chunks for _, (_, step) in chunk.around]
+    steps = [register.start[1] for register in registers]
+    steps += [step for register in registers for _, (_, step) in register.around]
     return all(step % lanes == 0 for step in steps)
 
 
@@ -207,25 +207,25 @@ def with_dense_strides(dims: Sequence[StridedDim[int]], step: int = 1) -> tuple[
     return tuple(walks)
 
 
-def _chunks_of_rows(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:
+def _registers_of_rows(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:
     """Columns, at most `lanes` at a time: whole inner dimensions, and some positions of the next one."""
     outer, places = list(columns), (0,)
     while outer[-1].extent * len(places) <= lanes:
         places = _repeated_places(places, outer.pop())
     each, (extent, stride) = len(places), outer.pop()
-    around, some = with_dense_strides(outer, extent * each), lanes // each
-    full, rest = divmod(extent, some)
-    chunks = [
+    around, count = with_dense_strides(outer, extent * each), lanes // each
+    full, rest = divmod(extent, count)
+    registers = [
         RaggedColumns(
-            (*around, LoopDim(full, (some * stride, some * each))),
+            (*around, LoopDim(full, (count * stride, count * each))),
             (0, 0),
-            _repeated_places(places, StridedDim(some, stride)),
+            _repeated_places(places, StridedDim(count, stride)),
         )
     ]
     if rest:
-        start = full * some * stride, full * some * each
-        chunks.append(RaggedColumns(around, start, _repeated_places(places, StridedDim(rest, stride))))
-    return chunks
+        start = full * count * stride, full * count * each
+        registers.append(RaggedColumns(around, start, _repeated_places(places, StridedDim(rest, stride))))
+    return registers
 
 
 def _repeated_places(places: tuple[int, ...], dim: StridedDim[int]) -> tuple[int, ...]:
@@ -274,9 +274,9 @@ class RegisterGather:
             start = _start(needed, lane_of, lanes)
             free = iter([lane for lane in range(lanes) if lane not in set(lane_of.values())])
             mask = list(range(lanes))
-            is_taken = any(place - start in lane_of.values() for place in needed)
+            conflicts = any(place - start in lane_of.values() for place in needed)
             for place in needed:
-                lane = next(free) if is_taken else place - start
+                lane = next(free) if conflicts else place - start
                 lane_of[place], mask[lane] = lane, lanes + place - start
             lines.append(GatheredLine(start, needed[-1] - start + 1, tuple(mask)))
         order = [lane_of[place] for place in places]
@@ -304,9 +304,9 @@ class RegisterGather:
             vector = b.tovector(b.tensor_load(here, type_, None, "line"), type_)
             merged = vector if merged is None else b.shuffle(merged, vector, line.mask, "merged")
         assert merged is not None
-        picked = b.shuffle(merged, None, self.order, "picked")
+        gathered = b.shuffle(merged, None, self.order, "permuted")
         type_ = TensorType(element, (1, self.lanes), (0, 1), (0, self.lanes - count))
-        b.tensor_store(to, b.typeinfo(picked, type_, "picked"))
+        b.tensor_store(to, b.typeinfo(gathered, type_, "permuted"))
 
 
 def _lines(places: Sequence[int], lanes: int) -> list[list[int]]:
@@ -320,14 +320,14 @@ def _lines(places: Sequence[int], lanes: int) -> list[list[int]]:
 
 
 def _start(needed: Sequence[int], lane_of: dict[int, int], lanes: int) -> int:
-    """The offset at which a line begins so that its elements fall into free lanes, if there is one from 0 on."""
-    taken = set(lane_of.values())
+    """The start of a line, such that its elements fall into free lanes if any start from 0 on does that."""
+    occupied = set(lane_of.values())
     starts = range(needed[0], max(-1, needed[-1] - lanes), -1)
-    fitting = (start for start in starts if not any(place - start in taken for place in needed))
+    fitting = (start for start in starts if not any(place - start in occupied for place in needed))
     return next(fitting, needed[0])
 
 
-_MOST: Final = 64
+_MAX_ROWS: Final = 64
 """Largest number of rows that are unrolled."""
 
 
@@ -347,40 +347,40 @@ class VnniRows:
 
     @classmethod
     def of(cls, rows: Sequence[StridedDim[int]], width: int) -> VnniRows | None:
-        """The groups of the rows that dimensions give; None if too many rows would have to be unrolled."""
+        """The groups of rows with these dimensions; None if too many rows would have to be unrolled."""
         around, inner, count = list(rows), list[StridedDim[int]](), 1
         while count % width:
             if not around:
                 return None
             extent, stride = around.pop()
-            some = width // math.gcd(count, width)
-            taken = some if extent % some == 0 else extent
-            around.append(StridedDim(extent // taken, stride * taken))
-            inner.insert(0, StridedDim(taken, stride))
-            count *= taken
-            if taken == extent:
+            factor = width // math.gcd(count, width)
+            unrolled = factor if extent % factor == 0 else extent
+            around.append(StridedDim(extent // unrolled, stride * unrolled))
+            inner.insert(0, StridedDim(unrolled, stride))
+            count *= unrolled
+            if unrolled == extent:
                 around.pop()
-        if count > _MOST or any(dim.stride < 0 for dim in rows):
+        if count > _MAX_ROWS or any(dim.stride < 0 for dim in rows):
             return None
         offsets = tuple(sum(places) for places in product(*(range(0, d.extent * d.stride, d.stride) for d in inner)))
         return cls(width, tuple(around), offsets)
 
-    def gathers(self, chunk: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
-        """For each unrolled group the offset of a register of its columns, and how that is gathered."""
+    def gathers(self, register: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
+        """For each unrolled group the offset of a register of its columns, and the gather of that register."""
         gathers: list[tuple[int, RegisterGather]] = []
         for first in range(0, len(self.offsets), self.width):
             rows = self.offsets[first : first + self.width]
-            places = tuple(place + row - min(rows) for place in chunk.places for row in rows)
+            places = tuple(place + row - min(rows) for place in register.places for row in rows)
             gathers.append((min(rows), RegisterGather.of(places, lanes)))
         return gathers
 
     def cycles(self, rows: float, columns: Sequence[StridedDim[int]], lanes: int, costs: BlockCosts) -> float:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""
-        chunks = ragged_columns(columns, lanes)
-        lines = max(len(pick.loads) for _, pick in self.gathers(chunks[0], lanes * self.width))
+        registers = ragged_columns(columns, lanes)
+        lines = max(len(gather.loads) for _, gather in self.gathers(registers[0], lanes * self.width))
         written, merged = costs.interleaved
         each = max(written, merged * lines)
-        cycles = rows / self.width * sum(chunk.count for chunk in chunks) * each
+        cycles = rows / self.width * sum(register.count for register in registers) * each
         return drawn_cycles(costs.seed, cycles, self, rows, columns)
 
 
@@ -414,19 +414,20 @@ class VnniCopy:
         rows = with_dense_strides(self.groups.around, len(self.groups.offsets) * self.pitch)
         with loop_nest(b, [*self.outer, *rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
-            for chunk in ragged_columns(self.columns, lanes // width):
-                around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in chunk.around]
+            for register in ragged_columns(self.columns, lanes // width):
+                around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in register.around]
+                columns = self._columns(register)
                 with loop_nest(b, around, 2, "column") as (along, to):
-                    for number, (first, pick) in enumerate(self.groups.gathers(chunk, lanes)):
-                        here = b.gep(element, base, b.add(along, chunk.start[0] + first), "row")
-                        place = b.add(to, self._place(chunk.start[1]) + number * self.pitch * width)
-                        pick.emit(b, element, here, b.gep(element, out, place, "group"), self._columns(chunk) * width)
+                    for number, (first, gather) in enumerate(self.groups.gathers(register, lanes)):
+                        here = b.gep(element, base, b.add(along, register.start[0] + first), "row")
+                        place = b.add(to, self._place(register.start[1]) + number * self.pitch * width)
+                        gather.emit(b, element, here, b.gep(element, out, place, "group"), columns * width)
 
-    def _columns(self, chunk: RaggedColumns) -> int:
-        """Number of columns that a register writes: whole registers if there is room after the last column."""
+    def _columns(self, register: RaggedColumns) -> int:
+        """Number of columns that a register writes: all its lanes if there is room after the last column."""
         columns = WIDEST_VECTOR // bytes_of(self.source.element) // self.groups.width
-        start = chunk.start[1] % self.pitch if self.strip else chunk.start[1]
-        return len(chunk.places) if chunk.around else min(columns, self.pitch - start)
+        start = register.start[1] % self.pitch if self.strip else register.start[1]
+        return len(register.places) if register.around else min(columns, self.pitch - start)
 
     def _place(self, column: int) -> int:
         """Element offset of a column in a row of the copy."""

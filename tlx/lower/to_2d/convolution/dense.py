@@ -3,10 +3,10 @@
 `rules.products` shows before and after, `convolution.problem` the layouts of copies. A copy that does not fit into
 the caches is made some rows at a time (`InputRowBlocks`):
 
-    x of 58 rows, 3 x 3 windows with stride 2, 28 rows of the result       part    rows of the result    rows of x
+    x of 58 rows, 3 x 3 windows with stride 2, 28 rows of the result       block   rows of the result    rows of x
                                                                            0       0 to 6                0 to 14
                                                                            1       7 to 13               14 to 28
-Rows at the border of two parts are copied for both parts.
+Rows that two blocks need are copied for both.
 
 Convolutions of half or bfloat may have their operands converted to float first (`WideOperands`). Each 2-D product packs
 registers of the right operand for dot products, or converts them if there are none; with overlapping windows and few
@@ -30,10 +30,8 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
-from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.blocking_cost import blocking_cycles, narrow_packing_cycles
-from tlx.lower.to_2d.contraction.emit import emit_contraction
-from tlx.lower.to_2d.contraction.operand_copies import SlicedOperand, strided_view
+from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles
+from tlx.lower.to_2d.contraction.emit import SlicedOperand, emit_contraction
 from tlx.lower.to_2d.contraction.problem import (
     LHS,
     RHS,
@@ -42,6 +40,7 @@ from tlx.lower.to_2d.contraction.problem import (
     EpilogueOperand,
     OperandMemory,
     rounds_sums,
+    strided_view,
 )
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
 from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
@@ -94,7 +93,7 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         image.write(b, target)
         emit_contraction(context, b, op, contraction, epilogue)
     else:
-        emit_contraction(context, b, op, contraction, epilogue, rows.parts(b, target))
+        emit_contraction(context, b, op, contraction, epilogue, rows.sliced(b, target))
 
 
 def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: InputLayout | None) -> bool:
@@ -148,11 +147,11 @@ def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tup
 
 @dataclass(frozen=True)
 class InputRowBlocks:
-    """A copy of the input rows that some rows of the result need.
+    """Copies of the input rows that blocks of rows of the result need, made one after the other.
 
     Attributes:
-        image: The copy of the first part.
-        walk: The loop over parts, with strides in the operands (for the copy, in the input) and in the result.
+        image: The copy for the first block.
+        walk: The loop over blocks, with strides in the operands (for the copy, in the input) and in the result.
     """
 
     image: InputLayout
@@ -160,7 +159,7 @@ class InputRowBlocks:
 
     @classmethod
     def of(cls, context: EmitContext, image: InputLayout, element: Type) -> InputRowBlocks | None:
-        """The parts of a copy; None if it is made all at once.
+        """The copies that replace a whole copy; None if that is made at once.
 
         Args:
             context: Target, temporaries and remarks.
@@ -170,25 +169,25 @@ class InputRowBlocks:
         problem = image.problem
         first, reduced = problem.channels, problem.contraction.reduces
         costs = context.target.blocks
-        alone = context.threads == "none"  # threads cannot share the buffer of a part
+        alone = context.threads == "none"  # threads cannot share the buffer of a block
         if not alone or reduced or len(problem.windows.strides) < 2 or _layout_bytes(image) <= costs.copied_input[0]:
             return None
         rows = problem.result.target.dims[first].extent
         for count in (count for count in range(2, rows + 1) if rows % count == 0):
-            part = _first_rows(image, rows // count)
-            if _layout_bytes(part) <= costs.copied_input[1]:
+            block = _first_rows(image, rows // count)
+            if _layout_bytes(block) <= costs.copied_input[1]:
                 break
         else:
             return None
-        if count * part.cycles(context.target) >= image.cycles(context.target) or not _reads_in_place(
-            context.target, part, element
+        if count * block.cycles(context.target) >= image.cycles(context.target) or not _reads_in_place(
+            context.target, block, element
         ):
             return None
         extent, strides = problem.contraction.n[1 if first else 0]
-        return cls(part, LoopDim(count, tuple(stride * (extent // count) for stride in strides)))
+        return cls(block, LoopDim(count, tuple(stride * (extent // count) for stride in strides)))
 
-    def parts(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
-        """The copy as a sliced operand, whose parts share one buffer."""
+    def sliced(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
+        """The copies as slices of the right operand, which share one buffer."""
         problem = self.image.problem
 
         def write(offset: Value) -> None:
@@ -209,8 +208,8 @@ def _first_rows(image: InputLayout, count: int) -> InputLayout:
     first, windows, result = problem.channels, problem.windows, problem.result
     reach = 1 + (problem.w.dims[first].extent - 1) * windows.kernel_steps[0]
     x = _restricted(problem.x, first, (count - 1) * windows.strides[0] + reach)
-    part = replace(result, target=_restricted(result.target, first, count))
-    return replace(image, problem=replace(problem, x=x, result=part))
+    block = replace(result, target=_restricted(result.target, first, count))
+    return replace(image, problem=replace(problem, x=x, result=block))
 
 
 def _restricted(view: TensorView, dimension: int, extent: int) -> TensorView:
@@ -218,10 +217,10 @@ def _restricted(view: TensorView, dimension: int, extent: int) -> TensorView:
     return strided_view(OperandMemory.of(view), dims)
 
 
-def _reads_in_place(target: Target, part: InputLayout, element: Type) -> bool:
-    """Whether products read a part in place, and filters are not copied slice by slice."""
-    memory = OperandMemory.of(part.problem.x)
-    contraction = part.contraction(memory)
+def _reads_in_place(target: Target, image: InputLayout, element: Type) -> bool:
+    """Whether products read a copy of the input in place, and filters are not copied slice by slice."""
+    memory = OperandMemory.of(image.problem.x)
+    contraction = image.contraction(memory)
     choice, _ = best_blocking(target, contraction, element)
     if not isinstance(choice, Blocking) or choice.sliced_operand(target.blocks.near) is not None:
         return False
@@ -304,7 +303,7 @@ class WideOperands:
 
     @classmethod
     def of(cls, target: Target, problem: DenseConvolution) -> WideOperands | None:
-        """The copies that may pay off; None if there is nothing to convert, or loads convert."""
+        """The copies that may pay; None if there is nothing to convert, or loads convert."""
         elements = problem.x.element, problem.w.element
         if not all(map(rounds_sums, elements)) or (HALF in elements and target.converts_half):
             return None
@@ -318,12 +317,12 @@ class WideOperands:
 
     @property
     def estimated(self) -> DenseConvolution:
-        """The convolution of the copies, for estimates."""
+        """The convolution that reads the copies, for estimates."""
         x, w = (copied.view(OperandMemory.of(copied.source)) for copied in (self.x, self.w))
         return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
 
     def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> DenseConvolution:
-        """Write the copies; gives the convolution of them."""
+        """Write the copies; returns the convolution that reads them."""
         reason = "it would be converted for each product"
         x, w = (copied.emit(context, b, op, name, reason) for copied, name in ((self.x, "x"), (self.w, "w")))
         return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
@@ -341,12 +340,12 @@ def cycles_of_narrow_operands(
         by_vectors: Whether vectors multiply the blocks, even blocks chosen for a matrix unit.
     """
     contraction = problem.contraction if image is None else image.contraction(OperandMemory.of(problem.x))
-    element, made = problem.result.element, 0.0 if image is None else image.cycles(target)
+    element, copying = problem.result.element, 0.0 if image is None else image.cycles(target)
     choice, cycles = best_blocking(target, contraction, element)
     if not isinstance(choice, Blocking):
-        return made + cycles
+        return copying + cycles
     unit = compute_unit(target, replace(contraction, ignore_matrix_unit=True) if by_vectors else contraction, element)
-    return made + blocking_cycles(choice, unit) * unit.dot_share + narrow_packing_cycles(choice, unit)
+    return copying + blocking_cycles(choice, unit) * unit.dot_share + narrow_packing_cycles(choice, unit)
 
 
 def _rounding_result(result: ContractionResult) -> ContractionResult:

@@ -29,7 +29,6 @@ from tlx.ir.types import Type, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.views import StridedDim, TensorView
-from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import (
     LHS,
     OUT,
@@ -38,6 +37,7 @@ from tlx.lower.to_2d.contraction.problem import (
     ModularStride,
     OperandMemory,
     QuasiAffineDim,
+    strided_view,
 )
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
 from tlx.lower.to_2d.loop_nests import LoopDim
@@ -136,7 +136,7 @@ class DenseConvolution:
 
 @dataclass(frozen=True)
 class StridedRegions:
-    """The elements of each row, dealt to `period` regions: neighbours in the result read neighbours in one of them."""
+    """The elements of each row, split into `period` regions: neighbours in the result read neighbours in a region."""
 
     problem: DenseConvolution
 
@@ -159,7 +159,7 @@ class StridedRegions:
 
     @property
     def furthest(self) -> int:
-        """The last first element in a region that a position in the kernel's row reads."""
+        """The largest first element in a region, over all positions in the kernel's row."""
         return max(start for _, start in self.starts)
 
     def contraction(self, x: TensorView, region: int) -> Contraction:
@@ -227,7 +227,7 @@ class InputLayout(ABC):
 
 
 def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:
-    """The copies that may pay off.
+    """The copies that may pay.
 
     Args:
         problem: The convolution.
@@ -247,7 +247,7 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
 
 
 def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
-    """Elements of padding between the channels of neighbours that would otherwise share few sets of the first cache.
+    """Elements of padding between neighbouring positions, whose channels would otherwise share few sets of L1.
 
     Only interleaved sums need it: other products have the channels of neighbours in one sum.
     """
@@ -350,8 +350,8 @@ class _Interleaved(InputLayout):
             )
             there = b.gep(target.element, target.storage.pointer, number * region.stride)
             read = min(columns.extent, -(-(row.extent - number) // period))
-            part = StridedDim(read, row.stride * period)
-            VnniCopy(b, source, self._groups, tuple(around), (part,), columns.extent).write(there)
+            elements = StridedDim(read, row.stride * period)
+            VnniCopy(b, source, self._groups, tuple(around), (elements,), columns.extent).write(there)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Transposed convolutions: a dilated input, computed as convolutions of the undilated input (phases, or sub-pixels).
 
-Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` over those positions j in the kernel
-for which the index is an integer, that is, no hole. Four positions, one hole between neighbours, stride and step 1::
+Along one dimension `y[o]` is the sum of `w[j] * x[(o * stride + j * step) / 2]` over the positions j in the kernel at
+which the index is an integer, and so not a hole. Four positions, one hole between neighbours, stride and step 1::
 
     x with holes    0   .   1   .   2   .   3
     y[0]            0       2                     j          phase 0    y[2q]     = w[0] * x[q]     + w[2] * x[q + 1]
@@ -42,13 +42,13 @@ from tlx.lower.memory.views import StridedDim, TensorView
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.contraction.emit import emit_contraction
-from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import (
     Contraction,
     ContractionEpilogue,
     ContractionResult,
     EpilogueOperand,
     OperandMemory,
+    strided_view,
 )
 from tlx.lower.to_2d.convolution.dense import ReorderedCopy, best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
@@ -66,7 +66,7 @@ class AxisPhase(NamedTuple):
 
     Attributes:
         first, positions: Its first position in the result, and the number of its positions.
-        kernel_start, kernel_positions: The first position in the kernel that reads elements, and how many do.
+        kernel_start, kernel_positions: The first position in the kernel that reads elements, and the number of those.
         start: The element of the input that `kernel_start` reads at `first`.
     """
 
@@ -89,7 +89,7 @@ class PhasedAxis:
         period: Distance of a phase's positions in the result.
         stride: Distance of the elements of the input that they read.
         kernel_period: Distance of the positions in the kernel that read elements.
-        element_step: Distance of the elements of the input that they read.
+        element_step: Distance of the elements of the input that these read.
         phases: The phases, by their first position.
     """
 
@@ -183,7 +183,7 @@ class TransposedConvolution:
         )
 
     def target_of(self, phase: Phase) -> _StridedBox:
-        """The part of the result that a phase gives."""
+        """The part of the result that a phase computes."""
         along = [(p.first, p.positions, axis.period) for p, axis in zip(phase, self.axes, strict=True)]
         return _box(self.result.target.dims, along)
 
@@ -227,7 +227,7 @@ def _box(dims: Sequence[StridedDim[int]], along: Sequence[tuple[int, int, int]])
     return _StridedBox(offset, [*dims[:first], *inner])
 
 
-def _placed(b: TensorBuilder, view: TensorView, box: _StridedBox) -> TensorView:
+def _boxed_view(b: TensorBuilder, view: TensorView, box: _StridedBox) -> TensorView:
     return restrided_view(b, view, box.dims, box.offset)
 
 
@@ -424,7 +424,7 @@ class _PhaseEmitter:
         rows, result = InterleavedPhases.of(self.dilated), self.dilated.result
         if rows is None:
             for phase in self.dilated.phases:
-                self._phase(phase, _placed(self.b, result.target, self.dilated.target_of(phase)))
+                self._phase(phase, _boxed_view(self.b, result.target, self.dilated.target_of(phase)))
             return
         axis = rows.along - self.dilated.channels
         firsts = [phase for phase in self.dilated.phases if phase[axis].first == 0]
@@ -446,8 +446,8 @@ class _PhaseEmitter:
         if not all(p.kernel_positions for p in phase):
             _emit_elements(self.context, self.b, self.op, None, result)
             return
-        x = _placed(self.b, self.dilated.x, self.dilated.input_of(phase))
-        w = _placed(self.b, self.dilated.w, self.dilated.kernel_of(phase))
+        x = _boxed_view(self.b, self.dilated.x, self.dilated.input_of(phase))
+        w = _boxed_view(self.b, self.dilated.w, self.dilated.kernel_of(phase))
         emit_convolution(self.context, self.b, self.op, DenseConvolution(x, w, self.dilated.phase_windows, result))
 
 
@@ -531,9 +531,10 @@ class SkippedProducts:
         """
         filters, channels, *spatial = w.dims
         count = math.prod(dim.extent for dim in spatial)
-        nan_masks = OperandMemory(context.allocate(FLOAT, filters.extent * count, "found").pointer, FLOAT)
+        nan_masks = OperandMemory(context.allocate(FLOAT, filters.extent * count, "nan.masks").pointer, FLOAT)
         zeros = TensorView.of(
-            context.allocate(w.element, channels.extent, "zeros"), TensorType.dense(w.element, (channels.extent,))
+            context.allocate(w.element, channels.extent, "zeros"),
+            TensorType.dense(w.element, (channels.extent,)),
         )
         fill_zero(b, zeros)
         steps = TensorType.dense(FLOAT, [dim.extent for dim in spatial]).strides()
@@ -552,11 +553,11 @@ class SkippedProducts:
         )
         phases = len(skipped)
         flags = [const_float(FLOAT, float(flag)) for row in skipped for flag in row]
-        chosen = constant_array(b.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
-        memory = OperandMemory(context.allocate(element, phases * filters.extent, "holes").pointer, element)
+        skips = constant_array(b.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
+        memory = OperandMemory(context.allocate(element, phases * filters.extent, "skipped").pointer, element)
         counts = Contraction(
             "matmul",
-            OperandMemory(b.retype(chosen, FLOAT), FLOAT),
+            OperandMemory(b.retype(skips, FLOAT), FLOAT),
             nan_masks,
             memory,
             (),
@@ -581,7 +582,7 @@ class SkippedProducts:
         def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
             *others, leaf = leaves
             element = self.memory.element
-            pointer = b.gep(element, b.gep(element, self.memory.pointer, start), leaf.offset, "holes")
+            pointer = b.gep(element, b.gep(element, self.memory.pointer, start), leaf.offset, "skipped")
             holes = load_block(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
             total = b.binary("fadd", vector, holes, "sum")
             return total if epilogue is None else epilogue.emit(b, total, rows, cols, others)

@@ -1,4 +1,4 @@
-"""Buffer coalescing: values that are never needed at the same time share a buffer, so that nothing is copied.
+"""Buffer coalescing: values with disjoint live ranges share a buffer, so that nothing is copied.
 
 Rewrite of an element that is replaced in every iteration of a loop::
 
@@ -40,7 +40,7 @@ def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
 
     Args:
         schedule: Which operations run, and where.
-        reads: Where each value is read.
+        reads: The positions at which each value is read.
     """
     pairs = _candidate_pairs(schedule)
     if not pairs:
@@ -102,8 +102,8 @@ class _Class:
     Attributes:
         members: Their names.
         ranges: Points of each block at which the buffer holds one of them, in order.
-        reads: Pairs of operations in the class and values that these may not overwrite while they read them.
-        readers: Pairs of values in the class and operations that may not overwrite them.
+        reads: Pairs of an operation in the class and a value that it must not overwrite while reading it.
+        readers: Pairs of an operation and a value in the class that it must not overwrite while reading it.
     """
 
     members: list[str]
@@ -148,7 +148,7 @@ def _classes(schedule: Schedule, reads: Reads, values: dict[str, Local]) -> list
 
 
 def _definition(schedule: Schedule, value: Local) -> tuple[str, int]:
-    """The block in which a value is written, and the point; a phi is at the end of every predecessor."""
+    """The block and the point at which a value is written; a phi is written at the end of every predecessor."""
     if schedule.facts.vectors.kind(value) == "phi":
         return schedule.facts.positions[id(schedule.facts.vectors.definitions[value.name])][0], _PHI
     name, index = schedule.position_of(schedule.facts.op_of(value))
@@ -156,7 +156,7 @@ def _definition(schedule: Schedule, value: Local) -> tuple[str, int]:
 
 
 def _not_overwritten(schedule: Schedule, value: Local, owners: dict[Storage, str]) -> Iterator[str]:
-    """What an operation reads and may not overwrite: all that it does not read element by element."""
+    """The values that an operation reads and must not overwrite: all that it does not read element by element."""
     if schedule.facts.vectors.kind(value) == "phi":
         return
     op = schedule.facts.op_of(value)
@@ -168,7 +168,7 @@ def _not_overwritten(schedule: Schedule, value: Local, owners: dict[Storage, str
 
 
 def _owners(vectors: FlatVectors, classes: Iterable[_Class]) -> dict[Value, Value]:
-    """The first phi of each class, or what is written first, for each of the other members."""
+    """For each member of a class the value whose buffer it shares: the first phi, or else the first value written."""
     order = {name: index for index, name in enumerate(vectors.definitions)}
     owners: dict[Value, Value] = {}
     for class_ in classes:

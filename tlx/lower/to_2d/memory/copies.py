@@ -1,8 +1,8 @@
-"""Memory to memory: 2-D blocks loaded and stored, strided tensors copied and filled, and the cost of a copy in cycles.
+"""Copies: 2-D blocks loaded and stored, strided tensors copied and filled, and the cost of a copy in cycles.
 
-The leaves of 2-D trees are strided blocks and scalars as row-major vectors; their root is the store of one.
+The leaves of a 2-D tree are strided blocks and scalars as row-major vectors; its root is the store of a vector.
 
-A row-major block whose rows lie `p` elements apart, and its transpose::
+A row-major block whose rows are `p` elements apart, and its transpose::
 
     %t = call token @llvm.tensor.load(ptr %x, <R, C>, <0, 1>, ..., <0, p>)
     %v = call <R*C x float> @llvm.tensor.tovector(token %t)
@@ -10,7 +10,7 @@ A row-major block whose rows lie `p` elements apart, and its transpose::
     %t = call token @llvm.tensor.load(ptr %x, <C, R>, <1, 0>, ..., <0, p>)
     %v = call <R*C x float> @llvm.tensor.transpose(token %t, <2 x i32> <i32 0, i32 1>)
 
-A row for every row, a column for every column, one element everywhere, and a scalar::
+A row that is repeated, a column, a single element, and a scalar::
 
     %t = call token @llvm.tensor.load(ptr %x, <1, C> | <R, 1> | <1, 1>, ...)
     %v = call <R*C x float> @llvm.tensor.broadcast(token %t, <2 x i32> <i32 R, i32 C>, <2 x i32> <i32 0, i32 1>)
@@ -21,7 +21,7 @@ A row for every row, a column for every column, one element everywhere, and a sc
 
 Copies and fills are memcpy and memset where source and destination are dense, else loops around 2-D copies.
 
-Rewrite of a 3-D copy whose rows lie 8 elements apart in the source and 4 in the destination::
+Rewrite of a 3-D copy whose rows are 8 elements apart in the source and 4 in the destination::
 
     %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2, 3, 4>, <0, 1, 2>, <0, 0, 0>, <0, 5, 8>)
     call void @llvm.tensor.store(ptr %q, token %t, <0, 0, 0>)
@@ -46,20 +46,20 @@ Where the source repeats, because its stride is 0 along some dimensions, rows, c
     %t = call token @llvm.tensor.typeinfo(<R*C x float> %v, <R, C>, <0, 1>, ...)
     call void @llvm.tensor.store(ptr %d, token %t, <0, q>)
 
-About how many cycles a copy takes, by what `copy` makes of it.
+Approximate cycles of a copy, by the code that `copy` emits for it:
 
-next to each other in source and copy       are copied as        cycles
-neighbours along the same dimension         rows                 6 a row, 2.5 for each register of it
-along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 200
-                                                                 of elements of less than 32 bits
+contiguous dimension                        is copied by         cycles
+the same in source and copy                 rows                 6 a row, 2.5 for each register of it
+one of the source, another of the copy      transposed tiles     128 for each tile, even a partial one; 200 for elements
+                                                                 of less than 32 bits
  the same, an odd number up to 15 apart     merged registers     8 for each register, where one instruction permutes it
-in the copy alone, every second one         lines, shuffled      3 a row, 4 for each register of it, 0.15 for each
+of the copy, stride 2 in the source         lines, shuffled      3 a row, 4 for each register of it, 0.15 for each
                                                                  byte that is read, once where windows overlap, and
                                                                  0.05 for each that is written outside the caches;
                                                                  where one instruction permutes a register of words
-in the copy alone                           single elements      1.5 for each
+of the copy only                            single elements      1.5 for each
 
-Measured on a Xeon with AMX: float, in the caches. What does not stay there takes longer.
+Measured on a Xeon with AMX: float, in the caches. Larger copies take longer.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def load_block(
     """The row-major vector of a block in memory; a stride of 0 repeats, that of a single row or column does not matter.
 
     Args:
-        b: Where.
+        b: The builder.
         pointer: The block's first element.
         element: Type of its elements.
         rows: Its rows.
@@ -151,13 +151,13 @@ def splat_block(b: TensorBuilder, scalar: Value, rows: int, cols: int) -> Local:
 def store_block(
     b: TensorBuilder, vector: Value, pointer: Value, element: Type, rows: int, cols: int, pitch: int
 ) -> None:
-    """The root of a tree: write a row-major vector as a block whose rows lie `pitch` elements apart."""
+    """The root of a tree: write a row-major vector as a block whose rows are `pitch` elements apart."""
     token = b.typeinfo(vector, TensorType.dense(element, (rows, cols)), "block")
     b.tensor_store(pointer, token, (0, pitch if rows > 1 else cols))
 
 
 def constant_array(module: Module, value: Value) -> Global:
-    """A constant vector as an array: LLVM aligns vectors to their size, which linkers refuse where it is large."""
+    """A constant vector as an array: LLVM aligns vectors to their size, and linkers reject large alignments."""
     name = module.global_names.fresh("tensor.constant")
     type_ = value.type
     assert isinstance(type_, VectorType)
@@ -171,7 +171,7 @@ def constant_array(module: Module, value: Value) -> Global:
     return Global(module.pointer_to(value.type), name)
 
 
-_Places = tuple[Value, Value]
+_Pointers = tuple[Value, Value]
 
 WIDEST_VECTOR: Final = 64
 """Bytes of the vectors that copies are written with; targets with narrower registers split them."""
@@ -192,29 +192,29 @@ def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
         return
     walks = ordered_by_stride(dims)
     element = source.element
-    places = source.storage.pointer, target.storage.pointer
+    pointers = source.storage.pointer, target.storage.pointer
     if any(w[1][0] == 0 for w in walks):
-        _copy_blocks(b, places, (element, element), walks)
+        _copy_blocks(b, pointers, (element, element), walks)
         return
     rows = next((w for w in walks if w[1] == (1, 1)), None)
     if rows is not None:
-        _copy_rows(b, places, element, rows, without_dims(walks, rows))
+        _copy_rows(b, pointers, element, rows, without_dims(walks, rows))
         return
     second = next(filter(is_stride2_copy, walks), None)
     if second is not None:
-        _copy_columns(b, places, element, second, without_dims(walks, second))
+        _copy_columns(b, pointers, element, second, without_dims(walks, second))
         return
     inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
     outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
     if inner and outer:
-        copy_transposed(b, places, element, (outer, inner), without_dims(walks, outer, inner))
+        copy_transposed(b, pointers, element, (outer, inner), without_dims(walks, outer, inner))
         return
     column = longest_dim(walks)
-    _copy_columns(b, places, element, column, without_dims(walks, column))
+    _copy_columns(b, pointers, element, column, without_dims(walks, column))
 
 
 def _copy_backwards(b: TensorBuilder, source: TensorView, target: TensorView, dims: Sequence[LoopDim]) -> None:
-    """Copy a source that is reversed along some dimensions; along one of them by registers, where it is dense."""
+    """Copy a source that is reversed along some dimensions; a contiguous one of them is reversed in registers."""
     element = source.element
     line = next((dim for dim in dims if dim.strides == _REVERSED), None)
     loops = without_dims(dims, line) if line is not None else [dim for dim in dims if dim.strides[0] < 0]
@@ -231,9 +231,9 @@ def copy_block(b: TensorBuilder, source: Value, target: Value, element: Type, di
     """Copy a strided block from one address to another.
 
     Args:
-        b: Where.
+        b: The builder.
         source: The address of its first element.
-        target: Where that goes.
+        target: The address of the first element's copy.
         element: Type of the elements.
         dims: Extents, and strides in source and target.
     """
@@ -245,7 +245,7 @@ def copy_block(b: TensorBuilder, source: Value, target: Value, element: Type, di
 
 
 def _reverse(b: TensorBuilder, source: Value, target: Value, element: Type, count: int) -> None:
-    """Copy elements up to `source` in reverse order, a register at a time; of any type, as integers."""
+    """Copy the elements that end at `source` in reverse order, as integers, a register at a time."""
     word = IntType(8 * bytes_of(element))
     source, target = b.retype(source, word), b.retype(target, word)
     lanes = WIDEST_VECTOR // bytes_of(element)
@@ -353,13 +353,13 @@ def _stride(walk: LoopDim, operand: int) -> int:
     return walk[1][operand] if walk[0] > 1 else 0
 
 
-def _copy_blocks(b: TensorBuilder, places: _Places, elements: tuple[Type, Type], walks: list[LoopDim]) -> None:
-    """Blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
+def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Type], walks: list[LoopDim]) -> None:
+    """Copy blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
     rows, cols, rest = choose_plane(walks)
     with loop_nest(b, rest, 2) as offsets:
         source, target = (
             b.gep(element, place, offset, name)
-            for element, place, offset, name in zip(elements, places, offsets, ("from", "to"), strict=True)
+            for element, place, offset, name in zip(elements, pointers, offsets, ("from", "to"), strict=True)
         )
         strides = _stride(rows, 0), _stride(cols, 0)
         vector: Value = load_block(b, source, elements[0], rows[0], cols[0], *strides)
@@ -367,11 +367,11 @@ def _copy_blocks(b: TensorBuilder, places: _Places, elements: tuple[Type, Type],
         store_block(b, vector, target, elements[1], rows[0], cols[0], _stride(rows, 1))
 
 
-def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
-    """Both are dense along one dimension: 2-D copies of it and its neighbour, memcpy if there is none."""
+def _copy_rows(b: TensorBuilder, pointers: _Pointers, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
+    """Copy along a dimension that is contiguous in both: 2-D copies of it and its neighbour, memcpy if it has none."""
     second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
     with loop_nest(b, without_dims(rest, second), 2) as offsets:
-        source, target = _addresses(b, places, element, offsets)
+        source, target = _addresses(b, pointers, element, offsets)
         if second is None:
             copy_bytes(b, source, target, rows[0] * bytes_of(element))
             return
@@ -381,11 +381,11 @@ def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: LoopDim, 
 
 
 def _copy_columns(
-    b: TensorBuilder, places: _Places, element: Type, column: LoopDim | None, rest: Sequence[LoopDim]
+    b: TensorBuilder, pointers: _Pointers, element: Type, column: LoopDim | None, rest: Sequence[LoopDim]
 ) -> None:
-    """No dimension is dense in both: columns of one dimension, or single elements."""
+    """Copy where no dimension is contiguous in both: columns of one dimension, or single elements."""
     with loop_nest(b, rest, 2) as offsets:
-        source, target = _addresses(b, places, element, offsets)
+        source, target = _addresses(b, pointers, element, offsets)
         if column is None:
             size = bytes_of(element)
             b.store(b.load(element, source, size), target, size)
@@ -396,23 +396,23 @@ def _copy_columns(
 
 
 def copy_transposed(
-    b: TensorBuilder, places: _Places, element: Type, dims: tuple[LoopDim, LoopDim], rest: Sequence[LoopDim]
+    b: TensorBuilder, pointers: _Pointers, element: Type, dims: tuple[LoopDim, LoopDim], rest: Sequence[LoopDim]
 ) -> None:
-    """Copy between two places, within loops over `rest`.
+    """Copy and transpose from one address to another, within loops over `rest`.
 
     The source is dense along the second of `dims`, the destination along the first.
     """
     (outer, (pitch, _)), (inner, (_, target_pitch)) = dims
     with loop_nest(b, rest, 2) as offsets:
-        source, target = _addresses(b, places, element, offsets)
+        source, target = _addresses(b, pointers, element, offsets)
         type_ = TensorType.dense(element, (outer, inner))
         flipped = type_.transposed((1, 0))
         vector = b.transpose(b.tensor_load(source, type_, (0, pitch), "rows"), (1, 0), flipped)
         b.tensor_store(target, b.typeinfo(vector, flipped, "columns"), (0, target_pitch))
 
 
-def _addresses(b: TensorBuilder, places: _Places, element: Type, offsets: Sequence[Value]) -> _Places:
-    return b.gep(element, places[0], offsets[0], "from"), b.gep(element, places[1], offsets[1], "to")
+def _addresses(b: TensorBuilder, pointers: _Pointers, element: Type, offsets: Sequence[Value]) -> _Pointers:
+    return b.gep(element, pointers[0], offsets[0], "from"), b.gep(element, pointers[1], offsets[1], "to")
 
 
 _WIDE: Final = 4
@@ -454,9 +454,9 @@ def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target,
 
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
-    """Whether a dimension, dense in the copy, is that of the columns of a comb in the source."""
-    _, (apart, here) = walk
-    return here == 1 and any(is_deinterleaved(apart, extent) for extent, (there, pitch) in walks if there == 1 < pitch)
+    """Whether a dimension that is contiguous in the copy is deinterleaved: columns of a narrow matrix in the source."""
+    _, (source, target) = walk
+    return target == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
 
 
 def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:

@@ -15,9 +15,8 @@ Rewrite::
       ...
       call void @llvm.tensor.store(ptr %acc.buf, ...)
 
-What a phi takes shares its buffer where that is safe (`memory.coalescing`). Otherwise the edge copies. Copies of one
-edge happen at once: one that reads what another writes goes through a second buffer. Edges that leave a block with
-several ways out get a block of their own.
+An incoming value shares the phi's buffer where that is safe (`memory.coalescing`); otherwise it is copied on its edge.
+The copies of an edge are parallel: a cycle of them is broken by a second buffer. Critical edges are split.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def memory_phis(vectors: FlatVectors, block: Block) -> list[Instruction]:
 
 
 def live_phis(vectors: FlatVectors, live: AbstractSet[str], block: Block) -> list[Instruction]:
-    """Those of them that are live."""
+    """The live phis of a block that become buffers."""
     return [i for i in memory_phis(vectors, block) if i.result in live]
 
 
@@ -58,10 +57,10 @@ def live_phis(vectors: FlatVectors, live: AbstractSet[str], block: Block) -> lis
 
 
 def edge_reads(facts: Facts, live: AbstractSet[str]) -> Iterator[tuple[Value, Position]]:
-    """The vectors that phis take, which the ends of the phis' predecessors read.
+    """The incoming vectors of phis, each with the position where it is read: the end of the predecessor.
 
     Raises:
-        LoweringError: An edge cannot get a block of its own.
+        LoweringError: A critical edge cannot be split.
     """
     vectors = facts.vectors
     for block in facts.function.blocks:
@@ -77,7 +76,7 @@ def edge_reads(facts: Facts, live: AbstractSet[str]) -> Iterator[tuple[Value, Po
 def _check_edge(phi: Instruction, predecessor: Block) -> None:
     last = predecessor.terminator
     if len(set(last.targets)) > 1 and last.opcode not in _SPLITTABLE:
-        message = f"a {phi.type} that is carried along such an edge of {last.opcode} is not lowered yet"
+        message = f"a phi of {phi.type} at a critical edge of {last.opcode} is not lowered yet"
         raise LoweringError(message, phi.span)
 
 
@@ -87,13 +86,13 @@ def _check_edge(phi: Instruction, predecessor: Block) -> None:
 def emit_edge_copies(
     operands: OperandViews, live: AbstractSet[str], allocate: Callable[[Type, int, str], Storage], b: TensorBuilder
 ) -> None:
-    """Write the copies of every edge, then take the phis away.
+    """Write the copies of every edge and remove the phis.
 
     Args:
-        operands: Where vectors lie.
-        live: Names of the phis that something needs.
-        allocate: Reserves a buffer for what two copies exchange.
-        b: Where.
+        operands: The memory of vectors.
+        live: Names of the live phis.
+        allocate: Reserves a buffer, to break a cycle of copies.
+        b: The builder.
     """
     function = b.function
     blocks = {block.name: block for block in function.blocks}
@@ -121,29 +120,29 @@ def emit_edge_copies(
 
 def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Value]]]:
     """The incoming value of each phi from each predecessor."""
-    found: dict[str, dict[str, tuple[Instruction, Value]]] = {}
+    incoming: dict[str, dict[str, tuple[Instruction, Value]]] = {}
     for phi in phis:
         for value, name in phi.incoming:
-            found.setdefault(name, {}).setdefault(str(phi.result), (phi, value))
-    return {name: list(values.values()) for name, values in found.items()}
+            incoming.setdefault(name, {}).setdefault(str(phi.result), (phi, value))
+    return {name: list(values.values()) for name, values in incoming.items()}
 
 
 def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
     """The copies of one edge to a block with phis."""
-    found: list[_Copy] = []
+    copies: list[_Copy] = []
     for phi, value in values:
         root = operands.facts.vectors.root(value)
         target = operands.storage_of(phi.value)
         if operands.facts.vectors.kind(root) == "register":
-            found.append(_Copy(target, value, _source(operands, value)))
+            copies.append(_Copy(target, value, _source(operands, value)))
         elif not is_undefined(root) and (isinstance(root, Keyword) or operands.storage_of(root) is not target):
-            found.append(_Copy(target, root, _source(operands, root)))
-    return found
+            copies.append(_Copy(target, root, _source(operands, root)))
+    return copies
 
 
 @dataclass
 class _Copy:
-    """A copy on an edge: `value`, which is at `source` unless it is a register or a constant, to `target`."""
+    """A copy of `value` to `target` on an edge; `source` is its memory, None for registers and constants."""
 
     target: Storage
     value: Value
@@ -157,9 +156,9 @@ def _source(operands: OperandViews, value: Value) -> Storage | None:
 def _emit_copies(
     operands: OperandViews, allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copies: list[_Copy]
 ) -> None:
-    """Parallel copies in an order in which none overwrites what another still reads."""
+    """Emit parallel copies in an order in which no copy overwrites the source of a later one."""
     readers = Counter(copy.source for copy in copies if copy.source is not None)
-    onto = {copy.target: number for number, copy in enumerate(copies)}
+    writer_of = {copy.target: number for number, copy in enumerate(copies)}
     free = [number for number, copy in enumerate(copies) if not readers[copy.target]]
     pending = dict.fromkeys(range(len(copies)))
     while pending:
@@ -173,8 +172,8 @@ def _emit_copies(
             freed = copies[number].source
         if freed is not None and freed in readers:
             readers[freed] -= 1
-            if not readers[freed] and freed in onto:
-                heappush(free, onto[freed])
+            if not readers[freed] and freed in writer_of:
+                heappush(free, writer_of[freed])
 
 
 def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copy: _Copy) -> Storage:
@@ -217,7 +216,7 @@ def _split_edge(b: TensorBuilder, predecessor: Block, block: Block) -> Block:
 
 
 def _redirect_phis(block: Block, split: dict[str, str]) -> None:
-    """Update the predecessors that the other phis of a block name, by the original ones.
+    """Update the other phis of a block; `split` has the new predecessor for each original one.
 
     Several cases of a `switch` that lead to the block share the new edge: the phi has one entry for all of them.
     """

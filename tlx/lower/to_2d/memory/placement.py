@@ -36,7 +36,7 @@ class Placement:
 
     @classmethod
     def of(cls, facts: Facts, decisions: Decisions) -> Placement:
-        """Place all that the decisions mention.
+        """Place the vectors and the copies of loads that the decisions list.
 
         Raises:
             LoweringError: A vector cannot have a buffer, or the module's malloc is another function.

@@ -13,11 +13,11 @@ Rewrite of a product `%c = %a @ %b` where `%c` may overlap `%a`::
 
     %from = ptrtoint ptr %a to i64                    %to = ptrtoint ptr %c to i64
     %overlap = and i1 (%from < %to + size of C), (%to < %from + size of A)
-    %place = select i1 %overlap, ptr %apart.buf, ptr %c
-    ... the product, written to %place
-    br i1 %overlap, label %overlaps, label %apart
+    %destination = select i1 %overlap, ptr %temporary.buf, ptr %c
+    ... the product, written to %destination
+    br i1 %overlap, label %overlaps, label %overlap.end
   overlaps:
-    ... %apart.buf copied to %c
+    ... %temporary.buf copied to %c
 
 Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products, one into the buffer and one in place::
 
@@ -54,9 +54,9 @@ def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks
     """The operations that can run where their result is stored; remarks explain why others cannot.
 
     Args:
-        operands: What operations read.
+        operands: The operands of all operations.
         live: Names of the results that are needed in memory.
-        remarks: Where remarks go.
+        remarks: Receives the remarks.
     """
     by_store, by_op, explained = dict[int, SunkStore](), dict[int, SunkStore](), set[int]()
     buffered = live - operands.views
@@ -82,7 +82,7 @@ def remark_temporary(remarks: Remarks, op: TensorOp, reason: str) -> None:
 
 
 def _with_overlap_checks(operands: OperandViews, sunk: SunkStore) -> SunkStore | str:
-    """A sink with the overlaps that have to be checked at run time, or the reason why it is impossible."""
+    """The sunk store with the overlaps to check at run time, or the reason why the operation cannot be sunk."""
     facts = operands.facts
     reads = operand_reads(operands, sunk.op)
     in_place = _read_in_place(facts, sunk.op, reads)
@@ -112,16 +112,16 @@ def _only_store(operands: OperandViews, op: TensorOp) -> SunkStore | None:
             return None
         return SunkStore(op, user, TensorView.of(Storage(user.operands[1]), op.result), op.result.is_padded)
     reader = only_user(facts.vectors.uses, user, block)
-    used = facts.tensors.op_of(reader) if reader is not None else None
-    if used is None:
+    use = facts.tensors.op_of(reader) if reader is not None else None
+    if use is None:
         return None
-    if used.pointer is None:
-        return _store_of_transpose(operands, op, token, used)
-    target = _sunk_view(op.result, token.type, Storage(used.pointer), used.pitches)
-    return None if target is None else SunkStore(op, used.instruction, target, writes_padding=False)
+    if use.pointer is None:
+        return _store_of_transpose(operands, op, token, use)
+    target = _sunk_view(op.result, token.type, Storage(use.pointer), use.pitches)
+    return None if target is None else SunkStore(op, use.instruction, target, writes_padding=False)
 
 
-def _store_of_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, transpose: TensorOp) -> SunkStore | None:
+def _store_of_transpose(operands: OperandViews, op: TensorOp, token: Tensor, transpose: TensorOp) -> SunkStore | None:
     """The store of a product's transpose, if that is the only use: the product is written with permuted strides."""
     type_, result = op.result, transpose.result
     is_product = op.intrinsic.name in PRODUCTS or operands.groups.product_of(op) is not None
@@ -131,14 +131,14 @@ def _store_of_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, tran
         or not is_product
     ):
         return None
-    if type_ is None or result is None or type_.is_padded or result.is_padded or seen.type.shape != type_.shape:
+    if type_ is None or result is None or type_.is_padded or result.is_padded or token.type.shape != type_.shape:
         return None
     sunk = _only_store(operands, transpose)
     if sunk is None:
         return None
     steps = [0] * type_.rank
     for dimension, step in zip(result.layout, sunk.target.strides, strict=True):
-        steps[seen.type.position(dimension)] = step
+        steps[token.type.position(dimension)] = step
     target = TensorView(
         sunk.target.storage, storage_type(type_.element), type_.shape, type_.shape, tuple(steps), type_.layout
     )
@@ -146,14 +146,14 @@ def _store_of_transpose(operands: OperandViews, op: TensorOp, seen: Tensor, tran
 
 
 def _sunk_view(
-    result: TensorType, seen: TensorType, place: Storage, pitches: Sequence[int] | None
+    result: TensorType, stored: TensorType, place: Storage, pitches: Sequence[int] | None
 ) -> TensorView | None:
     """The memory that a result is stored to as a tensor of another type, as a view of the result's shape."""
-    if (seen.shape, seen.padding) == (result.shape, result.padding):
+    if (stored.shape, stored.padding) == (result.shape, result.padding):
         return TensorView.of(place, result, pitches)
-    if seen.is_padded or result.is_padded:
+    if stored.is_padded or result.is_padded:
         return None
-    steps = reshaped_strides(seen.shape, seen.strides(pitches), result.shape)
+    steps = reshaped_strides(stored.shape, stored.strides(pitches), result.shape)
     if steps is None:
         return None
     return TensorView(place, storage_type(result.element), result.shape, result.shape, steps, result.layout)
@@ -183,7 +183,7 @@ def _possible_overlaps(facts: Facts, sunk: SunkStore, read: Sequence[OperandRead
 
 
 def _read_in_place(facts: Facts, op: TensorOp, readings: Sequence[OperandRead]) -> list[OperandRead]:
-    """The reads of user memory that needs no snapshot when it is loaded."""
+    """The reads of user memory that is unchanged since its load, so that no snapshot is needed."""
     here = facts.positions[id(op.instruction)]
     in_place: list[OperandRead] = []
     for read in readings:
@@ -217,7 +217,7 @@ def write_with_overlap_check(
     assert size is not None
     _remark_overlap_check(context.remarks, sunk, size)
     overlap = _emit_overlap_test(b, [MemoryLocation.of(view) for view in sunk.possible_overlaps], sunk.range)
-    buffer = context.allocate(target.element, -(-size // bytes_of(target.element)), "apart")
+    buffer = context.allocate(target.element, -(-size // bytes_of(target.element)), "temporary")
     temporary = b.retype(buffer.pointer, target.element)
     destination = b.retype(target.storage.pointer, target.element)
 
@@ -228,7 +228,7 @@ def write_with_overlap_check(
             copy(b, replace(target, storage=Storage(temporary)), target)
 
     if not sunk.in_place:
-        emit(replace(target, storage=Storage(b.select(overlap, temporary, destination, "place"))))
+        emit(replace(target, storage=Storage(b.select(overlap, temporary, destination, "destination"))))
         with _emit_if(b, overlap):
             copy_to_destination()
         return
@@ -266,9 +266,9 @@ def _bounds(b: TensorBuilder, bytes_: MemoryLocation) -> tuple[Value, Value]:
 
 @contextmanager
 def _emit_if(b: TensorBuilder, condition: Value) -> Generator[Callable[[], None]]:
-    """Emit a branch: code within runs if a condition holds, code after a call of the result if it does not."""
+    """Emit a branch: the body runs if a condition holds; code after a call of the yielded function, if it does not."""
     head = b.block
-    tail = split_block(b.function, head, b.index, "apart")
+    tail = split_block(b.function, head, b.index, "overlap.end")
     body = b.new_block("overlaps", head)
 
     def otherwise() -> None:

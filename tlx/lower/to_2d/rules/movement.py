@@ -74,8 +74,6 @@ Rewrite of a transpose to <2, 0, 1> whose result is needed in memory::
 There is no copy if only tensor operations with the same dimensions use the result: they read the operand's memory with
 permuted strides.
 
-Elements of large vectors: `shufflevector` and `insertelement`.
-
 `shufflevector` becomes copies of a few strided blocks of elements, or a gather by a table.
 
 Rewrite of a rotation, and of a reversal::
@@ -172,11 +170,11 @@ def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
 
 @dataclass(frozen=True)
 class _Border:
-    """One dimension of a padding: which elements of the operand are kept, and their positions in the result.
+    """One dimension of a pad: the elements of the operand in the result, and their positions; negative padding crops.
 
     Attributes:
-        first: The first element of the operand that is kept.
-        count: The number of elements that are kept.
+        first: The first element of the operand that is copied.
+        count: The number of elements that are copied.
         at: Position of the first one in the result.
         step: Distance of neighbours in the result.
         extent: Extent of the result.
@@ -203,24 +201,24 @@ class _Border:
 
 
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the value, and the elements of the operand that are kept, to `target`."""
+    """Write the value, and the elements of the operand that are not cropped, to `target`."""
     source = context.memory.view(op.tensors[0])
     low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(source.dims)
     numbers = zip(source.dims, low, interior, target.dims, strict=True)
     borders = [_Border.of(dim.extent, below, between, out.extent) for dim, below, between, out in numbers]
-    kept = all(border.count > 0 for border in borders)
-    if not kept or any(border.step > 1 and border.count > 1 for border in borders):
+    has_elements = all(border.count > 0 for border in borders)
+    if not has_elements or any(border.step > 1 and border.count > 1 for border in borders):
         fill(b, op.scalars[0], target)
     else:
-        for ranges in _border_slabs(borders):
+        for ranges in _border_boxes(borders):
             fill(b, op.scalars[0], slice_view(b, target, ranges))
-    if kept:
+    if has_elements:
         copy(
             b, slice_view(b, source, [(border.first, border.count) for border in borders]), _spread(b, target, borders)
         )
 
 
-def _border_slabs(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:
+def _border_boxes(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:
     """The border around the elements as boxes that do not overlap, outermost dimensions first."""
     return [
         [
@@ -262,12 +260,12 @@ def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Te
         index_boxes(dim.extent, math.prod(extent for _, extent in all_), r)
         for dim, all_, r in zip(source.dims, whole, radices, strict=True)
     ]
-    for chosen in itertools.product(*data):
-        ranges = _in_order(chosen, places)
+    for digits in itertools.product(*data):
+        ranges = _in_order(digits, places)
         copy(b, slice_view(b, split, ranges), slice_view(b, target, ranges))
     for d, missing in enumerate(added):
-        for chosen in itertools.product(*data[:d], missing, *([w] for w in whole[d + 1 :])):
-            fill_zero(b, slice_view(b, target, _in_order(chosen, places)))
+        for digits in itertools.product(*data[:d], missing, *([w] for w in whole[d + 1 :])):
+            fill_zero(b, slice_view(b, target, _in_order(digits, places)))
 
 
 def index_boxes(low: int, high: int, radices: Sequence[int]) -> list[Ranges]:
@@ -310,22 +308,22 @@ def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
     """Write the operand with permuted dimensions to `target`, which may have another shape."""
     source = context.memory.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
-    seen = _seen_as(b, target, permuted)
-    if seen is not None:
-        copy(b, permuted, seen)
+    reshaped = _reshaped_like(b, target, permuted)
+    if reshaped is not None:
+        copy(b, permuted, reshaped)
         return
-    seen = _seen_as(b, permuted, target)
-    if seen is None:
+    reshaped = _reshaped_like(b, permuted, target)
+    if reshaped is None:
         type_ = TensorType.dense(source.element, [dim.extent for dim in permuted.dims])
         dense = TensorView.of(context.allocate_copy(op, source.element, type_.count, "x"), type_)
         copy(b, permuted, dense)
-        seen = _seen_as(b, dense, target)
-        assert seen is not None
-    copy(b, seen, target)
+        reshaped = _reshaped_like(b, dense, target)
+        assert reshaped is not None
+    copy(b, reshaped, target)
 
 
-def _seen_as(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorView | None:
-    """A view with the extents of another one; None if its memory has no such strides."""
+def _reshaped_like(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorView | None:
+    """A view reshaped to the extents of another one; None if its memory has no such strides."""
     extents = [dim.extent for dim in other.dims]
     strides = reshaped_strides([dim.extent for dim in view.dims], [dim.stride for dim in view.dims], extents)
     return None if strides is None else restrided_view(b, view, list(zip(extents, strides, strict=True)))
@@ -343,12 +341,12 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
     for scalar, first, end in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
         if scalar is not None:
             shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < end)] = first
-    found = strided_blocks_of(shuffle)
-    if isinstance(found, LaneTable):
+    blocks = strided_blocks_of(shuffle)
+    if isinstance(blocks, LaneTable):
         pointers = [_memory(context, b, t, scalar) for t, scalar in zip(op.tensors, scalars, strict=True)]
-        _gather(b, pointers, shuffle.bounds, found, target)
+        _gather(b, pointers, shuffle.bounds, blocks, target)
         return
-    for block in found:
+    for block in blocks:
         scalar = scalars[block.operand]
         if scalar is not None:
             fill(b, scalar, restrided_view(b, target, [(extent, to) for extent, (_, to) in block.dims], block.at))
@@ -370,11 +368,11 @@ def _memory(context: RuleContext, b: TensorBuilder, tensor: Tensor, scalar: Valu
 
 
 def _in_default_space(context: RuleContext, b: TensorBuilder, view: TensorView) -> Value:
-    """The address of an operand, copied if it is in another address space, as `select` takes pointers of one type."""
+    """The address of an operand, or of a copy in the default address space: `select` takes pointers of one type."""
     type_ = view.storage.pointer.type
     if not isinstance(type_, PointerType) or not type_.addrspace:
         return view.storage.pointer
-    near = replace(view, storage=context.allocate(view.element, view.shape[0], "near"))
+    near = replace(view, storage=context.allocate(view.element, view.shape[0], "copy"))
     copy(b, view, near)
     return near.storage.pointer
 

@@ -21,11 +21,9 @@ row of the tree, its neighbour the tree's other dimension, and the others become
 A group with a product becomes the epilogue of the product: the group's expression is applied to each block before it is
 stored.
 
-%p = matmul %a, %b                                for each block of %p that the product's rule makes:
+%p = matmul %a, %b                                for each block of %p:
 %s = fadd %p, %bias                       ->        %v = load the block's part of %bias
 %r = relu %s                                        store relu(block + %v) to %r.buf
-
-The expression of a fusion group on a block of rows and columns, and its operands in memory.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ class _LoopFrame:
         self.data = target.data_shape if self.sizes == target.shape else self.sizes
 
     def _choose(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents and the target's strides, such that target and leaves all have strides; else those of the target."""
+        """Extents for which the target and all leaves have strides, and the target's strides; else the target's own."""
         target = self.target
         choices = [target.shape]
         if target.shape == target.data_shape:
@@ -102,8 +100,8 @@ class _LoopFrame:
         for index in bad:
             leaf = self.leaves[index]
             order = tuple(range(len(self.sizes)))
-            seen = TensorView(leaf.view.storage, leaf.view.element, self.sizes, self.data, leaf.strides, order)
-            leaf.view = dense_copy(self.context, self.b, self.op, seen)
+            view = TensorView(leaf.view.storage, leaf.view.element, self.sizes, self.data, leaf.strides, order)
+            leaf.view = dense_copy(self.context, self.b, self.op, view)
             leaf.set_strides(self.context, self.b, self.op, self.sizes)
         if bad:
             block = _InnerBlock.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
@@ -130,7 +128,7 @@ class _LoopFrame:
 
 @dataclass(frozen=True)
 class _InnerBlock:
-    """The dimensions of a loop nest: two of the tree, and the loops around it."""
+    """The dimensions of a loop nest: rows and columns of the tree, and the loops around it."""
 
     rows: LoopDim
     cols: LoopDim
@@ -350,7 +348,7 @@ def remark_fused(remarks: Remarks, op: TensorOp, together: Sequence[TensorOp]) -
     """Add a remark on operations that are computed together with the last of them."""
     members = [operation_title(member) for member in together]
     if len(members) > 1:
-        message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
+        message = f"fused {', '.join(members[:-1])} into {members[-1]}: no intermediate result goes through memory"
         remarks.add("applied", STAGE, message, op.instruction.span)
 
 

@@ -35,8 +35,8 @@ Rewrite where the result is stored over its accumulator::
     %sum = call token @llvm.tensor.typeinfo(<M*N x i32> %smma, <M, N>, <0, 1>, <0, 0>)
     call void @llvm.tensor.store(ptr %p, token %sum, <0, ldc>)
 
-An accumulator that is not row-major is first copied to the destination. One of zeros needs no memory if `matmul`
-computes the same.
+An accumulator that is not row-major is first copied to the destination. An accumulator of zeros needs no memory if
+`matmul` computes the same.
 
 `llvm.tensor.contract`: products summed over pairs of dimensions.
 
@@ -82,8 +82,13 @@ from tlx.ir.types import FloatType, bytes_of
 from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.contraction.emit import emit_contraction
-from tlx.lower.to_2d.contraction.operand_copies import strided_view
-from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, ContractionResult, OperandMemory
+from tlx.lower.to_2d.contraction.problem import (
+    Contraction,
+    ContractionEpilogue,
+    ContractionResult,
+    OperandMemory,
+    strided_view,
+)
 from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution, choose_phases, emit_phases
@@ -171,7 +176,7 @@ def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
 
 
 def _is_matmul(product: BatchedProduct) -> bool:
-    """Whether a product added to zeros equals `matmul`: signs do not matter if no element is extended."""
+    """Whether a product added to zeros equals `matmul`: signedness does not matter if no element is extended."""
     elements = {view.element for view in (product.lhs, product.rhs, product.target)}
     return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
 

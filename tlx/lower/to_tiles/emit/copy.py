@@ -98,7 +98,7 @@ class TileCopy:
         Args:
             address: The first element.
             size: Rows and columns.
-            missing: How many of the last rows and columns are zero instead of read.
+            missing: How many of the last rows and columns are not read but zero.
             group: Number of rows that are interleaved.
             unwritten: How many of the last rows and columns of the copy are not written.
         """
@@ -114,28 +114,25 @@ class TileCopy:
         type_ = tile(self.to_element, size[0] // group, size[1] * group, unwritten)
         return b.typeinfo(self.convert(vector), type_, f"{name}.packed")
 
-    def store(self, copy: Local, to: Value, pitch: int = 0, metadata: str = "") -> None:
-        """Store a copy with a row stride of `pitch`; 0 if rows are contiguous."""
-        self.b.tensor_store(to, copy, (0, pitch) if pitch else None, metadata=metadata)
-
 
 def clear(b: TensorBuilder, element: Type, to: Value, count: int) -> None:
     """Write `count` zeros, a cache line at a time."""
+    line = min(count, CACHE_LINE * 8 // bits_of(element))
 
-    def write(start: Value, size: int) -> None:
+    def write(number: Value, size: int) -> None:
+        start = b.mul(number, line)
         zeros = b.typeinfo(zero(VectorType(size, element)), tile(element, 1, size), "zeros")
         b.tensor_store(b.gep(element, to, start), zeros)
 
-    chunk = min(count, CACHE_LINE * 8 // bits_of(element))
-    in_chunks(b, count, chunk, "z", lambda number, size: write(b.mul(number, chunk), size))
+    blocked_loop(b, count, line, "z", write)
 
 
-def in_chunks(b: TensorBuilder, count: int, chunk: int, name: str, emit: Callable[[Value, int], None]) -> None:
-    """A loop over whole chunks, then the rest; `emit` is called with a chunk's number and size."""
-    full, rest = divmod(count, chunk)
+def blocked_loop(b: TensorBuilder, count: int, size: int, name: str, emit: Callable[[Value, int], None]) -> None:
+    """A loop over blocks of `size`, then the rest; `emit` is called with a block's number and size."""
+    full, rest = divmod(count, size)
     if full:
         with b.loop(0, full, name=name) as loop:
-            emit(loop.index, chunk)
+            emit(loop.index, size)
     if rest:
         emit(const_int(I64, full), rest)
 
@@ -178,13 +175,13 @@ def take_stride_two(b: TensorBuilder, line: Value, other: Value, distance: int) 
     assert isinstance(type_, VectorType)
     lanes = type_.count
     places = [2 * i if 2 * i < lanes else 2 * i + lanes - distance for i in range(lanes)]
-    return b.shuffle(line, other, places, "picked")
+    return b.shuffle(line, other, places, "stride2")
 
 
 _ROW_VECTORS: Final = 4
 _WORD: Final = 32
 _GROUPS: Final = (2, 4)
-"""Numbers of rows of narrow elements that are interleaved, as in groups for dot products."""
+"""Numbers of rows of narrow elements that are interleaved, as dot products read them."""
 
 
 def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
@@ -282,7 +279,7 @@ class _Tiles:
     def emit_columns(self, rows: EqualTiles, spans: list[ColumnSpan]) -> None:
         """Column by column, a few rows of tiles at a time."""
         b = self.b
-        for group in tile_runs(rows, past_caches=self.boundary > 0):
+        for group in tile_runs(rows, nontemporal=self.boundary > 0):
             with b.loop(0, group.count, name="r") as r:
                 first = group.start_of(b, r.index)
                 for span in spans:
@@ -294,7 +291,7 @@ class _Tiles:
 
     def _start(self, span: ColumnSpan, row: Value) -> Value:
         """The first column of a row's tiles."""
-        if not span.past_caches:
+        if not span.is_nontemporal:
             return const_int(I64, span.columns.start)
         b, element = self.b, self.copy.source.element
         first = b.gep(element, self.pointers[0], b.mul(row, self.to_stride))
@@ -303,19 +300,19 @@ class _Tiles:
     def _tile(self, rows: EqualTiles, row: Value, span: ColumnSpan, column: Value) -> None:
         """One tile."""
         b, element = self.b, self.copy.source.element
-        mark = nontemporal_metadata(b.module) if span.past_caches else ""
+        mark = nontemporal_metadata(b.module) if span.is_nontemporal else ""
         source = b.gep(element, self.pointers[1], b.add(b.mul(row, self.strides[0]), b.mul(column, self.strides[1])))
         height, width, missing = rows.size, span.columns.size, rows.padding
         by_rows = self.straight or width == 1
         if self.interleaved:
-            copy, pitch = TileCopy(b, element, max(1, self.strides[1]), True, element), 0
+            copy, pitches = TileCopy(b, element, max(1, self.strides[1]), True, element), None
             token = copy.load(source, (width, height), (0, missing), group=width, unwritten=(0, missing * width))
         else:
             copy = TileCopy(b, element, max(1, self.strides[0 if by_rows else 1]), by_rows, element)
-            pitch = max(1, self.to_stride)
+            pitches = 0, max(1, self.to_stride)
             token = copy.load(source, (height, width), (missing, 0), unwritten=(missing, 0))
         to = b.gep(element, self.pointers[0], b.add(b.mul(row, self.to_stride), column))
-        copy.store(token, to, pitch, mark)
+        b.tensor_store(to, token, pitches, metadata=mark)
 
 
 def _can_deinterleave(strides: tuple[int, int], extents: tuple[int, int], element: Type, target: Target) -> bool:
@@ -361,7 +358,7 @@ def _emit_deinterleaved(
 
 
 def _has_stride_two(copy: Copy) -> bool:
-    """Whether a copy is of a row with stride 2."""
+    """Whether the source is a row with stride 2."""
     source, to = copy.source, copy.destination
     is_row = to.cols == 1 < to.rows and to.row_stride == 1 and source.row_stride == 2
     return is_row and bits_of(source.element) >= 8
@@ -374,12 +371,12 @@ def _emit_stride_two(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value]
     type_ = tile(element, 1, lanes)
 
     def register(first: Value, distance: int) -> None:
-        """Copy a register of elements from one on; its two sources are loaded `distance` elements apart."""
+        """Copy a register of elements from `first` on; its two sources are loaded `distance` elements apart."""
         start = b.gep(element, pointers[1], b.mul(first, 2))
         tokens = (b.tensor_load(b.gep(element, start, place), type_, (0, lanes), "x") for place in (0, distance))
         line, other = (b.tovector(token, type_, "x.line") for token in tokens)
-        picked = b.typeinfo(take_stride_two(b, line, other, distance), type_, "picked")
-        b.tensor_store(b.gep(element, pointers[0], first), picked, (0, lanes))
+        even = b.typeinfo(take_stride_two(b, line, other, distance), type_, "stride2")
+        b.tensor_store(b.gep(element, pointers[0], first), even, (0, lanes))
 
     whole = (count - 1) // lanes
     if whole:

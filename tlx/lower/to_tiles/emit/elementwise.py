@@ -111,7 +111,7 @@ class ExpressionEmitter:
         if isinstance(node, ScalarLeaf):
             return self._scalar(node, place)
         if isinstance(node, SplatLeaf):
-            return _filled(node.value, place.count)
+            return _splat(node.value, place.count)
         if isinstance(node, ProductLeaf):
             assert self.product is not None
             return self.product(place)
@@ -131,9 +131,9 @@ class ExpressionEmitter:
 
     def _leaf(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
         view = leaf.view
-        stretched = self.expression.rows > 1 == view.rows, self.expression.cols > 1 == view.cols
-        rows = 1 if stretched[0] else place.rows
-        cols, padding = (1, 0) if stretched[1] else (place.cols, place.padding)
+        rows = 1 if self.expression.rows > 1 == view.rows else place.rows
+        is_column = self.expression.cols > 1 == view.cols
+        cols, padding = (1, 0) if is_column else (place.cols, place.padding)
         part = ResultTile(rows, cols, padding, place.row, place.column)
         if (rows, cols) == (place.rows, place.cols):
             return load_tile_vector(self.b, view, self._address(leaf, part), part)
@@ -153,7 +153,7 @@ class ExpressionEmitter:
         return b.broadcast(token, (place.rows, place.cols), (0, 1), tile(scalar.element, place.rows, place.cols))
 
 
-def _filled(value: Value, count: int) -> Value:
+def _splat(value: Value, count: int) -> Value:
     if isinstance(value, Keyword):
         return Keyword(VectorType(count, value.type), value.word)
     return const_vector([value] * count)
@@ -188,7 +188,7 @@ def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> 
 
 
 def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target) -> list[RowPrefetch]:
-    """The prefetches of a costly expression on one long row: its leaves, if they exceed L2."""
+    """The prefetches of a costly expression on one long row: of its leaves, if they exceed L2."""
     value = problem.value
     if value.cost < COSTLY or value.rows > 1 or (problem.total_bytes or problem.bytes_moved) <= target.caches.l2:
         return []
@@ -201,14 +201,14 @@ def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target)
 def _return_if_in_place(
     b: TensorBuilder, evaluator: ExpressionEmitter, problem: Elementwise, base: Value, shape: TileShape
 ) -> None:
-    """If a leaf is the destination, whose lines are then cached, compute with ordinary stores and return."""
+    """If a leaf is the destination, whose lines are read anyway, compute with ordinary stores and return."""
     numbers = dict.fromkeys(leaf.pointer for leaf in in_place_leaves(problem.value, problem.destination))
     if not numbers:
         return
     leaves = [b.retype(evaluator.pointers[number], problem.destination.element) for number in numbers]
     same = reduce(lambda x, y: b.binary("or", x, y), [b.icmp("eq", base, leaf) for leaf in leaves])
     within = b.new_block("in.place", b.block)
-    disjoint = b.new_block("apart", within)
+    disjoint = b.new_block("disjoint", within)
     b.branch_if(same, within, disjoint)
     b.at_end(within)
     emit_elementwise_loops(b, evaluator, problem.destination, base, shape)
@@ -279,7 +279,7 @@ class _RowTiles:
         b = self.b
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
-        for group in tile_runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
+        for group in tile_runs(self.rows, nontemporal=self.boundary > 0 and self._all_transposed):
             with b.loop(0, group.count, name="r") as r:
                 first = group.start_of(b, r.index)
                 for span, place, known in zip(spans, places, shared, strict=True):
@@ -298,14 +298,14 @@ class _RowTiles:
 
     def _start(self, span: ColumnSpan, place: ResultTile) -> Value:
         """The first column of a span's tiles, in a row."""
-        if not span.past_caches:
+        if not span.is_nontemporal:
             return const_int(I64, span.columns.start)
         address = tile_address(self.b, self.to, self.base, place)
         return elements_to_boundary(self.b, address, bytes_of(self.to.element), self.boundary)
 
     def _tile(self, span: ColumnSpan, at: ResultTile, known: dict[int, Value]) -> None:
         b = self.b
-        mark = nontemporal_metadata(b.module) if span.past_caches else ""
+        mark = nontemporal_metadata(b.module) if span.is_nontemporal else ""
         store_tile_vector(
             b, self.to, tile_address(b, self.to, self.base, at), at, self.evaluator.result(at, known), mark
         )

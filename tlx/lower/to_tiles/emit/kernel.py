@@ -21,8 +21,8 @@ from typing import Final
 from tlx.ir.builder import Builder, as_value, new_function, partition
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I16, I64, ArrayType, Type, VectorType, bits_of, bytes_of
-from tlx.ir.values import Keyword, Value, const_int
+from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.values import Global, Keyword, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE, TARGET_ATTRIBUTE
 from tlx.lower.memory.allocation import (
     CACHE_LINE,
@@ -52,7 +52,7 @@ def new_kernel(
     Args:
         module: Where it is added.
         target: The machine it is for, whose features it carries.
-        stem: Its name, made unique.
+        stem: Its name, to which a suffix may be added.
         parameters: Name, element type and attributes of each pointer parameter.
         scalars: Name and type of each scalar parameter, after the pointers.
         parts: Whether it computes a range of its tiles, whose bounds are its last parameters.
@@ -93,12 +93,18 @@ def _element_layout(view: MatrixView) -> tuple[int, int, int, int]:
 
 
 def kernel_scalar(b: Builder, scalar: Value) -> Value:
-    """A scalar as it is passed to a kernel."""
+    """A scalar in the type that kernels take."""
     if scalar_parameter_type(scalar.type) == scalar.type:
         return scalar
     one = VectorType(1, scalar.type)
     vector = b.insert_element(Keyword(one, "undef"), scalar, 0)
     return b.extract_element(b.cast("bitcast", vector, VectorType(1, I16)), 0)
+
+
+def call_function(b: Builder, callee: Function, args: Sequence[Value]) -> None:
+    """Call a function of the module that returns nothing."""
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
 
 
 PART_SUFFIX: Final = ".part"
@@ -128,7 +134,7 @@ class AxisBounds:
 
 @dataclass(frozen=True, slots=True)
 class CachedPanels:
-    """Where a kernel's panels stay from one call to the next, and whether (i64) an earlier call packed them."""
+    """The memory of panels that stay from one call to the next, and whether (i64) an earlier call packed them."""
 
     memory: Value
     packed: Value
@@ -136,7 +142,7 @@ class CachedPanels:
 
 @dataclass(frozen=True, slots=True)
 class TileRange:
-    """Which tiles a call of a kernel computes, and where it packs if not into memory of its own."""
+    """Which tiles a call of a kernel computes, and the cached panels that it is passed, if any."""
 
     rows: AxisBounds = AxisBounds()
     columns: AxisBounds = AxisBounds()
@@ -222,7 +228,7 @@ class Scratch:
 
     Attributes:
         size: Bytes reserved so far.
-        joins: Whether the memory planner may let callers provide heap memory; otherwise it is a frame.
+        joins: Whether the memory planner may have callers provide heap memory; otherwise each call allocates it.
         provided: Memory of the caller to use instead: aligned, with at least `size` bytes.
     """
 
@@ -251,7 +257,7 @@ class Scratch:
             mark = buffer_metadata() if self.joins else frame_metadata()
             self._block = emit_allocation(b, const_int(I64, self.size + CACHE_LINE), "scratch.heap", mark)
             trap_if_null(b, [self._block])
-            base = b.at_boundary(self._block, CACHE_LINE)
+            base = b.align_up(self._block, CACHE_LINE)
         for buffer, offset, element in self._buffers:
             buffer.address = b.retype(b.gep(I8, base, offset), element)
 

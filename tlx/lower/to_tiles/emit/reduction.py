@@ -336,7 +336,7 @@ _REGISTERS_ACROSS: Final = 2  # registers
 
 
 def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
-    """Whether the matrix exceeds L2 and has enough rows for blocks."""
+    """Whether the matrix exceeds L2 and has enough rows for blocks of rows."""
     value = evaluator.expression
     size = sum(leaf.view.rows * leaf.view.cols * bytes_of(leaf.element) for leaf in value.leaves())
     return size > target.caches.l2 and value.rows >= 2 * _ROWS_PER_BLOCK

@@ -27,9 +27,8 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.operations import MIN_MAX, combine_identity, emit_combine, emit_combine_ordered, emit_fcmp
-from tlx.lower.to_tiles.emit.tiles import ResultTile, data_mask
+from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, ResultTile, data_mask
 
-_PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
 _INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
 
 
@@ -78,7 +77,7 @@ class ReductionOperation:
         cols = value.type.count // rows
         permuted = TensorType.dense(self.element, (rows, cols // (2 * lanes), lanes, 2, 1))
         shape = VectorType(value.type.count, self.element)
-        moved = b.reshape_permute(b.typeinfo(value, permuted, "pairs"), _PERMUTED_AXES, (rows, cols), shape, "moved")
+        moved = b.reshape_permute(b.typeinfo(value, permuted, "pairs"), SWAPPED_AXES, (rows, cols), shape, "permuted")
         return self.widened(b, moved)
 
     def _reordered(self, b: Builder, x: Value) -> Value:
@@ -206,7 +205,7 @@ class RunningReduction:
 
     def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
         """The mask, with all bits set where one of the registers is NaN."""
-        return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "seen")
+        return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "nan")
 
     def lines_of_single_tile(self, b: Builder, value: Value) -> list[Value]:
         """The register of each row of a single tile, as `lines` returns them."""
@@ -241,7 +240,7 @@ def _are_numbers(b: Builder, lines: list[Value]) -> Value:
     """A mask of where no register is NaN; one comparison tests two."""
     pairs = zip(lines[::2], [*lines[1::2], lines[-1]], strict=False)
     first, *others = [emit_fcmp(b, "ord", x, y) for x, y in pairs]
-    return reduce(lambda x, y: b.binary("and", x, y, "are"), others, first)
+    return reduce(lambda x, y: b.binary("and", x, y, "ordered"), others, first)
 
 
 def split_vector(b: Builder, value: Value, width: int) -> list[Value]:

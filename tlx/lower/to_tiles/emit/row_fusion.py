@@ -6,7 +6,7 @@ for blocks of rows that fit half of the L1 cache, or single rows
       sum = reduce.add of e
       y = e / sum
 
-Each line is the code of that problem's own kernel, for the rows of a block.
+Each line is the code of that problem's kernel, for the rows of a block.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
         with b.loop(0, block.count, name="r") as loop:
             row = block.start_of(b, loop.index)
             for part, boundary in zip(problem.parts, boundaries, strict=True):
-                own = [bases[number] for number in part.pointers]
-                moved = [
-                    base if number in problem.scratch_pointers else _at_row(b, base, view, row, problem.rows)
-                    for base, number, view in zip(own, part.pointers, pointer_views(part.problem), strict=True)
+                addresses = [
+                    bases[number]
+                    if number in problem.scratch_pointers
+                    else _at_row(b, bases[number], view, row, problem.rows)
+                    for number, view in zip(part.pointers, pointer_views(part.problem), strict=True)
                 ]
-                leads = part is prefetching
-                prefetches = (
-                    _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line) if leads else []
-                )
-                own_scalars = [scalars_of_kernel[n] for n in part.scalars]
-                _emit(b, take_rows(part.problem, block.size), moved, own_scalars, boundary, prefetches, target)
+                prefetches: list[RowPrefetch] = []
+                if part is prefetching:
+                    prefetches = _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line)
+                part_scalars = [scalars_of_kernel[n] for n in part.scalars]
+                _emit(b, take_rows(part.problem, block.size), addresses, part_scalars, boundary, prefetches, target)
     if any(boundaries):
         b.fence()
     b.ret()

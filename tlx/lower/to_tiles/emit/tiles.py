@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
@@ -10,6 +11,9 @@ from tlx.ir.types import I1, I8, I64, FloatType, IntType, Type, VectorType, bits
 from tlx.ir.values import ConstInt, Value, const_int, const_ints, const_vector
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.hardware import Sign
+
+SWAPPED_AXES: Final = (0, 1, 3, 2, 4)
+"""A permutation of rows x blocks x a x b x c that swaps a and b."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ B is packed by one kernel before a loop, and the kernel in the loop reads the pa
 
 The iterations of the loop must be independent, and B's address must not change.
 
-A is copied once, into the layout that several products read, where each of their kernels would pack it:
+A is copied once, into a layout that several products read in place, where each of their kernels would pack it:
 
     for i: C[i] = A^T @ B[i]                        copy(rows, A^T)
                                               ->    for i: C[i] = rows @ B[i]
@@ -21,7 +21,7 @@ between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
@@ -38,7 +38,7 @@ from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.memory.buffers import PrivateBuffers, allow_heap
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView
-from tlx.lower.to_tiles.match import BatchLoops, Match
+from tlx.lower.to_tiles.match import BatchLoops, FunctionSnapshot, Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.hardware import Caches, Sign
@@ -78,7 +78,7 @@ class HoistPoints:
 
     def __post_init__(self) -> None:
         self.function, self.flow = self.loops.function, self.loops.flow
-        self.made = definitions(self.function)
+        self.definitions = definitions(self.function)
         self.batch_loops = BatchLoops(self.module, self.loops)
         self.buffers = PrivateBuffers(self.module, self.function)
 
@@ -86,29 +86,32 @@ class HoistPoints:
         """The end of the block before the outermost loop around `block` in which a pointer does not change."""
         around = self.loops.around(block)
         for level, loop in enumerate(around):
-            is_fixed = not self._is_made_in(pointer, loop.blocks) and not self._is_written_in(pointer, loop.blocks)
+            is_fixed = not self._is_defined_in(pointer, loop.blocks) and not self._is_written_in(pointer, loop.blocks)
             if is_fixed and loop.entry is not None:
                 trips = prod(inner.trips if inner.trips > 1 else _ASSUMED_TRIPS for inner in around[level:])
                 return HoistPoint(self.flow.blocks[loop.entry], trips)
         return None
 
-    def _is_made_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
-        made = (i.result for name in blocks for i in self.flow.blocks[name].instructions)
-        return isinstance(pointer, Local) and pointer.name in made
+    def _is_defined_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
+        results = (i.result for name in blocks for i in self.flow.blocks[name].instructions)
+        return isinstance(pointer, Local) and pointer.name in results
 
     def _is_written_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
-        """Whether iterations may write to the memory that they read there, as a loop with a buffer of its own does."""
+        """Whether iterations write to a pointer's underlying object, as in a loop with a private buffer."""
         base = self._base(pointer)
         return any(self._base(to) == base for name in blocks for to in _written_addresses(self.flow.blocks[name]))
 
     def _base(self, pointer: Value) -> str:
         """The name of a pointer's underlying object."""
-        made = self.made.get(pointer.name) if isinstance(pointer, Local) else None
-        return self._base(made.operands[0]) if made is not None and made.opcode in _ADDRESS_OPCODES else str(pointer)
+        while isinstance(pointer, Local) and (definition := self.definitions.get(pointer.name)) is not None:
+            if definition.opcode not in _ADDRESS_OPCODES:
+                break
+            pointer = definition.operands[0]
+        return str(pointer)
 
-    def allocate(self, b: Builder, size: int) -> Value:
-        """Allocate memory for panels; returns its address at the builder's insertion point."""
-        return b.retype(self.buffers.new(I8, size, "panels").pointer, I8)
+    def allocate(self, b: Builder, element: Type, count: int) -> Value:
+        """Allocate memory for panels or copies; returns its address at the builder's insertion point."""
+        return b.retype(self.buffers.new(I8, count * bytes_of(element), "panels").pointer, element)
 
     def insert_at_end(self, block: Block, code: Block) -> None:
         """Add instructions to the end of a block; they are inserted once all trees are replaced."""
@@ -118,7 +121,7 @@ class HoistPoints:
         """Insert all code, and allocate the memory."""
         for block, code in self.pending:
             block.instructions[-1:-1] = code.instructions
-        if self.buffers.made:
+        if self.buffers.buffers:
             self.buffers.emit()
             if self.buffers.uses_heap:
                 allow_heap(self.module, self.function)
@@ -140,14 +143,13 @@ def _written_addresses(block: Block) -> Iterator[Value]:
 _MIN_USERS: Final = 2  # products
 
 RecipesOf = Callable[[Gemm, Instruction], Sequence[tuple[Recipe, Target]]]
-"""The recipes of a product for the versions of the target; empty where knobs or rewrites decide otherwise."""
+"""The recipes of a product for the versions of the target; empty where knobs or another method decide."""
 
 
 @dataclass(frozen=True)
 class _ProductUse:
-    """A product that reads A: its store, its match, and how often it is computed for each copy."""
+    """A product that reads A: its match, and how often it is computed for each copy."""
 
-    store: Instruction
     match: Match
     trips: int
 
@@ -167,7 +169,7 @@ class SharedCopyOfA:
         source: A, and its address.
         copied: The view of the copy.
         users: The products that read the copy.
-        block: The block at whose end it is made; None if it is made right before the first product.
+        block: The block at whose end it is made; None if it is made right before the first product's kernel.
     """
 
     problem: Copy | Elementwise
@@ -179,20 +181,19 @@ class SharedCopyOfA:
     @property
     def first(self) -> Instruction:
         """The store of the first product."""
-        return self.users[0].store
+        return self.users[0].match.store
 
     @property
     def remark(self) -> str:
         """The text of its remark."""
         _, view = self.source
         times = sum(user.trips for user in self.users)
-        what = f" as {self.copied.element}" if self.copied.element != view.element else ""
-        return f"A of {view.layout} copied{what} row by row, once for {times} products"
+        converted = f" as {self.copied.element}" if self.copied.element != view.element else ""
+        return f"A of {view.layout} copied{converted} row by row, once for {times} products"
 
-    def serve(self, places: HoistPoints, b: Builder) -> list[tuple[Value, MatrixView]]:
+    def serve(self, hoist_points: HoistPoints, b: Builder) -> list[tuple[Value, MatrixView]]:
         """Allocate the copy and have the products read it; returns the arguments of the copy's kernel."""
-        size = self.copied.size * bytes_of(self.copied.element)
-        pointer = b.retype(places.allocate(b, size), self.copied.element)
+        pointer = hoist_points.allocate(b, self.copied.element, self.copied.size)
         for user in self.users:
             user.match.problem = replace(user.gemm, a=self.copied)
             user.match.pointers[1] = pointer, self.copied
@@ -200,34 +201,33 @@ class SharedCopyOfA:
 
 
 def find_shared_copies(
-    places: HoistPoints, tensors: FunctionTensors, products: Mapping[int, tuple[Block, Match]], recipes: RecipesOf
+    hoist_points: HoistPoints, snapshot: FunctionSnapshot, matches: Sequence[Match], recipes: RecipesOf
 ) -> list[SharedCopyOfA]:
     """Find the copies that are profitable.
 
     Args:
-        places: The function's loops.
-        tensors: Its tensors.
-        products: The matched problems by the id of the store, in the function's order, with the block of the store.
+        hoist_points: The function's loops.
+        snapshot: Its instructions.
+        matches: Its trees, in program order.
         recipes: Gives the recipes of a product.
     """
     groups: dict[tuple[object, ...], list[_ProductUse]] = {}
     blocks: dict[tuple[object, ...], Block | None] = {}
-    stores = {id(op.instruction): op.instruction for op in tensors.ops}
-    for number, (block, match) in products.items():
-        gemm = match.problem
+    for match in matches:
+        gemm, block = match.problem, snapshot.block_of[id(match.store)]
         if not isinstance(gemm, Gemm) or len(gemm.term_offsets) > 1:
             continue
         source, view = match.pointers[1]
-        place = places.before(block, source)
-        if place is None and places.loops.around(block):
-            continue  # a buffer of the function would prevent the iterations from running in parallel
-        key = str(source), view, gemm.lhs_sign, (place.block if place else block).name, place is None
-        groups.setdefault(key, []).append(_ProductUse(stores[number], match, place.trips if place else 1))
-        blocks[key] = place.block if place else None
+        point = hoist_points.before(block, source)
+        if point is None and hoist_points.loops.around(block):
+            continue  # a shared buffer would prevent the iterations from running in parallel
+        key = str(source), view, gemm.lhs_sign, (point.block if point else block).name, point is None
+        groups.setdefault(key, []).append(_ProductUse(match, point.trips if point else 1))
+        blocks[key] = point.block if point else None
     shared = {key: users for key, users in groups.items() if sum(user.trips for user in users) >= _MIN_USERS}
     if not shared:
         return []
-    unchanged = _WriteCheck(places, tensors)
+    unchanged = _WriteCheck(hoist_points, snapshot.tensors)
     copies = (
         _shared_copy(unchanged.after_first(users) if blocks[key] is None else users, blocks[key], recipes)
         for key, users in shared.items()
@@ -239,16 +239,16 @@ def find_shared_copies(
 class _WriteCheck:
     """Checks whether A may be written between two products."""
 
-    places: HoistPoints
+    hoist_points: HoistPoints
     tensors: FunctionTensors
 
     def __post_init__(self) -> None:
-        function, flow = self.places.function, self.places.flow
+        function, flow = self.hoist_points.function, self.hoist_points.flow
         written = {
             id(op.instruction): MatrixView.of(op.tensors[0].type, op.pitches) for op in self.tensors.ops if op.pointer
         }
         sizes = {store: view.size * bytes_of(view.element) for store, view in written.items()}
-        self.aliases = AliasAnalysis(self.places.module, function, flow, sizes)
+        self.aliases = AliasAnalysis(self.hoist_points.module, function, flow, sizes)
         self.positions = {
             id(instruction): (block.name, index)
             for block in function.blocks
@@ -262,10 +262,10 @@ class _WriteCheck:
         """
         pointer, view = users[0].match.pointers[1]
         range_ = MemoryLocation(pointer, view.size * bytes_of(view.element))
-        block, index = self.positions[id(users[0].store)]
+        block, index = self.positions[id(users[0].match.store)]
         for number, user in enumerate(users[1:], 1):
             if (
-                self.aliases.clobbering_instruction(range_, (block, index - 1), self.positions[id(user.store)])
+                self.aliases.clobbering_instruction(range_, (block, index - 1), self.positions[id(user.match.store)])
                 is not None
             ):
                 return users[:number]
@@ -273,27 +273,27 @@ class _WriteCheck:
 
 
 def _shared_copy(users: Sequence[_ProductUse], block: Block | None, recipes: RecipesOf) -> SharedCopyOfA | None:
-    """The copy for those products that need not pack A if they read the copy; None for fewer than two products.
+    """The copy for the products that need not pack A if they read it; None for fewer than two products.
 
     Packing takes about as long as copying (measured for 256x64x256 and 64x64x64 bfloat with a column-major A).
     """
     source, view = users[0].match.pointers[1]
-    served: list[_ProductUse] = []
+    readers: list[_ProductUse] = []
     layout: MatrixView | None = None
     for user in users:
-        before = recipes(user.gemm, user.store)
-        read = {recipe.mma.operand_a for recipe, _ in before if recipe.packing.a}
-        if len(read) != 1 or not all(recipe.packing.a and not recipe.tile.streamed_rows for recipe, _ in before):
+        before = recipes(user.gemm, user.match.store)
+        elements = {recipe.mma.operand_a for recipe, _ in before if recipe.packing.a}
+        if len(elements) != 1 or not all(recipe.packing.a and not recipe.tile.streamed_rows for recipe, _ in before):
             continue
-        copied = _copy_layout(view, next(iter(read)), before[0][1].caches)
-        after = recipes(replace(user.gemm, a=copied), user.store)
+        copied = _copy_layout(view, elements.pop(), before[0][1].caches)
+        after = recipes(replace(user.gemm, a=copied), user.match.store)
         if layout in (None, copied) and after and not any(recipe.packing.a for recipe, _ in after):
             layout = copied
-            served.append(user)
-    if layout is None or sum(user.trips for user in served) < _MIN_USERS:
+            readers.append(user)
+    if layout is None or sum(user.trips for user in readers) < _MIN_USERS:
         return None
-    problem = _copy_problem(view, layout, served[0].gemm.lhs_sign)
-    return SharedCopyOfA(problem, (source, view), layout, tuple(served), block)
+    problem = _copy_problem(view, layout, readers[0].gemm.lhs_sign)
+    return SharedCopyOfA(problem, (source, view), layout, tuple(readers), block)
 
 
 def _copy_layout(view: MatrixView, element: Type, caches: Caches) -> MatrixView:

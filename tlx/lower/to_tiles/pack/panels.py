@@ -23,10 +23,10 @@ Padding rows, columns and positions of K are zero.
 Dot products of bytes whose sign bit is flipped are off by a multiple of a sum of the other operand, which is computed
 while that operand is packed:
 
-    B by columns, where A is xored with 128:  (A + 128) @ B = A @ B + 128 * colsum(B)
-    A by rows, where B is:                    A @ (B - 128) = A @ B - 128 * rowsum(A)
+    A xored with 128, sums of B's columns     (A + 128) @ B = A @ B + 128 * colsum(B)
+    B xored with 128, sums of A's rows        A @ (B - 128) = A @ B - 128 * rowsum(A)
 
-B may also be packed as a whole, by a kernel of its own: `PackedPanels` has the layout.
+B may also be packed as a whole, by a separate kernel: `PackedPanels` has the layout.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Value, const_int, const_ints, zero
 from tlx.lower.memory.allocation import CACHE_LINE
-from tlx.lower.to_tiles.emit.copy import TileCopy, clear, in_chunks
+from tlx.lower.to_tiles.emit.copy import TileCopy, blocked_loop, clear
 from tlx.lower.to_tiles.emit.gemm.function import SumTerms
 from tlx.lower.to_tiles.emit.kernel import arguments_and_tile_range, new_kernel
 from tlx.lower.to_tiles.emit.tiles import convert_tile, flip_sign_bit, tile
@@ -153,7 +153,7 @@ class PanelPacker:
             pack(at, b.gep(layout.element, panel, b.mul(number, layout.step * strides[1])), depth)
 
         if layout.tile:
-            in_chunks(b, k, layout.step, "kp", block)
+            blocked_loop(b, k, layout.step, "kp", block)
         else:
             pack(source, panel, k)
 
@@ -169,7 +169,7 @@ class PanelPacker:
     # A ---------------------------------------------------------------------------------------------------------
 
     def pack_block_of_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Pack a block of `k` columns, in the order that suits A's layout."""
+        """Pack a block of `k` columns, in an order that depends on A's layout."""
         layout = self.layout
         if layout.by_columns:
             self._copy_columns(source, panel, rows, k)
@@ -184,16 +184,16 @@ class PanelPacker:
         self._clear(panel, rows.valid * depth, rows.padding * depth)
 
     def _copy_rows(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
-        """Copy some rows at a time, each padded with zeros."""
+        """Copy a few rows at a time, each padded with zeros."""
         b, layout, copy, depth = self.b, self.layout, self._copy("a"), self.layout.depth(k)
 
-        def some(number: Value, count: int) -> None:
+        def copy_rows(number: Value, count: int) -> None:
             row = b.mul(number, _ROWS_AT_ONCE)
             at = b.gep(layout.view.element, source, b.mul(row, layout.view.row_stride))
             token = copy.load(at, (count, depth), (0, depth - k))
-            copy.store(token, b.gep(layout.element, panel, b.mul(row, depth)))
+            b.tensor_store(b.gep(layout.element, panel, b.mul(row, depth)), token)
 
-        in_chunks(b, rows.valid, _ROWS_AT_ONCE, "r", some)
+        blocked_loop(b, rows.valid, _ROWS_AT_ONCE, "r", copy_rows)
 
     def _copy_runs(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
         """Copy row by row, or all at once where rows are contiguous."""
@@ -217,7 +217,7 @@ class PanelPacker:
 
         def copy(start: Value, extents: tuple[int, int], missing: int = 0) -> None:
             token = run.load(b.gep(view.element, source, start), extents, (0, missing))
-            run.store(token, b.gep(layout.element, panel, start))
+            b.tensor_store(b.gep(layout.element, panel, start), token)
 
         full = count // register
         if full >= _REGISTERS_AT_ONCE:
@@ -240,7 +240,7 @@ class PanelPacker:
         with b.loop(0, k, name="k") as loop:
             at = b.gep(view.element, source, b.mul(loop.index, view.col_stride))
             token = column.load(at, (1, rows.size), (0, rows.padding))
-            column.store(token, b.gep(layout.element, panel, b.mul(loop.index, rows.size)))
+            b.tensor_store(b.gep(layout.element, panel, b.mul(loop.index, rows.size)), token)
 
     def _transpose_columns(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
         """Transpose each tile of a column-major A, with zeros up to the inner loop's step."""
@@ -251,19 +251,19 @@ class PanelPacker:
                 self._transpose_rows(here, there, tiles.size, k)
 
     def _transpose_rows(self, source: Value, panel: Value, count: int, k: int) -> None:
-        """Transpose `k` columns of `count` rows, some columns at a time."""
+        """Transpose `k` columns of `count` rows, transpose columns at a time."""
         b, layout, copy, depth = self.b, self.layout, self._copy("a"), self.layout.depth(k)
-        chunk = layout.step if layout.tile else layout.lanes
+        width = layout.step if layout.tile else layout.lanes
 
-        def some(number: Value, columns: int) -> None:
-            column = b.mul(number, chunk)
-            size = chunk if columns == chunk else depth - k // chunk * chunk
+        def transpose(number: Value, columns: int) -> None:
+            column = b.mul(number, width)
+            size = width if columns == width else depth - k // width * width
             at = b.gep(layout.view.element, source, b.mul(column, layout.view.col_stride))
             token = copy.load(at, (count, size), (0, size - columns))
-            copy.store(token, b.gep(layout.element, panel, column), depth)
+            b.tensor_store(b.gep(layout.element, panel, column), token, (0, depth))
 
-        in_chunks(b, k, chunk, "k", some)
-        if k % chunk == 0 and depth > k:
+        blocked_loop(b, k, width, "k", transpose)
+        if k % width == 0 and depth > k:
             with b.loop(0, count, name="r") as loop:
                 clear(b, layout.element, b.gep(layout.element, panel, b.add(b.mul(loop.index, depth), k)), depth - k)
 
@@ -292,18 +292,18 @@ class PanelPacker:
         """Interleave a few rows of all tiles before the next rows, so that each cache line of B is read once."""
         b, layout, copy = self.b, self.layout, self._copy("b")
         depth = layout.depth(k)
-        chunk = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
+        height = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
 
-        def some(number: Value, count: int) -> None:
-            row, size = b.mul(number, chunk), round_up(count, layout.width)
+        def interleave(number: Value, count: int) -> None:
+            row, size = b.mul(number, height), round_up(count, layout.width)
             for start, missing in tiles.items():
                 at = b.gep(layout.view.element, source, start)
                 at = b.gep(layout.view.element, at, b.mul(row, layout.view.row_stride))
                 token = copy.load(at, (size, width), (size - count, missing), group=layout.width)
                 to = b.gep(layout.element, b.gep(layout.element, panel, start * depth), b.mul(row, width))
-                copy.store(token, to)
+                b.tensor_store(to, token)
 
-        in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
+        blocked_loop(b, k, height, "r" if layout.tile else "k", interleave)
 
     def _pack_tile(self, source: Value, panel: Value, start: int, columns: tuple[int, int], k: int) -> None:
         """Pack a tile of a column-major or interleaved B, from its column `start` on.
@@ -315,21 +315,21 @@ class PanelPacker:
         panel = b.gep(layout.element, panel, start * layout.depth(k))
         width, missing = columns
         if view.interleave > 1:
-            chunk = layout.width * (_ROWS_AT_ONCE if layout.tile else 1)
+            height = layout.width * (_ROWS_AT_ONCE if layout.tile else 1)
         else:
-            chunk = layout.step if layout.tile else max(layout.width, layout.lanes)
+            height = layout.step if layout.tile else max(layout.width, layout.lanes)
 
-        def some(number: Value, count: int) -> None:
-            row, size = b.mul(number, chunk), round_up(count, layout.width)
+        def pack_rows(number: Value, count: int) -> None:
+            row, size = b.mul(number, height), round_up(count, layout.width)
             at = b.gep(view.element, source, b.mul(row, view.row_stride))
             extents = size // layout.width, width * layout.width
             if view.interleave > 1:
                 token = copy.load(at, extents, (0, missing * layout.width))
             else:
                 token = copy.load(at, (size, width), (size - count, missing), group=layout.width)
-            copy.store(token, b.gep(layout.element, panel, b.mul(row, width)))
+            b.tensor_store(b.gep(layout.element, panel, b.mul(row, width)), token)
 
-        in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
+        blocked_loop(b, k, height, "r" if layout.tile else "k", pack_rows)
 
     def _transpose_strips(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
         """Pack a column-major B over all of K, as many columns at a time as are transposed together.
@@ -347,13 +347,13 @@ class PanelPacker:
         """Transpose `k` rows of as many columns as a register has lanes; the last `missing` columns become zero."""
         b, layout, copy, lanes = self.b, self.layout, self._copy("b"), self.layout.lanes
 
-        def some(number: Value, count: int) -> None:
+        def transpose(number: Value, count: int) -> None:
             row = b.mul(number, lanes)
             at = b.gep(layout.view.element, source, b.mul(row, layout.view.row_stride))
             token = copy.load(at, (count, lanes), (0, missing))
-            copy.store(token, b.gep(layout.element, panel, b.mul(row, pitch)), pitch)
+            b.tensor_store(b.gep(layout.element, panel, b.mul(row, pitch)), token, (0, pitch))
 
-        in_chunks(b, k, lanes, "k", some)
+        blocked_loop(b, k, lanes, "k", transpose)
 
 
 def load_vnni(
@@ -365,7 +365,7 @@ def load_vnni(
     columns: int = 0,
     mark: str = "",
 ) -> Value:
-    """A token of a K x N matrix whose rows are interleaved in memory, at `address`.
+    """A token of a K x N matrix whose rows are interleaved in memory.
 
     Rewrite:
         load <k/width, n, width>  ->  reshape.permute <0, 2, 1> to <k, n>  ->  typeinfo
@@ -382,22 +382,6 @@ def load_vnni(
     type_ = TensorType.dense(element, (k // width, n, width))
     packed = b.tensor_load(address, type_, (0, columns, width) if columns else None, "b.vnni", mark)
     flat = b.reshape_permute(packed, (0, 2, 1), (k, n), VectorType(k * n, element), "b.flat")
-    return b.typeinfo(flat, tile(element, k, n), "b")
-
-
-def load_vnni_tiles(
-    b: TensorBuilder, element: Type, address: Value, shape: tuple[int, int, int], columns: int, lines: int, mark: str
-) -> Value:
-    """A token of a K x N matrix stored in tiles of `columns` columns, which begin `lines` groups of rows apart.
-
-    Rewrite:
-        load <tiles, k/width, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <k, n>  ->  typeinfo
-    """
-    k, n, width = shape
-    type_ = TensorType.dense(element, (n // columns, k // width, columns, width))
-    pitches = (0, lines, columns, width) if lines > k // width else None
-    packed = b.tensor_load(address, type_, pitches, "b.vnni", mark)
-    flat = b.reshape_permute(packed, (1, 3, 0, 2), (k, n), VectorType(k * n, element), "b.flat")
     return b.typeinfo(flat, tile(element, k, n), "b")
 
 
@@ -438,8 +422,10 @@ def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, 
                 loop.next(b.mma(recipe.mma.name, acc, bytes_, factors, acc_type))
             term.next(loop.results[0])
         total = term.results[0]
-        wanted = b.binary("add", total, total) if recipe.mma.name == "usmma" else b.binary("sub", zero(type_), total)
-        one = b.typeinfo(wanted, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
+        correction = (
+            b.binary("add", total, total) if recipe.mma.name == "usmma" else b.binary("sub", zero(type_), total)
+        )
+        one = b.typeinfo(correction, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
         b.tensor_store(b.gep(accumulator, out, row.index), one)
 
 
@@ -448,7 +434,7 @@ def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, 
 
 @dataclass(frozen=True)
 class PackedPanels:
-    """The packed form of all of B: its panels one after the other, then the sums of its columns.
+    """The packed form of B as a whole: its panels one after the other, then the sums of its columns.
 
     Attributes:
         packing: How B is packed.
@@ -489,7 +475,7 @@ class PackedPanels:
 def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
     """Add the kernel that packs B to the module: a function of pointers to the panels and to B.
 
-    With `parts`, bounds follow as for any kernel; those of panels are used, those of rows are ignored.
+    With `parts`, the bounds of a tile range follow, as for any kernel; those of rows are ignored.
     """
     parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
     function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)

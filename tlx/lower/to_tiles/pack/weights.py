@@ -3,24 +3,25 @@
     @w = private constant [...]                     @tlx.panels = private unnamed_addr constant [...], align 64
     kernel(c, a, @w): pack B, multiply       ->     kernel(c, a, @tlx.panels): multiply
 
-For a target with several versions the global holds B in one form for each layout that a version reads:
+For a target with several versions, the global holds B once in each layout that a version reads:
 
     @tlx.panels:   avx2's panels | avx512's panels | amx's tiles          each version's kernel adds its offset
 
-The kernel that packs B is the only code that knows the layout of panels, so the compiler runs that kernel
+The kernel that packs B is the only code that determines the layout of panels, so the compiler runs that kernel
 (`LoweringContext.run_kernel`). It only moves, widens and sums integers, so the bytes are the same on every machine.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Span
 from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import definitions
@@ -44,7 +45,7 @@ class PackedForm:
     """The form of B for a version of a target, in a block of several forms.
 
     Attributes:
-        recipe, target: The version, and how it multiplies.
+        recipe, target: A version that reads it, and its recipe.
         at: Bytes from the start of the block.
         size: Bytes.
     """
@@ -72,7 +73,7 @@ def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[
 
 
 def with_panel_offsets(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
-    """The recipes of several versions, each of which finds its form of B in a block of all forms."""
+    """The recipes of several versions, with the offset of each one's form of B in a block of all forms."""
     forms = packed_forms(gemm, versions)
     places = [form.at + (0 if form.recipe.packing.b else b_start(gemm)) for form in forms]
     return tuple(
@@ -96,7 +97,7 @@ class ConstantWeights:
     remarks: Remarks
     max_bytes: int
     run_kernel: KernelRunner | None
-    _made: dict[bytes, Global] = field(default_factory=dict[bytes, Global])
+    _globals: dict[bytes, Global] = field(default_factory=dict[bytes, Global])
 
     @cached_property
     def _memory(self) -> ConstantMemory:
@@ -104,14 +105,13 @@ class ConstantWeights:
 
         return ConstantMemory(self.module)
 
-    def is_constant(self, function: Function, pointer: Value) -> bool:
-        """Whether a pointer points into a global constant."""
-        made_by = definitions(function) if isinstance(pointer, Local) else {}
-        while isinstance(pointer, Local) and pointer.name in made_by:
-            made = made_by[pointer.name]
-            if made.opcode not in ("bitcast", "getelementptr"):
+    def is_constant(self, definitions: Mapping[str, Instruction], pointer: Value) -> bool:
+        """Whether a pointer points into a global constant, by the definitions of its function's values."""
+        while isinstance(pointer, Local) and pointer.name in definitions:
+            definition = definitions[pointer.name]
+            if definition.opcode not in ("bitcast", "getelementptr"):
                 return False
-            pointer = made.operands[0]
+            pointer = definition.operands[0]
         while isinstance(pointer, ConstExpr) and pointer.operands:
             pointer = pointer.operands[0]
         if not isinstance(pointer, Global):
@@ -146,9 +146,9 @@ class ConstantWeights:
         for form in forms:
             data[form.at : form.at + form.size] = self._packed(source, gemm, form)
         key = bytes(data)
-        if key not in self._made:
-            self._made[key] = self._add(key)
-        return self._made[key]
+        if key not in self._globals:
+            self._globals[key] = self._add(key)
+        return self._globals[key]
 
     def _packed(self, source: bytes, gemm: Gemm, form: PackedForm) -> bytes:
         """The bytes of a form of B, from the bytes of B."""
@@ -190,7 +190,7 @@ def b_extent(gemm: Gemm) -> int:
 
 
 def b_elements(contents: bytes, offset: int, gemm: Gemm) -> bytes | None:
-    """The bytes of B, whose first product's B begins at an offset of a constant; None if B exceeds the constant."""
+    """The bytes of B, given where B of the first product begins in a constant; None if B exceeds the constant."""
     first = offset - b_start(gemm)
     last = first + b_extent(gemm)
     return contents[first:last] if first >= 0 and last <= len(contents) else None

@@ -1,13 +1,13 @@
 """Parallel cost of kernels, and their partition: a grid of threads for a product, equal parts for other problems.
 
-The work of a kernel, in cycles, decides whether several threads pay and how the kernel is divided among them. The
-cycles of products and packing are those that `cost` predicts for the recipe. Each row of tiles reads A once, and each
-panel reads B once, from beyond a core's L2. Where two threads compute the left and the right half of the same rows of
-C, hardware prefetching along the rows makes each core fetch cache lines that the other one writes.
+The work of a kernel, in cycles, decides how many threads pay and how the kernel is divided among them. The cycles of
+products and packing are those that `cost` predicts for the recipe. Each row of tiles reads A once, and each panel reads
+B once, from beyond a core's L2. Where two threads compute the left and the right half of the same rows of C, hardware
+prefetching along the rows makes each core fetch cache lines that the other one writes.
 
 A team divides a product by a grid of threads; the rectangle of each thread is divided into jobs.
 
-    thread 1, columns 3 to 6 in two cache blocks          a job: consecutive units, numbered like this
+    thread 1, columns 3 to 6 in two cache blocks          a job is a range of units, numbered like this
 
          3   4 | 5                                            0   3
        +-------+---+                                          1   4
@@ -16,9 +16,9 @@ A team divides a product by a grid of threads; the rectangle of each thread is d
     2  |       |   |
        +-------+---+
 
-A unit is one row tile of one cache block of columns: the block's panels of B stay in L2 from one job to the next, and
-stay packed if the kernel caches them. Where each call of the kernel packs the panels that it reads instead, a unit is a
-few panels by all rows, and each unit reads A again. Threads are numbered down the columns of the grid, so that
+A unit is one row tile by one cache block of columns: the block's panels of B stay in L2 from one job to the next, and
+stay packed if the kernel caches them. Where instead each call of the kernel packs the panels that it reads, a unit is
+all rows by a few panels, and each unit reads A again. Threads are numbered down the columns of the grid, so that
 neighbours read the same panels.
 
 Maps, copies and reductions are partitioned into equal parts and a smaller rest, all problems of the same kind.
@@ -66,7 +66,7 @@ class ParallelCost:
         shared_row: Cycles that a row of tiles costs each thread where several share it.
         panels: Panels of a cache block.
         packs_panels: Whether each call of the kernel packs the panels that it reads.
-        caches_panels: Whether a call can reuse the panels that the previous one has packed.
+        caches_panels: Whether a call can reuse the panels that the previous call has packed.
     """
 
     rows: int
@@ -86,7 +86,12 @@ class ParallelCost:
 
     def max_threads(self, least: int) -> int:
         """The most threads that each have at least `least` cycles of work."""
-        return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
+        return most_threads(self.rows * self.columns, self.cycles, least)
+
+
+def most_threads(jobs: int, cycles: float, least: int) -> int:
+    """The most threads that each have a job and at least `least` of all cycles."""
+    return min(jobs, int(cycles / max(least, 1)))
 
 
 def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCost | None:
@@ -123,7 +128,7 @@ def _fits_l2(gemm: Gemm, target: Target) -> bool:
 _MIN_UNITS: Final = 16
 """Least number of units that a rectangle is divided into, if it has as many tiles."""
 _MIN_PACKED_UNITS: Final = 4
-"""The same where panels are packed: each group of panels that is packed separately reads A again."""
+"""The same where panels are packed: A is read again for each group of panels that is packed separately."""
 
 KernelCall = Callable[[Builder, list[Value]], None]
 """Emits a kernel's call for half-open ranges of row tiles and of panels."""
@@ -135,7 +140,7 @@ RunUnits = Callable[[Builder, Value, Value], None]
 
 @dataclass(frozen=True, slots=True)
 class ThreadShare:
-    """The share of one thread: its number of units, and what emits a job of it."""
+    """The share of one thread: its number of units, and the emitter of a job."""
 
     units: Value
     run: RunUnits
@@ -171,7 +176,7 @@ class GridPartition:
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
         if work.packs_panels and not work.caches_panels:
             step = self._step(b, width)
-            units, rectangle = b.divided_up(width, step), _Rectangle(kernel, rows[0], columns[0], height, width, step)
+            units, rectangle = b.ceil_div(width, step), _Rectangle(kernel, rows[0], columns[0], height, width, step)
             return ThreadShare(b.select(inside, units, none), rectangle.run_all_rows)
         blocks = self._blocks(b, height, width)
         rectangle = _Rectangle(kernel, rows[0], columns[0], height, width, blocks)
@@ -179,7 +184,7 @@ class GridPartition:
         return ThreadShare(b.select(inside, b.mul(blocks, height), none), run)
 
     def _step(self, b: Builder, width: Value) -> Value:
-        """Panels that a call packs and uses for all rows: at most half a cache block and a quarter of the columns."""
+        """Panels that a call packs and multiplies: at most half a cache block and a quarter of the columns."""
         quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
         return b.umin(quarter, max(1, self.work.panels // 2))
 
@@ -188,11 +193,11 @@ class GridPartition:
 
         Where threads cache their panels, it is the same in all rectangles of a column of the grid.
         """
-        cached = b.divided_up(width, self.work.panels)
-        height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.caches_panels else height
+        fitting = b.ceil_div(width, self.work.panels)
+        height = b.ceil_div(const_int(I64, self.work.rows), self.down) if self.work.caches_panels else height
         fewest = _MIN_PACKED_UNITS if self.work.caches_panels else _MIN_UNITS
-        enough = b.umin(width, b.divided_up(const_int(I64, fewest), height))
-        return b.select(b.icmp("ult", cached, enough), enough, cached)
+        enough = b.umin(width, b.ceil_div(const_int(I64, fewest), height))
+        return b.select(b.icmp("ult", fitting, enough), enough, fitting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +208,7 @@ class _Rectangle:
         kernel: Emits calls.
         row, column: Its first row tile and panel.
         height, width: Its numbers of row tiles and panels.
-        blocks: Number of cache blocks of columns; where each call packs its panels, how many panels that is.
+        blocks: Number of cache blocks of columns, or where each call packs its panels, the number of panels of a unit.
     """
 
     kernel: KernelCall
@@ -222,7 +227,7 @@ class _Rectangle:
     def run_whole(self, b: Builder, first: Value, last: Value) -> None:
         """Compute some units by three calls: the end of a block, whole blocks, the beginning of one."""
         height, nothing = self.height, const_int(I64, 0)
-        first_whole, whole_end = b.divided_up(first, height), b.binary("udiv", last, height)
+        first_whole, whole_end = b.ceil_div(first, height), b.binary("udiv", last, height)
         start, end = b.mul(first_whole, height), b.mul(whole_end, height)
         before = b.sub(first_whole, 1)
         with b.if_block(b.icmp("ult", first, start), "head"):
@@ -237,7 +242,7 @@ class _Rectangle:
     def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
         """Compute some units, block by block."""
         height = self.height
-        with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", nonempty=True) as loop:
+        with b.loop(b.binary("udiv", first, height), b.ceil_div(last, height), name="block", nonempty=True) as loop:
             before = b.mul(loop.index, height)
             top = b.select(b.icmp("ult", before, first), b.sub(first, before), const_int(I64, 0))
             rows = top, b.sub(b.umin(last, b.add(before, height)), before)
@@ -254,7 +259,7 @@ def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
 
     for down = 1 .. team:  across = team / down
         cycles = ceil(rows / down) * ceil(columns / across) * tile
-               + ceil(rows / down) * (row, and cut if across > 1) + ceil(columns / across) * column
+               + ceil(rows / down) * (row + shared_row if across > 1 else row) + ceil(columns / across) * column
     """
     if work.columns == 1:
         return b.umin(team, work.rows)
@@ -265,10 +270,10 @@ def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
     tile, row, shared_row, column = (const_int(I64, round(cost / unit)) for cost in costs)
     start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
     last = b.add(b.umin(team, work.rows), 1)
-    with b.loop(1, last, carry=start, name="down", nonempty=True) as loop:
-        height = b.divided_up(const_int(I64, work.rows), loop.index)
+    with b.loop(1, last, carry=start, name="grid.rows", nonempty=True) as loop:
+        height = b.ceil_div(const_int(I64, work.rows), loop.index)
         across = b.binary("udiv", team, loop.index)
-        width = b.divided_up(const_int(I64, work.columns), across)
+        width = b.ceil_div(const_int(I64, work.columns), across)
         reading = (
             b.mul(height, b.select(b.icmp("ugt", across, 1), shared_row, row))
             if work.shared_row
@@ -282,7 +287,7 @@ def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
 
 Divisible = Copy | Elementwise | Reduction | RowFusion
 _MAX_PARTS: Final = 128
-_PARTS_PER_THREAD: Final = 4  # parts that the least work of a thread is divided into
+_PARTS_PER_THREAD: Final = 4  # parts of the least work of a thread
 _GRANULE: Final = 16  # rows or columns
 _LONG_GRANULE: Final = 1024  # elements of one long row
 
@@ -338,9 +343,9 @@ def partition_problem(problem: Divisible, target: Target, least: int) -> Problem
     count, rest = divmod(extent, size)
     if count + (rest > 0) < 2:
         return None
-    moving = tuple(PartPointer(p.element, p.step * size) for p in pointers)
+    steps = tuple(PartPointer(p.element, p.step * size) for p in pointers)
     remainder = _part(problem, rest, by_rows=by_rows) if rest else None
-    return ProblemPartition(_part(problem, size, by_rows=by_rows), count, remainder, moving, cycles)
+    return ProblemPartition(_part(problem, size, by_rows=by_rows), count, remainder, steps, cycles)
 
 
 def _extents(problem: Divisible) -> tuple[int, int]:
@@ -352,7 +357,7 @@ def _extents(problem: Divisible) -> tuple[int, int]:
 
 
 def problem_cycles(problem: Divisible, target: Target) -> float:
-    """The work of a problem, roughly: that of its memory traffic or of its instructions."""
+    """The work of a problem, roughly: the longer of its memory traffic and its instructions."""
     if isinstance(problem, Copy):
         return problem.bytes_moved / target.memory.bytes_per_cycle
     if isinstance(problem, RowFusion):
@@ -374,10 +379,10 @@ def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[PartPointer, ...] |
                 pointers.setdefault(number, _pointer(view, by_rows=True))
         return tuple(pointers[number] for number in sorted(pointers))
     leaves: dict[int, PartPointer] = {}
-    moved = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
+    steps = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
     if isinstance(problem, Reduction) and problem.epilogue is not None:
-        moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.epilogue.leaves()]
-    for leaf, pointer in moved:
+        steps += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.epilogue.leaves()]
+    for leaf, pointer in steps:
         if leaves.setdefault(leaf.pointer, pointer) != pointer:
             return None
     return (_pointer(problem.destination, by_rows=by_rows), *(leaves[number] for number in sorted(leaves)))
@@ -400,8 +405,8 @@ def _part(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
     to = _shorter(problem.destination, size, by_rows=by_rows)
     if isinstance(problem, Elementwise):
         return Elementwise(to, value, problem.bytes_moved)
-    finish = _shorter_value(problem.epilogue, size, by_rows=False) if problem.epilogue is not None else None
-    return replace(problem, value=value, destination=to, epilogue=finish)
+    epilogue = _shorter_value(problem.epilogue, size, by_rows=False) if problem.epilogue is not None else None
+    return replace(problem, value=value, destination=to, epilogue=epilogue)
 
 
 def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:

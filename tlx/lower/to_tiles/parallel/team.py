@@ -12,22 +12,22 @@ Each thread computes some of the tiles, a rectangle of a grid.
                                                 team of several:  GOMP_parallel(@K.thread, args, team)
                                               }
 
-The threads choose the grid at run time, when the size of the team is known (`partition`). Each element of the result is
-computed by one thread, in the same order as by a team of one, so results do not depend on the number of threads.
+The grid is chosen at run time, when the size of the team is known (`partition`). Each element of the result is computed
+by one thread, in the same order as by a team of one, so results do not depend on the number of threads.
 
 Inside a parallel region of the program a kernel runs on the calling thread.
 
-Cooperative packing. A team of many threads packs B once: all pack, then all multiply.
+Cooperative packing. A large team packs B once: all threads pack, then all multiply.
 
 Rewrite:
-    define internal void @K(c, a, b) { a team runs @K.part, in which each thread packs the panels that it reads }
+    define internal void @K(c, a, b) { a team runs @K.part, and each thread packs the panels that it reads }
         ->
     define internal void @K(c, a, b) {
-      team of a few: as above
-      team of many:  panels = malloc
-                     the team runs @K.pack.part(panels, b, first panel, last panel)
-                     the team runs @K.packed.part(c, a, panels, part of the grid)
-                     free(panels)
+      small team: as above
+      large team: panels = malloc
+                  the team runs @K.pack.part(panels, b, first panel, last panel)
+                  the team runs @K.packed.part(c, a, panels, part of the grid)
+                  free(panels)
     }
 
 In a grid of 4 x 4 threads, each thread would otherwise pack a quarter of B, four times its share, and the panels would
@@ -35,7 +35,7 @@ take four times as much of the shared cache. Two or three threads each have colu
 twice.
 
 Panel cache. Jobs of neighbouring rows use the same panels of B. A thread packs them for the first of these jobs, into
-memory of its own that it allocates once:
+private memory that it allocates once:
 
     memory = malloc, held = none
     for each job, for each block of panels that it reads:
@@ -43,20 +43,20 @@ memory of its own that it allocates once:
       held = first panel
     free(memory)
 
-A thread that steals jobs from threads with the same panels finds them packed, too.
+A thread that steals jobs from threads with the same panels reuses them, too.
 
 Without the cache, 1024 cubed takes this many times as long with 4, 8 and 16 threads (Xeon with AMX, 16 processors,
 2026-11-23): bfloat 1.27, 1.08, 1.15, bytes 1.21, 1.05, 1.18. Vector kernels, which pack together in large teams, gain
 nothing from it (float 0.99, 1.00, 1.01).
 
-Work stealing. A thread that has finished its own share takes jobs that are left of other threads' shares. A share is
+Work stealing. A thread that has finished its own share takes the remaining jobs of other threads' shares. A share is
 cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes the jobs of its own
-share one by one, and then those left of the shares of the threads after it. An atomic counter for each share assigns
-its jobs:
+share one by one, and then the remaining jobs of the threads after it. An atomic counter for each share assigns its
+jobs:
 
     for turn = 0 .. team:                           its own share first, then those of its group
       owner = (thread + turn) mod team
-      while (job = taken[owner]++) is one:          atomically
+      while (job = taken[owner]++) < jobs:          atomically
         run the job
 
 So a processor that is slower than the others, because it or its core is shared, does less, and no thread waits for it
@@ -81,10 +81,10 @@ from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function, 
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, bytes_of
-from tlx.ir.values import Global, Value, const_int
+from tlx.ir.types import I8, I64, ArrayType, bytes_of
+from tlx.ir.values import Value, const_int
 from tlx.lower.memory.allocation import CACHE_LINE
-from tlx.lower.to_tiles.emit.kernel import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS, PART_SUFFIX, Scratch
+from tlx.lower.to_tiles.emit.kernel import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS, PART_SUFFIX, Scratch, call_function
 from tlx.lower.to_tiles.pack.panels import PackedPanels
 from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, ProblemPartition, ThreadShare
 from tlx.lower.to_tiles.problem import Gemm
@@ -94,7 +94,7 @@ TEAM_ATTRIBUTES: Final = "nounwind noinline"
 
 
 ThreadBody = Callable[[Builder, list[Value], Thread, Value], None]
-"""Emits the work of one thread, given the values that the team shares, and the counters of jobs that are taken."""
+"""Emits the work of one thread, given the values that the team shares, the thread, and the counters of jobs."""
 CooperativeBody = Callable[[Builder, list[Value], Value], None]
 """Emits the work of a team, given the function's arguments and the number of threads."""
 
@@ -124,19 +124,19 @@ def grid_kernel(
 
 
 def grid_share(partial: PartialKernel, max_threads: int) -> ThreadBody:
-    """Each thread's rectangle of a grid, computed by a kernel with bounds."""
+    """The emitter of each thread's rectangle of a grid, computed by a kernel with bounds."""
 
-    def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
+    def share(b: Builder, values: list[Value], thread: Thread, counters: Value) -> None:
         grid = GridPartition.of(b, partial.work, thread.team)
         with panel_cache(b, partial) as cache:
 
             def kernel(b: Builder, bounds: list[Value]) -> None:
-                call_function(b, partial.kernel, [*own, *bounds, *(cache.arguments(b, bounds[2]) if cache else ())])
+                call_function(b, partial.kernel, [*values, *bounds, *(cache.arguments(b, bounds[2]) if cache else ())])
 
             def portion(b: Builder, owner: Value) -> ThreadShare:
                 return grid.portion(b, kernel, owner)
 
-            emit_stealing(b, taken, thread, max_threads, ThreadShares(portion, grid.down))
+            emit_stealing(b, counters, thread, max_threads, ThreadShares(portion, grid.down))
 
     return share
 
@@ -144,18 +144,18 @@ def grid_share(partial: PartialKernel, max_threads: int) -> ThreadBody:
 def range_share(
     count: int, max_threads: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]
 ) -> ThreadBody:
-    """Each thread's part of the numbers from 0 to `count`; `run` emits the work for a range of them."""
+    """The emitter of each thread's part of the numbers from 0 to `count`; `run` emits the work for a range of them."""
 
-    def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
+    def share(b: Builder, values: list[Value], thread: Thread, counters: Value) -> None:
         def portion(b: Builder, owner: Value) -> ThreadShare:
             start, end = partition(b, const_int(I64, count), owner, thread.team)
 
             def job(b: Builder, first: Value, last: Value) -> None:
-                run(b, own, (b.add(start, first), b.add(start, last)))
+                run(b, values, (b.add(start, first), b.add(start, last)))
 
             return ThreadShare(b.sub(end, start), job)
 
-        emit_stealing(b, taken, thread, max_threads, ThreadShares(portion))
+        emit_stealing(b, counters, thread, max_threads, ThreadShares(portion))
 
     return share
 
@@ -181,8 +181,8 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, max
         max_threads: Most threads of a team.
     """
 
-    def run(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
-        call_function(b, part, [*own, *bounds])
+    def run(b: Builder, arguments: list[Value], bounds: tuple[Value, Value]) -> None:
+        call_function(b, part, [*arguments, *bounds])
 
     def alone(b: Builder, values: list[Value]) -> None:
         run(b, values, (const_int(I64, 0), const_int(I64, count)))
@@ -193,9 +193,9 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, max
 def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> None:
     """Emit a team of `team` threads (i32) that run a new function `name`, with work stealing."""
 
-    def body(inner: Builder, own: list[Value], thread: Thread) -> None:
-        taken, *rest = own
-        share(inner, rest, thread, taken)
+    def body(inner: Builder, shared: list[Value], thread: Thread) -> None:
+        counters, *rest = shared
+        share(inner, rest, thread, counters)
 
     emit_parallel_region(b, name, [share_counters(b, team), *values], body, TEAM_ATTRIBUTES, team)
 
@@ -203,14 +203,14 @@ def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody,
 def _part_range_function(module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function]) -> Function:
     """Add the function that runs some parts; its last parameters are their half-open range."""
     parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
-    bounds = [(I64, "", name) for name in ("slab", "slab.end")]
+    bounds = [(I64, "", name) for name in ("part", "part.end")]
     function = new_function(
         module, module.global_names.fresh(stem + PART_SUFFIX), [*parameters, *bounds], TEAM_ATTRIBUTES
     )
     b = Builder(module, function)
     *values, first, last = (argument.value for argument in function.arguments)
     end = b.umin(last, parts.count) if parts.rest else last
-    with b.loop(first, end, name="slab") as loop:
+    with b.loop(first, end, name="part") as loop:
         call_function(b, kernels[0], _part_arguments(b, parts, values, loop.index))
     if parts.rest:
         rest, done = b.if_else_blocks(b.icmp("eq", last, parts.total), ("rest", "done"))
@@ -248,12 +248,12 @@ def _team_kernel(
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, min(max_threads, MAX_THREADS))
     if cooperative is not None and max_threads >= MIN_COOPERATING_THREADS:
-        large, small = b.if_else_blocks(b.icmp("uge", size, MIN_COOPERATING_THREADS), ("many", "few"))
+        large, small = b.if_else_blocks(b.icmp("uge", size, MIN_COOPERATING_THREADS), ("large.team", "small.team"))
         b.at_end(large)
         cooperative(b, values, size)
         b.ret()
         b.at_end(small)
-    several, one = b.if_else_blocks(b.icmp("ugt", size, 1), ("several", "one"))
+    several, one = b.if_else_blocks(b.icmp("ugt", size, 1), ("parallel", "serial"))
     b.at_end(several)
     run_in_shares(b, thread, values, share, size)
     b.ret()
@@ -263,26 +263,20 @@ def _team_kernel(
     return function
 
 
-def call_function(b: Builder, callee: Function, args: Sequence[Value]) -> None:
-    """Call a function of the module that returns nothing."""
-    type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
-
-
 # Cooperative packing -------------------------------------------------------------------------------------------------
 
 
 _MAX_SHARED_BYTES: Final = 256 << 20
-"""Larger panels are packed by each thread, which needs memory for only one cache block of them at a time."""
+"""If the panels are larger, each thread packs its own, one cache block at a time."""
 _B_ARGUMENT: Final = 2  # the position of B among a kernel's arguments
 
 
 def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: int) -> bool:
     """Whether a team packs B once, rather than each thread the panels it reads.
 
-    It does if several threads of the grid would pack the same panels, and if packing alone is enough work for several
-    threads. It does not on a matrix unit, which waits for memory anyway: packing panels into the thread's own L2 takes
-    no longer than reading those that other threads have packed (measured at 1024 and 2048 cubed of bfloat).
+    It does where several threads of the grid would pack the same panels, and where packing alone is enough work for
+    several threads. It does not on a matrix unit, which is bound by memory: packing panels into the thread's own L2
+    takes no longer than reading those that other threads have packed (measured at 1024 and 2048 cubed of bfloat).
     """
     if not recipe.packing.b or recipe.packing.prepacked_b or recipe.mma.unit == "matrix":
         return False
@@ -297,7 +291,7 @@ def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: i
 def pack_cooperatively(
     module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, max_threads: int
 ) -> CooperativeBody:
-    """The emitter of the code by which a team packs B, and then multiplies.
+    """The emitter of the code with which a team packs B and then multiplies.
 
     Args:
         module: Where functions are added.
@@ -305,15 +299,15 @@ def pack_cooperatively(
         recipe: How it is computed, given B in panels.
         kernels: The kernel that packs some panels, and the one that multiplies a rectangle of the grid.
         work: The work of the product.
-        max_threads: The most threads that there is work for.
+        max_threads: The most threads of a team.
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART_SUFFIX}")
     rectangle = grid_share(PartialKernel(part, work), max_threads)
 
-    def panels_of(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
+    def panels_of(b: Builder, arguments: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)
-        call_function(b, pack, [*own, nothing, nothing, *bounds])
+        call_function(b, pack, [*arguments, nothing, nothing, *bounds])
 
     def emit(b: Builder, values: list[Value], size: Value) -> None:
         scratch = Scratch()
@@ -386,14 +380,14 @@ def panel_cache(b: Builder, partial: PartialKernel) -> Generator[PanelCache | No
     scratch = Scratch(joins=False)
     memory = scratch.reserve(I8, partial.cache_bytes)
     scratch.allocate(b)
-    held = b.alloca(I64, "held")
-    b.store(const_int(I64, -1), held, 8)
-    yield PanelCache(memory.pointer, held)
+    first_panel = b.alloca(I64, "cached.panel")
+    b.store(const_int(I64, -1), first_panel, 8)
+    yield PanelCache(memory.pointer, first_panel)
     scratch.release(b)
 
 
 def whole_product_arguments(partial: PartialKernel, cache: PanelCache | None) -> Sequence[Value]:
-    """The last arguments of a partial kernel, with which it computes the whole product."""
+    """The last arguments of a partial kernel that is to compute the whole product."""
     work = partial.work
     bounds = [const_int(I64, n) for n in (0, work.rows, 0, work.columns)]
     return [*bounds, *([cache.memory, const_int(I64, 0)] if cache else ())]
@@ -407,7 +401,7 @@ MAX_THREADS: Final = 512
 _COUNTER_STRIDE: Final = CACHE_LINE // bytes_of(I64)
 """Elements from one counter to the next."""
 _MAX_JOBS: Final = 10
-"""Most jobs of a share; the last one is a thirtieth of it."""
+"""Most jobs of a share; the last one is a thirtieth of the share."""
 _JOBS_PER_THREAD: Final = 2
 """Jobs that the least work of a thread is divided into."""
 
@@ -418,7 +412,7 @@ def share_counters(b: Builder, team: Value) -> Value:
     Threads mostly increment their own counter: with several in a line, each increment would wait for the line to move
     from another core (false sharing).
     """
-    memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _COUNTER_STRIDE, I64), "taken"), I64)
+    memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _COUNTER_STRIDE, I64), "counters"), I64)
     with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
         b.store(const_int(I64, 0), _counter(b, memory, loop.index), 8)
     return memory
@@ -434,7 +428,7 @@ class ThreadShares:
     """The shares of threads.
 
     Attributes:
-        of: Emits the code that finds the share of a thread, given its number.
+        of: Emits the code that computes the share of a thread, given its number.
         group: How many neighbouring threads read the same panels, and steal from each other first; None for no groups.
     """
 
@@ -442,7 +436,7 @@ class ThreadShares:
     group: Value | None = None
 
     def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
-        """Whose share a thread works on in turn `turn`: in as many turns as there are threads, each share once."""
+        """The thread whose share is worked on in turn `turn`; in as many turns as threads, each share comes once."""
         place = b.add(thread.number, turn)
         if self.group is not None:
             first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
@@ -459,25 +453,25 @@ def emit_stealing(b: Builder, counters: Value, thread: Thread, max_threads: int,
         b: Where to emit.
         counters: The counters.
         thread: The thread.
-        max_threads: The most threads that there is work for.
+        max_threads: The most threads of a team.
         work: The shares.
     """
     worth = b.binary("udiv", const_int(I64, _JOBS_PER_THREAD * max_threads), thread.team)
     jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _MAX_JOBS, "jobs")
-    with b.loop(0, thread.team, name="turn", nonempty=True) as turn:
+    with b.loop(0, thread.team, name="victim", nonempty=True) as turn:
         owner = work.owner(b, thread, turn.index)
         portion = work.of(b, owner)
         total = portion.units
         counter = _counter(b, counters, owner)
-        take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
+        take, exists, run, done = _blocks(b, ("claim", "claimed", "run", "done"))
         b.branch(take)
         b.at_end(take)
         number = _increment(b, counter)
         before, after = (_units_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
-        b.branch_if(b.icmp("eq", before, 0), done, some)
-        b.at_end(some)
-        b.branch_if(b.icmp("eq", before, after), take, any_)
-        b.at_end(any_)
+        b.branch_if(b.icmp("eq", before, 0), done, exists)
+        b.at_end(exists)
+        b.branch_if(b.icmp("eq", before, after), take, run)
+        b.at_end(run)
         portion.run(b, b.sub(total, before), b.sub(total, after))
         b.branch(take)
         b.at_end(done)
@@ -497,14 +491,15 @@ def _units_left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
 def _increment(b: Builder, counter: Value) -> Value:
     """Increment a counter atomically; returns its previous value."""
     one = const_int(I64, 1)
-    made = b.emit("atomicrmw", I64, [counter, one], f"atomicrmw add {counter.typed}, {one.typed} monotonic", "number")
-    made.predicate = "add"
-    return made.value
+    text = f"atomicrmw add {counter.typed}, {one.typed} monotonic"
+    instruction = b.emit("atomicrmw", I64, [counter, one], text, "job")
+    instruction.predicate = "add"
+    return instruction.value
 
 
 def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
     """New blocks, in this order."""
-    made: list[Block] = []
+    blocks: list[Block] = []
     for name in names:
-        made.append(b.new_block(name, made[-1] if made else b.block))
-    return made
+        blocks.append(b.new_block(name, blocks[-1] if blocks else b.block))
+    return blocks

@@ -13,7 +13,7 @@ A loop with few iterations is collapsed with the loop inside it, if that is inde
     for (i = first / 50; i < (last + 49) / 50; i++)
       for (j = max(first - i * 50, 0); j < min(last - i * 50, 50); j++) call @K(...)
 
-An independent loop inside other loops is first outlined into a function, which they call.
+An independent loop inside other loops is first outlined into a function that they call.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from tlx.ir.types import I64
 from tlx.ir.values import Local, Value, const_int
 from tlx.lower.context import is_kernel
 from tlx.lower.to_tiles.emit.kernel import PART_SUFFIX
+from tlx.lower.to_tiles.parallel.partition import most_threads
 from tlx.lower.to_tiles.parallel.team import TEAM_ATTRIBUTES, iterations_kernel
 
 _MULTI_STORE_PREFIX: Final = "tlx.rows."  # kernels that write to more than their first pointer
 MIN_SHARED_ITERATIONS: Final = 16
 """Least number of iterations for which threads share the loop rather than the work of each kernel."""
 _MIN_EVEN_ITERATIONS: Final = 64
-"""Least number of iterations for which the threads' shares are about equal."""
+"""Least number of iterations that can be divided about equally among threads."""
 
 
 def parallel_blocks(loops: FunctionLoops, several: Collection[str] = ()) -> set[str]:
@@ -48,7 +49,7 @@ def parallel_blocks(loops: FunctionLoops, several: Collection[str] = ()) -> set[
 
     Args:
         loops: The function's loops.
-        several: Blocks whose kernels write to more than one matrix, so that the loops around them are not shared.
+        several: Blocks whose kernels write to several matrices, so that the loops around them are not shared.
     """
     nests = [_Nest({}, loops, loop) for loop in loops.independent if not loop.blocks.intersection(several)]
     return {name for nest in nests if nest.trips >= MIN_SHARED_ITERATIONS for name in nest.loop.blocks}
@@ -61,7 +62,7 @@ def parallelise_nests(module: Module, nests: list[Function], cycles: Mapping[str
         module: The module of the nests.
         nests: Functions that consist of loops around calls of kernels.
         cycles: The cycles of one call of each kernel, by its name.
-        least: Least cycles of work that are worth a thread.
+        least: Least cycles of work for which a thread pays.
     """
     for function in nests:
         done: set[str] = set()
@@ -73,20 +74,20 @@ def parallelise_nests(module: Module, nests: list[Function], cycles: Mapping[str
             region = loop_region(nest.loops.flow, nest.loop, lambda _: True)
             if region is not None:
                 name = module.global_names.fresh(f"{function.name}.inner")
-                made = FunctionLoops(outline_region(module, function, region, name, function.signature.attributes))
-                _split(module, _Nest(cycles, made, made.loops[0]), nest.max_threads(least))
+                inner = FunctionLoops(outline_region(module, function, region, name, function.signature.attributes))
+                _split(module, _Nest(cycles, inner, inner.loops[0]), nest.max_threads(least))
                 _drop_nest_attributes(module, function)
 
 
 def _drop_nest_attributes(module: Module, function: Function) -> None:
-    """Remove the attributes of a loop nest from a function that no longer calls kernels itself."""
+    """Remove the attributes of a loop nest from a function that no longer calls kernels."""
     kernels = {f.name for f in module.functions if is_kernel(module, f)}
     if not any(i.callee in kernels for i in function.instructions()):
         function.replace_attributes(TEAM_ATTRIBUTES)
 
 
 def _shareable(function: Function, cycles: Mapping[str, float], least: int, done: set[str]) -> _Nest | None:
-    """The outermost loop that is worth sharing among threads, except those with a header in `done`."""
+    """The outermost loop that threads should share, except those whose header is in `done`."""
     if not has_independent_loops(function):
         return None
     loops = FunctionLoops(function)
@@ -121,8 +122,8 @@ class _Nest:
         if not inner.is_independent or inner.trips < 1 or inner.entry is None or len(blocks[inner.header].phis) > 1:
             return None
         rest = self.loop.blocks - inner.blocks
-        works = any(i.is_call or i.opcode == "store" for name in rest for i in blocks[name].instructions)
-        return None if works else inner
+        has_effects = any(i.is_call or i.opcode == "store" for name in rest for i in blocks[name].instructions)
+        return None if has_effects else inner
 
     @property
     def trips(self) -> int:
@@ -142,12 +143,12 @@ class _Nest:
 
     def max_threads(self, least: int) -> int:
         """The most threads that each have at least `least` cycles of work."""
-        return min(self.trips, int(self.cycles / max(least, 1)))
+        return most_threads(self.trips, self.cycles, least)
 
     @property
     def writes_disjoint_memory(self) -> bool:
         """Whether every address that is written depends on the indices of the shared loops."""
-        made = definitions(self.loops.function)
+        by_result = definitions(self.loops.function)
         inside = [i for name in self.loop.blocks for i in self.loops.flow.blocks[name].instructions]
         if any(str(i.callee).startswith(_MULTI_STORE_PREFIX) for i in inside):
             return False
@@ -155,7 +156,7 @@ class _Nest:
         written = [
             i.operands[1] if i.opcode == "store" else i.args[0] for i in inside if i.opcode == "store" or i.is_call
         ]
-        return all(_depends_on_index(pointer, str(index.result), made) for pointer in written for index in indices)
+        return all(_depends_on_index(pointer, str(index.result), by_result) for pointer in written for index in indices)
 
 
 def _index(loop: Loop) -> Instruction:
@@ -163,16 +164,16 @@ def _index(loop: Loop) -> Instruction:
     return loop.index
 
 
-def _depends_on_index(value: Value, index: str, made: Mapping[str, Instruction]) -> bool:
+def _depends_on_index(value: Value, index: str, by_result: Mapping[str, Instruction]) -> bool:
     """Whether a value is computed from the index, by arithmetic alone."""
     if not isinstance(value, Local):
         return False
     if value.name == index:
         return True
-    instruction = made.get(value.name)
+    instruction = by_result.get(value.name)
     if instruction is None or instruction.opcode in ("phi", "load", "call"):
         return False
-    return any(_depends_on_index(operand, index, made) for operand in instruction.operands)
+    return any(_depends_on_index(operand, index, by_result) for operand in instruction.operands)
 
 
 def _split(module: Module, nest: _Nest, max_threads: int) -> None:
@@ -210,7 +211,7 @@ def _set_bounds(b: Builder, nest: _Nest, first: Value, last: Value) -> None:
 def _set_inner_bounds(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) -> None:
     """Limit the two collapsed loops of a nest to a range of their iterations."""
     trips = const_int(I64, inner.trips)
-    ends = b.divided_up(last, inner.trips)
+    ends = b.ceil_div(last, inner.trips)
     _set_loop_bounds(nest.loop, b.binary("udiv", first, trips), ends)
     assert inner.entry is not None
     b.block = nest.loops.flow.blocks[inner.entry]

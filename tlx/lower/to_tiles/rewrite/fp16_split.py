@@ -21,15 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, Type, bytes_of
-from tlx.ir.values import Value, const_float, const_int
+from tlx.ir.values import const_float, const_int
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
-from tlx.lower.to_tiles.match import Match
-from tlx.lower.to_tiles.pack.hoist import HoistPoints
-from tlx.lower.to_tiles.problem import Elementwise, Gemm
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelSequence, KernelStep, Operand
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
@@ -39,11 +36,9 @@ from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
 _UPPER: Final = 1 << 16
+_C, _A, _B, _ACC = range(4)  # pointers of a product's match
 _GRANULE: Final = 32
 """Rows, columns and positions of K that blocks are a multiple of: whole register tiles."""
-
-SplitStep = tuple[Elementwise | Gemm, list[tuple[Value, MatrixView]]]
-"""A kernel's problem and its operands."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class Fp16Split:
     Attributes:
         gemm: The product.
         caches: The machine's caches, by which the parts are laid out.
-        rows, columns, depths: How M, N and K are cut.
+        rows, columns, depths: Blocks of M, N and K.
     """
 
     gemm: Gemm
@@ -72,13 +67,13 @@ class Fp16Split:
 
     @classmethod
     def of(cls, gemm: Gemm, caches: Caches, costs: SplitCosts) -> Fp16Split:
-        """The product in blocks whose parts take little memory; whole if C cannot be accumulated onto."""
+        """The product in blocks whose parts need little memory; in one block if C cannot hold partial sums."""
         whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
         if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
             return cls(gemm, caches, *whole)
-        depths = _cut(gemm.k, costs.depth)
+        depths = _intervals(gemm.k, costs.depth)
         rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.bytes)
-        return cls(gemm, caches, _cut(gemm.m, rows), _cut(gemm.n, columns), depths)
+        return cls(gemm, caches, _intervals(gemm.m, rows), _intervals(gemm.n, columns), depths)
 
     @property
     def first(self) -> Gemm:
@@ -90,7 +85,7 @@ class Fp16Split:
     @property
     def bytes(self) -> int:
         """Bytes of memory for the parts."""
-        return 2 * bytes_of(BFLOAT) * (_room(self.first.a) + _room(self.first.b))
+        return 2 * bytes_of(BFLOAT) * (_part_size(self.first.a) + _part_size(self.first.b))
 
     def cycles(self, target: Target) -> float:
         """Estimated cycles; B is split once for each block of rows."""
@@ -101,44 +96,36 @@ class Fp16Split:
         splitting = halves * target.matrix.timing.split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
         return splitting + blocks * cost(first, select(first, target), target).total
 
-    def rewrite_operands(self, found: Match, places: HoistPoints, b: Builder) -> list[SplitStep]:
-        """Allocate the parts and turn the matched product into the last block's.
-
-        Returns:
-            The kernels to call before it.
-        """
-        memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
-        c, a, rhs, *acc = found.pointers[: 3 + (self.gemm.acc is not None)]
-        calls: list[SplitStep] = []
+    def sequence(self) -> KernelSequence:
+        """The kernels that split blocks of the operands, and those that multiply the parts."""
+        gemm, steps = self.gemm, list[KernelStep]()
         for depth in self.depths:
             for rows in self.rows:
-                parts_a = self._split(b, memory[0], _piece(b, a, rows, depth), calls)
+                self._split(_block(gemm.a, _A, rows, depth), steps)
                 for columns in self.columns:
                     if len(self.columns) > 1 or rows is self.rows[0]:
-                        self._split(b, memory[1], _piece(b, rhs, depth, columns), calls)
-                    result = _piece(b, c, rows, columns)
-                    added = [_piece(b, x, rows, columns) for x in acc] if depth is self.depths[0] else [result]
-                    parts_b = memory[1], self._part(_of_size(self.gemm.b, depth, columns))
-                    accumulator = added[0][1] if added else None
-                    product = replace(self.gemm, c=result[1], acc=accumulator)
-                    problem = _of_parts(product, parts_a[1], parts_b[1])
-                    calls.append((problem, [result, parts_a, parts_b, *added]))
-        found.problem, operands = calls.pop()
-        found.pointers[: 3 + len(acc)] = operands
-        return calls
+                        self._split(_block(gemm.b, _B, depth, columns), steps)
+                    c = _block(gemm.c, _C, rows, columns)
+                    acc = c if depth is not self.depths[0] else None
+                    if acc is None and gemm.acc is not None:
+                        acc = _block(gemm.acc, _ACC, rows, columns)
+                    a, b = self._part(_of_size(gemm.a, rows, depth)), self._part(_of_size(gemm.b, depth, columns))
+                    problem = _of_parts(replace(gemm, c=c.view, acc=acc.view if acc else None), a, b)
+                    parts = Operand(a, _A - 1, is_temporary=True), Operand(b, _B - 1, is_temporary=True)
+                    steps.append(KernelStep(problem, (c, *parts, *((acc,) if acc else ()))))
+        sizes = (2 * _part_size(view) for view in (self.first.a, self.first.b))
+        return KernelSequence(tuple(steps), tuple((BFLOAT, size) for size in sizes))
 
-    def _split(
-        self, b: Builder, memory: Value, source: tuple[Value, MatrixView], calls: list[SplitStep]
-    ) -> tuple[Value, MatrixView]:
-        """Append the kernels that split a matrix to `calls`; returns the address and view of its first part."""
-        view = self._part(source[1])
+    def _split(self, source: Operand, steps: list[KernelStep]) -> None:
+        """Append the kernels that compute both parts of a block of A or B."""
         for number in range(2):
-            problem = self._splitting(source[1], number)
-            calls.append((problem, [(b.gep(BFLOAT, memory, number * _room(view)), problem.destination), source]))
-        return memory, view
+            problem = self._splitting(source.view, number)
+            offset = number * _part_size(self._part(source.view))
+            part = Operand(problem.destination, source.number - 1, offset, is_temporary=True)
+            steps.append(KernelStep(problem, (part, source)))
 
     def _part(self, view: MatrixView, element: Type = BFLOAT) -> MatrixView:
-        """The layout of a part: rows of whole cache lines, and one more where 16 rows would share few sets."""
+        """The layout of a part: rows of whole cache lines, plus one line where 16 rows would share few sets."""
         line, width = self.caches.line, view.cols if view.is_row_major else view.rows
         size = round_up(width * bytes_of(element), line)
         pitch = (size + (line if size % self.caches.crowded_pitch == 0 else 0)) // bytes_of(element)
@@ -164,8 +151,8 @@ def split_fp16(gemm: Gemm, target: Target) -> Fp16Split | None:
     return parts if parts.cycles(target) < costs.lead * cost(gemm, vectors, target).total else None
 
 
-def _cut(extent: int, most: int) -> tuple[Interval, ...]:
-    """Equal blocks of at most `most` positions; the last may be smaller."""
+def _intervals(extent: int, most: int) -> tuple[Interval, ...]:
+    """Equal blocks of at most `most` positions; the last one may be smaller."""
     size = round_up(-(-extent // -(-extent // max(most, _GRANULE))), _GRANULE)
     return tuple(Interval(start, min(size, extent - start)) for start in range(0, extent, size))
 
@@ -175,31 +162,21 @@ def _multiplies_bfloat(target: Target) -> bool:
 
 
 def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
-    """The sum of the four products of parts."""
-    return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_room(a), _room(b))), all_pairs=True)
+    """The sum of the products of both parts of A by both parts of B."""
+    return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_part_size(a), _part_size(b))), all_pairs=True)
 
 
 def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
     return replace(view, rows=rows.size, cols=columns.size)
 
 
-def _piece(
-    b: Builder, operand: tuple[Value, MatrixView], rows: Interval, columns: Interval
-) -> tuple[Value, MatrixView]:
-    """The address and view of a block of a matrix."""
-    pointer, view = operand
-    start = rows.start * view.row_stride + columns.start * view.col_stride
-    if start:
-        pointer = b.gep(view.element, b.retype(pointer, view.element), start)
-    return pointer, _of_size(view, rows, columns)
+def _block(view: MatrixView, number: int, rows: Interval, columns: Interval) -> Operand:
+    """A block of a matrix of the product."""
+    offset = rows.start * view.row_stride + columns.start * view.col_stride
+    return Operand(_of_size(view, rows, columns), number, offset)
 
 
-def _memory(places: HoistPoints, b: Builder, view: MatrixView) -> Value:
-    """Memory for both parts."""
-    return b.retype(places.allocate(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
-
-
-def _room(view: MatrixView) -> int:
+def _part_size(view: MatrixView) -> int:
     """Elements of a part, padding included."""
     return view.pitch * (view.rows if view.is_row_major else view.cols)
 

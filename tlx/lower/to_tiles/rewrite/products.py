@@ -1,4 +1,12 @@
-"""Products computed as other problems: as a transposed product, or a matrix-vector product as a reduction of rows.
+"""Products computed as other problems, where that is faster: transposed, split, or as a reduction of rows.
+
+alternative           is                                          considered
+as it is              a recipe: `select`                          always
+reduction of rows     a matrix-vector product along K             without knobs
+transposed product    C^T = B^T @ A^T                             without knobs, outside of loops, B not constant
+split fp16            a sum of bf16 products on a matrix unit     without knobs, outside of loops, for one target
+
+What is selected is data that depends on nothing but the product and the targets, so it is cached.
 
 A product of two column-major matrices is the transpose of a product of two row-major ones:
 
@@ -27,10 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Literal
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt
+from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import (
     Expression,
@@ -42,9 +52,54 @@ from tlx.lower.to_tiles.expression import (
     SplatLeaf,
     UnaryNode,
 )
-from tlx.lower.to_tiles.problem import Gemm, Reduction, as_row_view, gemm_accumulator_type
+from tlx.lower.to_tiles.problem import (
+    Gemm,
+    KernelSequence,
+    KernelStep,
+    Operand,
+    Reduction,
+    as_row_view,
+    gemm_accumulator_type,
+)
+from tlx.lower.to_tiles.rewrite.fp16_split import split_fp16
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.recipe_cost import cost
+from tlx.lower.to_tiles.select.selection import CACHE_SIZE, select
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def select_product(gemm: Gemm, versions: tuple[Target, ...], *, constant_b: bool) -> KernelSequence:
+    """The fastest kernels for a product without knobs outside of loops, on all versions of a target.
+
+    Args:
+        gemm: The product.
+        versions: The targets, each of which has to gain.
+        constant_b: Whether B is a constant, which the compiler packs only as a right operand.
+    """
+    split = split_fp16(gemm, versions[0]) if len(versions) == 1 else None
+    if split is not None:
+        return split.sequence()
+    other = None if constant_b else transposed_product(gemm)
+    if other is not None and all(_cycles(other, version) < _cycles(gemm, version) for version in versions):
+        return KernelSequence((KernelStep(other, (Operand(other.c, 0), Operand(other.a, 2), Operand(other.b, 1))),))
+    return KernelSequence.of(gemm)
+
+
+def _cycles(gemm: Gemm, target: Target) -> float:
+    return cost(gemm, select(gemm, target), target).total
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def select_kernel(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe | Reduction:
+    """How a kernel computes a product on a target: by a recipe or, without knobs, as a reduction of rows.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
+    sums = None if knobs else as_row_reduction(gemm, target)
+    return select(gemm, target, knobs) if sums is None else sums
 
 
 def transposed_product(gemm: Gemm) -> Gemm | None:
@@ -129,12 +184,12 @@ def _factors(gemm: Gemm) -> _Factors | None:
 
 def _dot(factors: _Factors, accumulator: Type, target: Target) -> tuple[int, _OperandChange]:
     """How many adjacent products an instruction sums, and how its factors have to be changed."""
-    dots = [dot for dot in target.usable_dots if dot.reads is None and dot.accumulator == str(accumulator)]
+    dots = [dot for dot in target.usable_dots if dot.widening_loads is None and dot.accumulator == str(accumulator)]
     matrix, vector = factors.matrix.element, factors.vector.element
-    own, other = factors.signs
-    signatures: list[_DotSignature] = [((str(matrix), own), (str(vector), other), "none")]
-    if matrix == vector == I8 and own == other:
-        signatures.append(((str(I8), _OPPOSITE[own]), (str(I8), other), "sign"))
+    sign, other = factors.signs
+    signatures: list[_DotSignature] = [((str(matrix), sign), (str(vector), other), "none")]
+    if matrix == vector == I8 and sign == other:
+        signatures.append(((str(I8), _OPPOSITE[sign]), (str(I8), other), "sign"))
     if matrix == vector == I8:
         signatures.append(((str(I16), "s"), (str(I16), "s"), "wider"))
     for one, another, change in signatures:
@@ -156,15 +211,15 @@ def _products(
     """The elementwise product of the matrix's rows and the vector."""
     nodes: list[Node] = [matrix, factors.vector]
     numbers = [0, 1]
-    own, other = factors.signs
+    sign, other = factors.signs
     if change == "sign":
         nodes.append(SplatLeaf(I8, ConstInt(I8, -128)))
         nodes.append(InstructionNode(I8, ElementwiseOp("xor"), (0, 2)))
-        numbers, own = [3, 1], _OPPOSITE[own]
+        numbers, sign = [3, 1], _OPPOSITE[sign]
     if change == "wider":
-        numbers = [_widened(nodes, n, I16, sign) for n, sign in zip(numbers, factors.signs, strict=True)]
-        own = other = "s"
-    last = _widened(nodes, numbers[1], accumulator, other), _widened(nodes, numbers[0], accumulator, own)
+        numbers = [_widened(nodes, n, I16, s) for n, s in zip(numbers, factors.signs, strict=True)]
+        sign = other = "s"
+    last = _widened(nodes, numbers[1], accumulator, other), _widened(nodes, numbers[0], accumulator, sign)
     multiplication = "fmul" if isinstance(accumulator, FloatType) else "mul"
     nodes.append(InstructionNode(accumulator, ElementwiseOp(multiplication), last))
     return Expression(rows, cols, tuple(nodes))
@@ -187,37 +242,37 @@ def _epilogue(gemm: Gemm, accumulator: Type) -> Expression | None:
     count = 2
     if gemm.acc is not None:
         nodes.append(MatrixLeaf(gemm.acc.element, as_row_view(gemm.acc), count))
-        old = _converted(nodes, 1, accumulator)
-        nodes.append(InstructionNode(accumulator, ElementwiseOp("fadd" if gemm.is_float else "add"), (0, old)))
+        initial = _converted(nodes, 1, accumulator)
+        nodes.append(InstructionNode(accumulator, ElementwiseOp("fadd" if gemm.is_float else "add"), (0, initial)))
         count += 1
     sums = _converted(nodes, len(nodes) - 1, gemm.result)
-    places: list[int] = []
+    numbers: list[int] = []
     for node in gemm.epilogue.nodes if gemm.epilogue is not None else ():
         if isinstance(node, ProductLeaf):
-            places.append(sums)
+            numbers.append(sums)
             continue
-        places.append(len(nodes))
-        nodes.append(_renumbered_node(node, places, count))
+        numbers.append(len(nodes))
+        nodes.append(_renumbered_node(node, numbers, count))
     return Expression(1, gemm.m * gemm.n, tuple(nodes)) if len(nodes) > 1 else None
 
 
-def _renumbered_node(node: Node, places: Sequence[int], pointers: int) -> Node:
+def _renumbered_node(node: Node, numbers: Sequence[int], pointers: int) -> Node:
     """An epilogue's node with its operands renumbered; a leaf becomes a row, numbered after `pointers` pointers."""
     if isinstance(node, MatrixLeaf):
         return replace(node, view=as_row_view(node.view), pointer=node.pointer + pointers)
     if isinstance(node, (InstructionNode, UnaryNode)):
-        return replace(node, operands=tuple(places[n] for n in node.operands))
+        return replace(node, operands=tuple(numbers[n] for n in node.operands))
     return node
 
 
 def _converted(nodes: list[Node], number: int, element: Type) -> int:
     """The number of a node that converts another node to an element type."""
-    own = nodes[number].element
-    if bits_of(own) < bits_of(element):
-        return _widened(nodes, number, element, "f" if isinstance(own, FloatType) else "s")
-    if own == element:
+    source = nodes[number].element
+    if bits_of(source) < bits_of(element):
+        return _widened(nodes, number, element, "f" if isinstance(source, FloatType) else "s")
+    if source == element:
         return number
     nodes.append(
-        InstructionNode(element, ElementwiseOp("fptrunc" if isinstance(own, FloatType) else "trunc"), (number,))
+        InstructionNode(element, ElementwiseOp("fptrunc" if isinstance(source, FloatType) else "trunc"), (number,))
     )
     return len(nodes) - 1

@@ -1,4 +1,4 @@
-"""Row fusion: consecutive trees of a block that are computed together, row by row.
+"""Row fusion: consecutive trees of a block, computed together row by row.
 
 Each tree is a map of R rows or a reduction of each of R rows, with at least one reduction:
 
@@ -28,6 +28,7 @@ from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
+from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target
@@ -35,48 +36,45 @@ from tlx.target.target import Target
 
 @dataclass(frozen=True, eq=False)
 class FusionCandidate:
-    """A tree.
+    """A tree that may be fused with others.
 
     Attributes:
         store: Its store.
-        problem: What it computes; None if it cannot be fused.
+        problem: What it computes.
         pointers: The memory of its result and of its leaves.
         scalars: Its scalars.
     """
 
     store: Instruction
-    problem: Elementwise | Reduction | None
+    problem: Elementwise | Reduction
     pointers: Sequence[tuple[Value, MatrixView]]
     scalars: Sequence[Value]
 
 
 @dataclass(frozen=True, eq=False)
 class FusionGroup:
-    """Trees that are computed together, at the last one's store.
+    """Trees that are computed together.
 
     Attributes:
-        problem: What they compute.
-        members: The trees.
-        pointers, scalars: The kernel's arguments.
+        match: What they compute, with the kernel's arguments and the store of the last tree.
+        stores: The stores of all trees.
     """
 
-    problem: RowFusion
-    members: list[FusionCandidate]
-    pointers: list[tuple[Value, MatrixView]]
-    scalars: list[Value]
+    match: Match
+    stores: list[Instruction]
 
 
 def find_row_fusions(
-    module: Module, tensors: FunctionTensors, candidates: Sequence[FusionCandidate], target: Target
+    module: Module, tensors: FunctionTensors, matches: Sequence[Match], target: Target
 ) -> list[FusionGroup]:
     """The groups of a function's trees, which are passed in program order."""
-    if not any(_is_row_reduction(c.problem) for c in candidates):
+    if not any(isinstance(match.problem, Reduction) for match in matches):
         return []
-    search = _Search(module, tensors, candidates, target)
+    search = _Search(module, tensors, matches, target)
     return [group for sequence in search.sequences() for group in search.groups(sequence)]
 
 
-def _is_row_reduction(problem: Elementwise | Reduction | None) -> bool:
+def _is_row_reduction(problem: Elementwise | Reduction) -> bool:
     return isinstance(problem, Reduction) and problem.axis == 1
 
 
@@ -84,7 +82,7 @@ def _is_row_reduction(problem: Elementwise | Reduction | None) -> bool:
 class _Search:
     module: Module
     tensors: FunctionTensors
-    candidates: Sequence[FusionCandidate]
+    matches: Sequence[Match]
     target: Target
 
     @property
@@ -97,15 +95,15 @@ class _Search:
 
     def sequences(self) -> list[list[FusionCandidate]]:
         """Consecutive trees with no other memory access between them."""
-        by_store = {id(c.store): c for c in self.candidates}
+        by_store = {id(match.store): match for match in self.matches}
         sequences: list[list[FusionCandidate]] = []
         for block in self.function.blocks:
             sequence: list[FusionCandidate] = []
             for instruction in block.instructions:
-                candidate = by_store.get(id(instruction))
-                if candidate is not None and candidate.problem is not None:
-                    sequence.append(candidate)
-                elif candidate is not None or self._touches_memory(instruction):
+                match = by_store.get(id(instruction))
+                if match is not None and isinstance(match.problem, (Elementwise, Reduction)):
+                    sequence.append(FusionCandidate(match.store, match.problem, match.pointers, match.scalars))
+                elif match is not None or self._touches_memory(instruction):
                     sequences.append(sequence)
                     sequence = []
             sequences.append(sequence)
@@ -121,9 +119,7 @@ class _Search:
         groups: list[FusionGroup] = []
         start = 0
         while start < len(sequence):
-            rows = next(
-                (c.problem.value.rows for c in sequence[start:] if c.problem and _is_row_reduction(c.problem)), 0
-            )
+            rows = next((c.problem.value.rows for c in sequence[start:] if _is_row_reduction(c.problem)), 0)
             members = self._longest(sequence[start:], rows) if rows > 1 else []
             if self._is_profitable(members):
                 groups.append(self._group(members, rows))
@@ -135,7 +131,6 @@ class _Search:
     def _longest(self, sequence: list[FusionCandidate], rows: int) -> list[FusionCandidate]:
         members: list[FusionCandidate] = []
         for candidate in sequence:
-            assert candidate.problem is not None
             problem = with_rows(candidate.problem, rows)
             if problem is None:
                 break
@@ -184,8 +179,7 @@ class _Search:
             numbers = tuple(pointers[p, v.element][0] for p, v in member.pointers)
             to = member.pointers[0][0]
             later = [p for m in members[index + 1 :] for p, _ in m.pointers]
-            is_disjoint = to not in [p for p, _ in member.pointers[1:]] and to not in later
-            assert member.problem is not None
+            is_disjoint = to not in [*(p for p, _ in member.pointers[1:]), *later]
             parts.append(RowFusionPart(member.problem, numbers, tuple(scalars[s] for s in member.scalars), is_disjoint))
         arguments = [(pointer, view) for (pointer, _), (_, view) in pointers.items()]
         private = frozenset(
@@ -193,7 +187,8 @@ class _Search:
         )
         types = tuple(scalar_parameter_type(s.type) for s in scalars)
         problem = RowFusion(rows, tuple(parts), tuple(v.element for _, v in arguments), types, private)
-        return FusionGroup(problem, members, arguments, list(scalars))
+        stores = [member.store for member in members]
+        return FusionGroup(Match(stores[-1], problem, arguments, list(scalars), []), stores)
 
     def _is_private(
         self, pointer: Value, members: list[FusionCandidate], arguments: list[tuple[Value, MatrixView]]
@@ -207,8 +202,8 @@ class _Search:
         if base.name != str(pointer) and not self._is_aligned_start(pointer, base.name):
             return False
         inside = {id(m.store) for m in members}
-        outside = [c for c in self.candidates if id(c.store) not in inside]
-        if any(pointer == p for c in outside for p, _ in c.pointers):
+        outside = [match for match in self.matches if id(match.store) not in inside]
+        if any(pointer == p for match in outside for p, _ in match.pointers):
             return False
         first = next(m for m in members if any(pointer == p for p, _ in m.pointers))
         is_written = first.pointers[0][0] == pointer and all(pointer != p for p, _ in first.pointers[1:])
@@ -217,12 +212,12 @@ class _Search:
     def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
         """Whether a pointer is the aligned start of an allocation: `memory + (-memory & 63)`."""
 
-        def leads_there(instruction: Instruction) -> bool:
+        def computes_start(instruction: Instruction) -> bool:
             if instruction.opcode in ("ptrtoint", "sub", "and"):
-                return all(leads_there(user) for user in self._users(str(instruction.result)))
+                return all(computes_start(user) for user in self._users(str(instruction.result)))
             return instruction.opcode == "getelementptr" and instruction.result == pointer.name
 
-        return all(self._is_harmless(i) or leads_there(i) for i in self._users(memory.removeprefix("%")))
+        return all(self._is_harmless(i) or computes_start(i) for i in self._users(memory.removeprefix("%")))
 
     def _users(self, name: str) -> list[Instruction]:
         return [use.instruction for use in self._uses.get(name, [])]
@@ -238,9 +233,8 @@ class _Search:
 
 def _accesses(candidate: FusionCandidate) -> list[tuple[Value, MatrixView]]:
     """A tree's accesses: its result, then each leaf."""
-    assert candidate.problem is not None
-    places = [pointer for pointer, _ in candidate.pointers[1:]]
-    leaves = [(places[leaf.pointer], leaf.view) for leaf in candidate.problem.value.leaves()]
+    pointers = [pointer for pointer, _ in candidate.pointers[1:]]
+    leaves = [(pointers[leaf.pointer], leaf.view) for leaf in candidate.problem.value.leaves()]
     return [candidate.pointers[0], *leaves]
 
 
@@ -251,7 +245,7 @@ def _have_equal_strides(one: tuple[Value, MatrixView], other: tuple[Value, Matri
 
 
 def _row_key(view: MatrixView) -> tuple[Type, int, int]:
-    """A key that is equal for views whose rows lie in the same memory."""
+    """A key that is equal for views with the same rows in memory."""
     return view.element, view.row_stride, view.cols
 
 

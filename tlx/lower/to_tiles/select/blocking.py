@@ -12,8 +12,8 @@ Whether B is packed, and how K is split into passes:
     B unpacked      each panel reads a few cache lines of each row: pays where B stays in the caches, or few rows use it
 
 A product of few rows whose B does not fit L2 splits K into passes: while one part of B is multiplied, the next one is
-prefetched sequentially (`prefetch.streams`). With kc positions a pass, N columns and M rows, the cycles besides the
-multiply-adds are
+prefetched sequentially (`tlx.lower.to_tiles.prefetch`). With kc positions a pass, N columns and M rows, the cycles
+besides the multiply-adds are
 
     kc N / FAR_BYTES                 reading the first part, which nothing overlaps         least where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read from and written to L2 in each pass            kc = sqrt(M K)
@@ -57,13 +57,13 @@ def b_misses_l2(gemm: Gemm, target: Target) -> bool:
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
-    """Whether B, elements of `size` bytes, is best read unpacked."""
+    """Whether B, whose elements have `size` bytes, is best read unpacked."""
     limits = target.core.limits
     if not gemm.b.is_row_major and gemm.b.interleave == 1:
         return False
     if gemm.m <= limits.unpacked_rows:
         return True
-    if gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator):
+    if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
         return True
     near = not b_misses_l2(gemm, target) or gemm.m <= limits.unpacked_far_rows
     return near and not rows_share_sets(gemm, size, target)
@@ -78,7 +78,7 @@ def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
 
 
 def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
-    """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly.
+    """Positions of K in a pass: all, or equal parts of at most 2048 where C holds the sums between passes exactly.
 
     Parts are shorter where A is read from memory for each block of columns, which makes the blocks wider. With elements
     of `size` bytes and a block in half of the second-level cache, the memory traffic in elements is
@@ -92,7 +92,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _pass_positions(gemm, target)
-        most = part if not b_misses_l2(gemm, target) or _pays(gemm, target, part) else most
+        most = part if not b_misses_l2(gemm, target) or _passes_pay(gemm, target, part) else most
     if gemm.k <= most or not _may_hold_partial_sums(gemm, accumulator):
         return gemm.k
     passes = -(-gemm.k // most)
@@ -100,7 +100,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
 
 
 def _most_rows(gemm: Gemm, target: Target) -> int:
-    """Rows up to which B may be read in passes: twice as many where all operands stay in the second cache."""
+    """Rows up to which B may be read in passes: twice as many where all operands stay in L2."""
     near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
     return (2 if near else 1) * target.core.limits.unpacked_far_rows
 
@@ -112,12 +112,12 @@ def _pass_positions(gemm: Gemm, target: Target) -> int:
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target)) if b_misses_l2(gemm, target) else pages
 
 
-def _pays(gemm: Gemm, target: Target, part: int) -> bool:
-    """Whether passes of this many positions gain twice what they cost, in cycles per position for a register of C.
+def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
+    """Whether passes of this many positions gain twice as much as they cost, in cycles per position and register of C.
 
-    gains    4 lanes / M FAR_BYTES                what it takes to read B
-    costs    4 lanes kc / K M FAR_BYTES           the first part of it
-             8 lanes / kc 2 FAR_BYTES             C, read and written
+    gains    4 lanes / M FAR_BYTES                reading B
+    costs    4 lanes kc / K M FAR_BYTES           reading its first part
+             8 lanes / kc 2 FAR_BYTES             reading and writing C
     """
     return part >= target.core.limits.k_pass[0] and part - 2 * part * part / gemm.k >= gemm.m
 
@@ -128,14 +128,14 @@ def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
 
 
 def _may_hold_partial_sums(gemm: Gemm, accumulator: Type) -> bool:
-    """Whether C may hold partial sums."""
+    """Whether C can hold partial sums, and there is one product, whose K can be split into passes."""
     return c_holds_sums(gemm, accumulator) and len(gemm.term_offsets) == 1
 
 
-def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
+def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
-    near = not b_misses_l2(gemm, target)
-    return _may_hold_partial_sums(gemm, accumulator) and (near or _pays(gemm, target, _pass_positions(gemm, target)))
+    pays = not b_misses_l2(gemm, target) or _passes_pay(gemm, target, _pass_positions(gemm, target))
+    return pays and _may_hold_partial_sums(gemm, accumulator)
 
 
 def _b_rows_in_half_l2(gemm: Gemm, target: Target) -> int:
@@ -151,7 +151,7 @@ def _pitch(gemm: Gemm) -> int:
 def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
     """Whether an A with rows of this many bytes is packed once for all blocks of columns.
 
-    That is where the last-level cache holds it, or there are many blocks; else each block packs it again.
+    It is where the last-level cache holds it, or there are many blocks; otherwise each block packs it again.
     """
     limits = target.core.limits
     return gemm.m * row <= target.caches.l3 // limits.whole_a or gemm.n > limits.a_packings * nc
@@ -171,8 +171,8 @@ def cache_blocks(
         if nc < gemm.n and is_packed_whole(gemm, target, row, nc):
             return mc, nc
     mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
-    stay = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
-    if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not stay):
+    fit_l1 = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
+    if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not fit_l1):
         mc = mr  # a row tile is packed right before its products, and stays in L1 while panels of B are streamed
     return mc, nc
 
@@ -180,41 +180,41 @@ def cache_blocks(
 def _blocks(
     target: Target, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
 ) -> tuple[int, int]:
-    """Rows and columns of a cache block, given the bytes of a row of A and a column of B, and those B's block may take.
+    """Rows and columns of a cache block; `a`: rows and bytes of a row; `b`: bytes of a column, and the block's limit.
 
-    B's block stays in a part of L2, beside all of A where that is small, while A is streamed. A panel of B that stays
-    in L1 is reused there by many row tiles. Otherwise each row tile loads it from L2, and blocks of a large A are
-    reused by all panels instead. Many rows are packed at a time.
+    B's block stays in a part of L2 while A is streamed, beside all of A if that is small. A panel of B that stays in L1
+    is reused there by many row tiles. Otherwise each row tile loads it from L2, and blocks of a large A are reused by
+    all panels instead. Many rows are packed at a time.
     """
     caches = target.caches
     mr, nr = tile
-    (rows, row), (column, for_b) = a, b
+    (rows, row), (column, most) = a, b
     beside = rows * row if rows * row <= caches.l2 // 4 else 0
-    nc = max(nr, (for_b - beside) // column // nr * nr)
-    held = caches.l2 // 4 if pack_a or beside or column * nr <= caches.l1 // 2 else caches.l1
-    return max(mr, held // row // mr * mr), nc
+    nc = max(nr, (most - beside) // column // nr * nr)
+    block_bytes = caches.l2 // 4 if pack_a or beside or column * nr <= caches.l1 // 2 else caches.l1
+    return max(mr, block_bytes // row // mr * mr), nc
 
 
 def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], *, unrolled: bool) -> int:
-    """Positions of K that a step of a tile's sum multiplies, by multiply-adds.
+    """Positions of K that a step of a tile multiplies by multiply-adds.
 
     Args:
         gemm: The product.
         recipe: How it is computed.
-        target: Its registers hold the sums, and for each position a row of B and an element of A. Fewer positions than
-            the latency of a multiply-add are unrolled: with one more, 16x16x16 floats take 47.1 ns instead of 46.1
-            (Emerald Rapids; no difference on a newer Xeon).
+        target: The machine. Its registers hold the sums and, for each position, a row of B and an element of A. Fewer
+            positions than the latency of a multiply-add are unrolled: with one more, 16x16x16 floats take 47.1 ns
+            instead of 46.1 (Emerald Rapids; no difference on a newer Xeon).
         tile: Rows, and registers of a row.
         unrolled: Whether the sum is fully unrolled, without a loop.
     """
     rows, vectors = tile
-    if rows <= vectors or not _lies_in_rows(gemm, recipe) or recipe.prefetch.b_steps:
+    if rows <= vectors or not _reads_by_rows(gemm, recipe) or recipe.prefetch.b_steps:
         return 1
-    held = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(1, min(held, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
+    positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
+    return max(1, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
 
 
-def _lies_in_rows(gemm: Gemm, recipe: Recipe) -> bool:
+def _reads_by_rows(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether multiply-adds read both operands row by row, in memory or in panels, without converting them."""
     if recipe.mma.unit != "fma" or not recipe.mma.operand_a == recipe.mma.operand_b == recipe.mma.accumulator:
         return False

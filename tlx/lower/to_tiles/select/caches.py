@@ -23,8 +23,8 @@ def retained_last_level_bytes(target: Target) -> int:
         exp of 4 M floats (32 MB)                  32 on 300 MB                             1.68 and 1.24
         a sum of 4 M bfloats (24 MB)               32 on 300 MB                             1.42 and 1.12
     """
-    own = max(target.memory.l3_core_bytes, target.caches.l3 // target.caches.sharers)
-    return min(own, usable_last_level_bytes(target))
+    share = max(target.memory.l3_core_bytes, target.caches.l3 // target.caches.sharers)
+    return min(share, usable_last_level_bytes(target))
 
 
 def batch_exceeds_caches(batch: BatchStrides | None, target: Target) -> bool:

@@ -15,7 +15,7 @@ Measured on one Sapphire Rapids core, 2026-11-22: a copy moves 19 instead of 15 
 The roofline: a kernel is bound by the instructions of its elements, or by the cache or memory that holds its data.
 
     moves     bytes of each matrix once; intermediate results of problems on the same rows stay in L1
-    where     the first cache that holds all of it: L1, L2, L3 (no more than streams count on), else memory
+    where     the first cache that holds all of it: L1, L2, L3 (one program's share), else memory
     moving    L1: loads and one store a cycle, of whole registers; L2: half a line a cycle; beyond: 8 bytes a cycle
     work      instructions of the elements, over the ports
 
@@ -52,23 +52,23 @@ class TileShape:
 
 
 def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
-    """The tile of a map: tiles of several rows read each row once, but data beyond L2 may be faster in memory order.
+    """The tile of a map: several rows share what they load, but data beyond L2 may be faster in memory order.
 
-    Measured, depthwise 3x3 windows, float. Numbers that are the same in all columns stay in registers: 128 images of
-    56x56 (3.3 MB) 60 GFLOP/s by tiles of six rows, 67 by single rows; 256 images of 28x28 (1.7 MB) 98 and 63 (Xeon with
-    AMX). Rows equal for the whole tile, such as those of filters in channels-last layout, are loaded once a tile: 32
-    channels of 112x112 (3.3 MB) 107 by tiles of eight rows, 84 by single rows, but 512 of 56x56, whose rows share sets
-    of L1, 62 and 80 (Zen 5).
+    Measured on depthwise 3x3 windows of floats. Numbers that are the same in all columns stay in registers: 128 images
+    of 56x56 (3.3 MB) reach 60 GFLOP/s by tiles of six rows, 67 by single rows; 256 images of 28x28 (1.7 MB) 98 and 63
+    (Xeon with AMX). Rows that are the same for the whole tile, such as filters in channels-last layout, are loaded once
+    a tile: 32 channels of 112x112 (3.3 MB) reach 107 by tiles of eight rows, 84 by single rows, but 512 channels of
+    56x56, whose rows share sets of L1, 62 and 80 (Zen 5).
     """
     value = problem.value
     shape = tile_shape(value, target)
     if (
         shape.cols != shape.lanes
-        or len(_steady(value)) < target.core.limits.steady_leaves
+        or len(_row_invariant_leaves(value)) < target.core.limits.steady_leaves
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
-    in_order = all(leaf.view.cols == 1 for leaf in _steady(value)) or _is_crowded(value, target)
+    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _is_crowded(value, target)
     return replace(shape, rows=1) if in_order else shape
 
 
@@ -84,7 +84,7 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     limits = target.core.limits
-    if len(_steady(value)) >= limits.steady_leaves and value.rows > 1:
+    if len(_row_invariant_leaves(value)) >= limits.steady_leaves and value.rows > 1:
         tiles = -(-value.rows // max(1, min(limits.chains, target.registers // (value.max_live + 1))))
         return TileShape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(limits.tile_registers, target.registers // (2 * value.max_live + 1)))
@@ -94,8 +94,8 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     return TileShape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
 
 
-def _steady(value: Expression) -> list[MatrixLeaf]:
-    """Leaves equal in all rows."""
+def _row_invariant_leaves(value: Expression) -> list[MatrixLeaf]:
+    """The leaves that are the same in all rows."""
     return [node for node in map(value.nodes.__getitem__, value.row_invariant) if isinstance(node, MatrixLeaf)]
 
 
@@ -122,7 +122,7 @@ def square_tile(value: Expression, lanes: int, target: Target) -> TileShape:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """What a kernel does, and what it is bound by.
+    """What a kernel moves and computes, and which of the two bounds it.
 
     Attributes:
         bytes_moved: Bytes that are read and written.
@@ -150,7 +150,8 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
     moves = read + written
     place = _holding_cache(moves, target)
     work = _instructions(problem, target) / target.core.products
-    return Roofline(moves, place, _transfer_cycles(read, written, place, target), work, _is_past(problem, target))
+    transfer = _transfer_cycles(read, written, place, target)
+    return Roofline(moves, place, transfer, work, _has_nontemporal_stores(problem, target))
 
 
 def _traffic(problem: Elementwise | Reduction | RowFusion) -> tuple[int, int]:
@@ -163,10 +164,10 @@ def _traffic(problem: Elementwise | Reduction | RowFusion) -> tuple[int, int]:
         results.add(part.pointers[0])
         for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
             sizes[number] = max(sizes.get(number, 0), view.bytes_moved)
-    kept = {number: size for number, size in sizes.items() if number not in problem.scratch_pointers}
+    moved = {number: size for number, size in sizes.items() if number not in problem.scratch_pointers}
     return (
-        sum(size for number, size in kept.items() if number not in results),
-        sum(size for number, size in kept.items() if number in results),
+        sum(size for number, size in moved.items() if number not in results),
+        sum(size for number, size in moved.items() if number in results),
     )
 
 
@@ -193,7 +194,7 @@ def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) 
     return cost * value.rows * value.cols / lanes
 
 
-def _is_past(problem: Elementwise | Reduction | RowFusion, target: Target) -> bool:
+def _has_nontemporal_stores(problem: Elementwise | Reduction | RowFusion, target: Target) -> bool:
     if isinstance(problem, Elementwise):
         return has_nontemporal_stores(problem, target)
     if isinstance(problem, Reduction):
@@ -203,23 +204,23 @@ def _is_past(problem: Elementwise | Reduction | RowFusion, target: Target) -> bo
     return any(has_nontemporal_stores(piece, target) for piece in pieces if isinstance(piece, Elementwise))
 
 
-_LEAST_TILES: Final = 8
-"""Tiles of a row from which on it is aligned, so that the elements computed twice are a small share."""
+_MIN_ALIGNED_TILES: Final = 8
+"""Least number of tiles of a row that are aligned, so that the elements computed twice are a small share."""
 
-_TILES_A_RUN: Final = 8
+_TILES_PER_RUN: Final = 8
 """Adjacent tiles of 64 bytes that are read together (`copy.py` has measurements)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpan:
-    """Tiles of a row; with non-temporal stores they start at the row's first aligned element, not at its first."""
+    """Tiles of a row; those with non-temporal stores begin at the row's first aligned element, not at its first."""
 
     columns: EqualTiles
-    past_caches: bool = False
+    is_nontemporal: bool = False
 
 
 def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
-    """Whether a result and its operands exceed the caches; for a slab, those of the whole problem count."""
+    """Whether a result and its operands exceed the caches: those of the whole problem, if this is a part of one."""
     return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target)
 
 
@@ -240,7 +241,7 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Colu
     Tiles are at least `width` wide, rounded up to a multiple of the boundary, so that all are aligned like the first.
     """
     width = -(-width // boundary) * boundary
-    if cols < _LEAST_TILES * width:
+    if cols < _MIN_ALIGNED_TILES * width:
         return plain_spans(cols, width, lanes)
     count = (cols - boundary + 1) // width
     done = count * width
@@ -249,13 +250,13 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Colu
     return [*map(ColumnSpan, head), ColumnSpan(EqualTiles(0, count, width), True), *map(ColumnSpan, rest)]
 
 
-def tile_runs(rows: EqualTiles, *, past_caches: bool) -> list[EqualTiles]:
+def tile_runs(rows: EqualTiles, *, nontemporal: bool) -> list[EqualTiles]:
     """Runs of vertically adjacent tiles that are written in succession, for a result whose source is transposed.
 
     They read adjacent cache lines of the source's rows, which memory delivers fastest. With non-temporal stores the run
     is the whole column, since no written line has to stay in a cache until its neighbours are written.
     """
-    return padded_tiles(rows.count, rows.count if past_caches else _TILES_A_RUN, 1)
+    return padded_tiles(rows.count, rows.count if nontemporal else _TILES_PER_RUN, 1)
 
 
 def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
@@ -268,12 +269,12 @@ def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
 
 
 def has_nontemporal_stores(problem: Elementwise, target: Target) -> bool:
-    """Whether its kernel, unless it works in place, may use non-temporal stores: its rows are long enough."""
+    """Whether the kernel of a problem with long rows uses non-temporal stores, unless a leaf is the destination."""
     problem = as_long_row(problem)
     shape, boundary = elementwise_tile(problem, target), elementwise_store_alignment(problem, target)
     if not boundary:
         return False
-    return any(span.past_caches for span in aligned_spans(problem.value.cols, shape.cols, shape.lanes, boundary))
+    return any(span.is_nontemporal for span in aligned_spans(problem.value.cols, shape.cols, shape.lanes, boundary))
 
 
 _BLOCK_GRANULE = 8

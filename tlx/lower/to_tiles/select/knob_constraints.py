@@ -1,7 +1,7 @@
 """Knobs as constraints on a recipe: obeyed if they fit, else an error says what would fit.
 
 A register tile of MxN elements takes `rows * vectors + min(rows, vectors) + 1` registers: the accumulators, the operand
-that is held, and a register of the one that is streamed.
+that stays in registers, and one register of the other operand.
 """
 
 from __future__ import annotations
@@ -63,42 +63,42 @@ def matrix_grid(knobs: Knobs, matrix: MatrixUnit, lanes: int) -> tuple[int, int]
     return grid
 
 
-def packing(name: str, given: bool | None, needed: str, model: bool) -> bool:
+def packing(name: str, requested: bool | None, needed: str, default: bool) -> bool:
     """Whether an operand is packed.
 
     Args:
         name: The operand.
-        given: What the knobs request, None for nothing.
+        requested: What the knobs request; None for nothing.
         needed: Why it has to be packed; empty where it need not.
-        model: The decision where the knobs request nothing.
+        default: The decision where the knobs request nothing.
 
     Raises:
         UsageError: It has to be packed, and the knobs forbid it.
     """
-    if given is False and needed:
+    if requested is False and needed:
         raise UsageError(f"pack_{name.lower()}=false: {name} has to be packed, as {needed}")
-    return bool(needed) or (model if given is None else given)
+    return bool(needed) or (default if requested is None else requested)
 
 
-def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> int:
-    """The part of K in one pass.
+def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, default: int) -> int:
+    """Positions of K in a pass.
 
     Args:
         gemm: The product.
         knobs: What is requested.
         step: Positions of the inner loop's step.
         exact: Whether C can hold the sums between passes.
-        model: The decision where nothing is requested.
+        default: The decision where nothing is requested.
 
     Raises:
         UsageError: The request cannot be met.
     """
     if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.term_offsets) > 1:
-        return model if knobs.kc is None else gemm.k
+        return default if knobs.kc is None else gemm.k
     if not exact:
         raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")
     if knobs.kc % step:
-        raise UsageError(f"kc={knobs.kc}: the inner loop goes in steps of {step}; {-(-knobs.kc // step) * step} fits")
+        raise UsageError(f"kc={knobs.kc}: the inner loop has steps of {step}; {-(-knobs.kc // step) * step} fits")
     return knobs.kc
 
 
@@ -118,13 +118,13 @@ def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
 
 def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: int) -> list[tuple[int, int]]:
     """The tallest tile of as many columns, and the largest one of one vector more or less."""
-    found: list[tuple[int, int]] = []
+    tiles: list[tuple[int, int]] = []
     for vectors in dict.fromkeys((nv, max(1, nv - 1), nv + 1, max(1, nv // 2), 2, 1)):
         rows = next((r for r in range(registers, 0, -1) if needed_registers(r, vectors, spare=spare) <= registers), 0)
         rows = min(rows, mr) if vectors < nv else rows
         if rows:
-            found.append((rows, vectors * lanes))
-    best = sorted(found, key=lambda t: -t[0] * t[1])[:2]
+            tiles.append((rows, vectors * lanes))
+    best = sorted(tiles, key=lambda t: -t[0] * t[1])[:2]
     return sorted(best, reverse=True)
 
 

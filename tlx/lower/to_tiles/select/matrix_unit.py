@@ -35,7 +35,7 @@ from tlx.lower.to_tiles.select.recipe import (
     round_up,
     row_ranges,
 )
-from tlx.lower.to_tiles.select.recipe_cost import cost, stays_near
+from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost
 from tlx.target.hardware import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit
 from tlx.target.target import Target
@@ -56,7 +56,7 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     deepest = matrix.row_bytes // size
     kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
-    kc = knob_constraints.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
+    kc = knob_constraints.k_block(gemm, knobs, kstep, exact=False, default=gemm.k)
     name = MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
     recipe = Recipe(
         MultiplyAdd("matrix", name, gemm.a.element, gemm.b.element, accumulator, dot.width),
@@ -70,14 +70,14 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     )
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
-    near = _b_block_bytes(gemm, recipe, target, packed=pack_b) // depth // nr * nr
-    recipe = recipe.with_blocks(nc=max(nr, near))
-    again = recipe.blocks.nc < gemm.n  # further columns read A again
-    whole = pack_a and again and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
+    nc = _b_block_bytes(gemm, recipe, target, packed=pack_b) // depth // nr * nr
+    recipe = recipe.with_blocks(nc=max(nr, nc))
+    rereads_a = recipe.blocks.nc < gemm.n
+    whole = pack_a and rereads_a and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
     recipe = replace(recipe, packing=Packing(pack_a, pack_b)).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
-    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_leaves_l1(gemm, recipe, target)))
+    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target)))
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
@@ -103,16 +103,16 @@ def _grid(gemm: Gemm, target: Target, matrix: MatrixUnit, lanes: int) -> tuple[i
     if gemm.m <= matrix.rows:
         return 1, min(rows * columns, -(-gemm.n // lanes))
     if gemm.n <= lanes:
-        return min(rows * columns, -(-gemm.m // matrix.rows), _tiles_apart(gemm, target, matrix)), 1
+        return min(rows * columns, -(-gemm.m // matrix.rows), _adjacent_tiles(gemm, target, matrix)), 1
     if columns * lanes < gemm.n <= rows * columns * lanes and a_misses_l2(gemm, target):
         return 1, -(-gemm.n // lanes)
     return rows, columns
 
 
-def _tiles_apart(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
-    """Vertically adjacent tiles of A whose cache lines, and the next ones, fit the sets of L1.
+def _adjacent_tiles(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
+    """How many vertically adjacent tiles of A fit the sets of L1 with their cache lines and the next ones.
 
-    Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
+    Rows 1 KB apart share 4 of 64 sets: 16 such rows take 4 of 12 ways, 64 rows would take 16.
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
     caches = target.caches
@@ -136,50 +136,49 @@ def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 
 def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
-    """Bytes of a block of B: half of L2, or a quarter where L2 holds B twice, in memory order and packed.
+    """Bytes of a block of B: half of L2, or a quarter where L2 holds B both in memory order and packed.
 
-    It is half all the same where rows of A do not stay in L1 and miss L2 for each block: fewer blocks pay.
+    Where rows of A do not stay in L1, they miss L2 for each block, so that fewer blocks of half of L2 are faster.
     """
-    return target.caches.l2 // (4 if packed and stays_near(gemm, recipe, target) else 2)
+    return target.caches.l2 // (4 if packed and a_stays_in_l1(gemm, recipe, target) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of B cannot be read in place; empty if they can."""
     if gemm.b.interleave == 1:
         return "the unit reads it in groups"
-    beyond = any(
+    reads_beyond = any(
         c.padding and c.start + c.count * c.size > gemm.b.readable_columns for c in column_ranges(gemm, recipe)
     )
-    return "the unit reads whole tiles of it" if gemm.k % recipe.tile.kstep or beyond else ""
+    return "the unit reads whole tiles of it" if gemm.k % recipe.tile.kstep or reads_beyond else ""
 
 
 def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether a tile's rows are so far apart, and read so often, that copying them pays.
 
-    Not where a row tile of A stays in L1: rows far apart pass through a few of its sets, panels through all.
+    It does not where a row tile of A stays in L1: rows far apart pass through only a few sets, and panels through all.
     """
     size = bits_of(gemm.b.element) // 8
     far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
-    return far and gemm.m >= _timing(target).copy_uses * recipe.tile.mr and not stays_near(gemm, recipe, target)
+    return far and gemm.m >= _timing(target).copy_uses * recipe.tile.mr and not a_stays_in_l1(gemm, recipe, target)
 
 
-def _b_leaves_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether tiles of B are evicted from L1 before the next row tile reads them.
 
-    They had better bypass it, then: lines of A that they would evict stay for the next panel. Where the working set
-    exceeds L1 by little, some of it stays; of a row tile many times as large, nothing does. Measured, medians (Xeon
-    6/207/2): bfloat, 256 cubed with interleaved B 1.13 times as fast, 1024 cubed 1.20, 2048 cubed 1.03; bytes, 256
-    cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16), and
-    crossed products, each of whose tiles is read twice in a step, 1024 cubed 0.89.
+    They then bypass L1, so that lines of A stay there for the next panel. It does not pay where the working set barely
+    exceeds L1, since some of B stays, or where a row tile is many times as large as L1, since nothing does. Measured,
+    medians (Xeon 6/207/2): bfloat, 256 cubed with interleaved B 1.13 times as fast, 1024 cubed 1.20, 2048 cubed 1.03;
+    bytes, 256 cubed, 72 KB, 0.93. Where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with
+    AMX-FP16); where each tile is read twice in a step, as all pairs of a sum are multiplied, 1024 cubed 0.89.
     """
     row = gemm.total_k * bits_of(gemm.a.element) // 8
-    held, stays = (
-        (recipe.tile.mr + min(recipe.blocks.nc, round_up(gemm.n, recipe.tile.nr))) * row,
-        recipe.tile.mr * row <= 4 * target.caches.l1,
-    )
+    working_set = (recipe.tile.mr + min(recipe.blocks.nc, round_up(gemm.n, recipe.tile.nr))) * row
+    a_may_stay = recipe.tile.mr * row <= 4 * target.caches.l1
     starts = sorted(start for _, start in gemm.term_offsets)
     disjoint = recipe.packing.b or all(end - start >= gemm.b.size for start, end in pairwise(starts))
-    return gemm.m > recipe.tile.mr and held > 2 * target.caches.l1 and stays and disjoint and not gemm.all_pairs
+    is_reused = gemm.m > recipe.tile.mr and working_set > 2 * target.caches.l1
+    return is_reused and a_may_stay and disjoint and not gemm.all_pairs
 
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
@@ -189,6 +188,6 @@ def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    alone = gemm.epilogue is not None and steps <= timing.few_steps
-    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if alone else 0
-    return products / (cost(gemm, recipe, target).compute + finishing)
+    is_exposed = gemm.epilogue is not None and steps <= timing.few_steps
+    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if is_exposed else 0
+    return products / (cost(gemm, recipe, target).compute + epilogue)

@@ -22,7 +22,8 @@ class MultiplyAdd:
         operand_a, operand_b: Element types it reads.
         accumulator: Element type it adds to.
         width: Positions of K it multiplies at once (VNNI factor); 1 for plain multiply-add.
-        correction: Whose sums correct the result where the other operand's signs are flipped.
+        correction: Which sums correct the result: of B's columns where A's signs are flipped, or of A's rows where B's
+            are.
     """
 
     unit: ArithmeticUnit
@@ -46,8 +47,8 @@ class Tile:
         paired_columns: Last columns of C summed in even and odd positions of K, see `emit.gemm.n_tail`.
         streamed_rows: Rows of B read side by side, from end to end, with the sums in the first-level cache; 0 where the
             sums stay in registers.
-        column_permutation: Over how many registers the columns of streamed rows are distributed, and how many
-            consecutive columns stay together; see `select.streaming`.
+        column_permutation: How many registers the columns of streamed rows are distributed over, and how many
+            consecutive columns stay together; see `emit.gemm.kernel`.
     """
 
     mr: int
@@ -93,11 +94,11 @@ class Prefetch:
     """What is prefetched, and which loads bypass a cache.
 
     Attributes:
-        operands: Operands, some of "CAB", that a tile prefetches for later tiles; see `prefetch.policy`.
-        b_steps: Steps by which B is prefetched into the first-level cache; 0 for none.
-        locality: Locality with which operands of a later iteration of the loop around the product, or B's rows of the
-            next pass, are prefetched; 0 for none.
-        distance: How many iterations ahead that is.
+        operands: Operands, some of "CAB", that a tile prefetches for later tiles.
+        b_steps: How many steps ahead B is prefetched into the first-level cache; 0 for none.
+        locality: Locality of the prefetches of a later iteration's operands, if the product is in a loop, else of B's
+            rows of the next pass; 0 for none.
+        distance: How many iterations ahead they are.
         b_bypasses_l1: Whether tiles of B are loaded without entering the first-level cache.
     """
 
@@ -220,14 +221,14 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
 
     A matrix unit's last panel overlaps or is padded, as row tiles are; a last strip is padded. Vector code splits the
     registers of a row evenly into panels of two widths that differ by one register; where N ends inside a register,
-    the last panel is one of its own:
+    the last panel is separate:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
         N = 24, 8 of them as pairs                16 | 8
     """
     if recipe.mma.unit == "matrix":
-        anywhere = gemm.is_repeatable and not gemm.b.in_strips
-        return (overlapping_tiles if anywhere else padded_tiles)(gemm.n, recipe.tile.nr, recipe.tile.lanes)
+        may_overlap = gemm.is_repeatable and not gemm.b.in_strips
+        return (overlapping_tiles if may_overlap else padded_tiles)(gemm.n, recipe.tile.nr, recipe.tile.lanes)
     tile, lanes = recipe.tile, recipe.tile.lanes * recipe.tile.column_permutation[0]
     columns = gemm.n - tile.dot_columns - tile.paired_columns
     paired = [EqualTiles(columns, 1, lanes // 2, lanes // 2 - tile.paired_columns)] if tile.paired_columns else []
@@ -261,3 +262,4 @@ def k_passes(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
 
 
 PAIR: Final = 2
+"""Positions of K that share a register in `paired_columns`."""

@@ -41,8 +41,8 @@ def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
 
 
-def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether a row tile of A stays in L1 while all columns of B are streamed past it."""
+def a_stays_in_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether a row tile of A stays in L1 while all columns of B are streamed."""
     return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
 
 
@@ -78,10 +78,7 @@ def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
 
 
 def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a product on the matrix unit.
-
-    Where the working set exceeds L1, C and packed tiles are read from the next level and written back.
-    """
+    """Cycles of a product on the matrix unit; where the working set exceeds L1, C and packed tiles leave it."""
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
     timing = matrix.timing
@@ -91,15 +88,15 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     p, q = min(rows, recipe.tile.mr // matrix.rows), min(columns, recipe.tile.nr // recipe.tile.lanes)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
-    kept = packs_b and not by_steps
-    held = kept * min(recipe.blocks.nc, gemm.n) + (recipe.packing.a and recipe.blocks.mc > recipe.tile.mr) * gemm.m
-    place = _holding_level(gemm, recipe, target, depth * held)
+    packed_columns = min(recipe.blocks.nc, gemm.n) if packs_b and not by_steps else 0
+    packed_rows = gemm.m if recipe.packing.a and recipe.blocks.mc > recipe.tile.mr else 0
+    place = _holding_level(gemm, recipe, target, depth * (packed_columns + packed_rows))
     many_pages = min(recipe.blocks.nc, gemm.n) * depth > target.memory.tlb_bytes
     load_b = timing.load[0 if place == 0 or by_steps else 1 + many_pages]
     load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
-    again = (gemm.products_per_operand - 1) * timing.load[0]
-    load_a = _tile_of_a(gemm, recipe, target, place) + again
-    product = tile_product_cycles((p, q), gemm.products_per_operand * matrix.rows, load_a, load_b + again)
+    reload = (gemm.products_per_operand - 1) * timing.load[0]
+    load_a = _tile_of_a(gemm, recipe, target, place) + reload
+    product = tile_product_cycles((p, q), gemm.products_per_operand * matrix.rows, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
     lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
@@ -130,7 +127,7 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     """
     assert target.matrix is not None
     load = target.matrix.timing.load
-    if place == 0 or stays_near(gemm, recipe, target):
+    if place == 0 or a_stays_in_l1(gemm, recipe, target):
         return load[0]
     first = (
         min(1.0, recipe.tile.nr / min(recipe.blocks.nc, gemm.n)) if gemm.a.bytes_moved > target.caches.l2 // 2 else 0.0
@@ -163,7 +160,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
     a, b = (view.bytes_moved * len(gemm.term_offsets) for view in (gemm.a, gemm.b))
     c, memory = gemm.c.bytes_moved, target.memory
     passes = -(-gemm.k // recipe.blocks.kc)
-    waiting = _with_b(cycles, gemm, recipe, target)
+    waiting = _with_b_stalls(cycles, gemm, recipe, target)
     if a + b + c <= target.caches.l2:
         return waiting
     if recipe.prefetch.locality:
@@ -192,8 +189,8 @@ def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None)
     return gemm.m * gemm.n * gemm.total_k / lanes * each
 
 
-def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a kernel that waits only for B."""
+def _with_b_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel with the stalls for B alone."""
     moves = gemm.b.bytes_moved
     if recipe.packing.b and moves > target.caches.l1:
         packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
@@ -202,12 +199,12 @@ def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
             cycles + packed / target.vector_bytes * target.core.costs.packed_from_far * gemm.packs_per_product, read
         )
     run = min(recipe.tile.nr, gemm.n) * bytes_of(gemm.b.element)
-    noticed = (
+    detection = (
         target.memory.stream_detection_bytes / run
         if moves > target.caches.l2 and "B" not in recipe.prefetch.operands
         else 0
     )
-    return max(cycles, transfer_cycles(moves, target) * (1 + noticed))
+    return max(cycles, transfer_cycles(moves, target) * (1 + detection))
 
 
 def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, float]:

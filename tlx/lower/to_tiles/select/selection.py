@@ -1,16 +1,16 @@
 """Selects the recipe of a product, once for each product, target and set of knobs.
 
 product                             operands become        instruction
-matrix unit knows the types         as they are            tile product, 2x2 accumulators
+matrix unit multiplies the types    as they are            tile product, 2x2 accumulators
   and is predicted to be faster,
   or B is interleaved for it, or
   all pairs of terms are multiplied
-vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
+vector dot product multiplies them  as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 available     A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 available     B xor 128              A @ (B - 128) + 128 * rowsum(A)
 bytes with only i16*i16 available   i16, VNNI              pairs of i16
-anything else, and what a slow      accumulator's type     fused multiply-add
-  dot product would do
+anything else, and where a dot      accumulator's type     fused multiply-add
+  product is too slow
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ CACHE_SIZE: Final = 4096  # products of a compilation
 def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     """The recipe for a product on a target: what the knobs demand, and otherwise the one of least cost.
 
-    Targets that differ only in what does not concern the product share it. It packs no B that another kernel packs.
+    Targets that differ only in features that the product does not use share the recipe. It does not pack a B that
+    another kernel packs.
 
     Raises:
         UsageError: The knobs do not fit.
@@ -77,7 +78,7 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _select_on(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe:
-    """`select`, with a cache by all of the target."""
+    """`select`, cached by all attributes of the target."""
     types = _types(gemm)
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is not None and (knobs.tile is not None or gemm.b.interleave > 1 or gemm.all_pairs):
@@ -167,8 +168,8 @@ def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", 
 
 
 def _find_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...], lhs: Sign, rhs: Sign) -> Dot | None:
-    wanted = ((str(gemm.a.element), lhs), (str(gemm.b.element), rhs), str(accumulator))
-    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
+    signature = ((str(gemm.a.element), lhs), (str(gemm.b.element), rhs), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == signature), None)
 
 
 def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot | None:
@@ -176,14 +177,14 @@ def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot
     operands = ((gemm.a.element, gemm.lhs_sign), (gemm.b.element, gemm.rhs_sign))
     if not all(element == I8 or (element, sign) == (I16, "s") for element, sign in operands):
         return None
-    wanted = (("i16", "s"), ("i16", "s"), str(accumulator))
-    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
+    signature = (("i16", "s"), ("i16", "s"), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == signature), None)
 
 
 def knobs_of(context: LoweringContext, gemm: Gemm, target: Target, at: Instruction) -> Knobs:
     """The knobs that the context has for a product; advisory knobs that do not fit are ignored, with a remark.
 
-    The parts of a split fp16 product have none: the knobs of the product are not meant for them.
+    The products of a split fp16 product have none, as knobs are for the product as it is.
 
     Raises:
         UsageError: Binding knobs do not fit.

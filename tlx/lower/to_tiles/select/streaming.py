@@ -1,19 +1,19 @@
 """Recipes of products of few rows that stream B.
 
-    tiles     sums in registers, all of K; B packed where necessary       pays where B is reused often
-    streams   sums in L1; some rows of B side by side, from end to end    pays where B is reused rarely
+    tiles     sums in registers, all of K; B packed where necessary       fast where B is reused often
+    streams   sums in L1; some rows of B at a time, from end to end       fast where B is reused rarely
 
 Cycles of a step, `rows` of B by `v` registers of sums a row, are those of its busiest ports:
 
-    any vector port     products, and what widens, flips and interleaves B
+    any vector port     products, and instructions that widen, flip and interleave B
     shuffles            one a cycle
     loads, stores       B, an element or group of A a row, the sums once each
 
 Each sum is a dependence chain, which passes through memory once a step. The time to read B from its cache or memory is
-added: 8x512x512 is not faster than both together (bfloat, Sapphire Rapids). Where B leaves room in L2, much of that
-time overlaps, and the predicted share of the peak counts it so. The choice does not, as its alternatives are faster
-than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles, 155 streamed; AVX2, 6x256x256 of float: 116 by
-register tiles, 85 streamed).
+added: 8x512x512 takes as long as both together (bfloat, Sapphire Rapids). Where B takes at most half of L2, much of
+that time overlaps, and the predicted share of the peak accounts for it. The selection does not, as the alternatives are
+faster than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles, 155 streamed; AVX2, 6x256x256 of float:
+116 by register tiles, 85 streamed).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StreamingMethod:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Over how many registers, in runs of how many, consecutive columns are distributed; see `streams`."""
+        """`Tile.column_permutation`: how many registers columns are distributed over, in groups of how many."""
         if self.dot is not None:
             return self.width, _LANE_BITS // (bits_of(self.operand_b) * self.width)
         return (2, 1) if (self.operand_b, self.accumulator) == (BFLOAT, FLOAT) else (1, 1)
@@ -77,47 +77,49 @@ class _Step:
     rows: int
     vectors: int
 
-    def cycles(self, kind: StreamingMethod, element: Type, target: Target) -> float:
+    def cycles(self, method: StreamingMethod, element: Type, target: Target) -> float:
         """Cycles of the step."""
-        core, groups = target.core, self.rows // kind.width
-        products = groups * self.m * self.vectors * (kind.dot.cycles * core.products if kind.dot else 1)
-        shuffles, others = (count * groups * self.vectors for count in _conversions(kind, element))
-        read = self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(kind.accumulator))
-        loads = read / target.vector_bytes + groups * self.m + self.m * self.vectors
+        core, groups = target.core, self.rows // method.width
+        products = groups * self.m * self.vectors * (method.dot.cycles * core.products if method.dot else 1)
+        shuffles, others = (count * groups * self.vectors for count in _conversions(method, element))
+        read_bytes = (
+            self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(method.accumulator))
+        )
+        loads = read_bytes / target.vector_bytes + groups * self.m + self.m * self.vectors
         ports = (products + shuffles + others) / core.products
         return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streamed_step
 
 
-def _conversions(kind: StreamingMethod, element: Type) -> tuple[float, float]:
+def _conversions(method: StreamingMethod, element: Type) -> tuple[float, float]:
     """Shuffles, and other instructions, per register of sums and group of rows of B."""
-    if kind.dot is not None:
-        return log2(kind.width) + (element != kind.operand_b), float(kind.correction == "rows")
-    if element == kind.accumulator:
+    if method.dot is not None:
+        return log2(method.width) + (element != method.operand_b), float(method.correction == "rows")
+    if element == method.accumulator:
         return 0, 0
-    return (0, 1) if kind.order[0] > 1 else (1, float(element == HALF))
+    return (0, 1) if method.order[0] > 1 else (1, float(element == HALF))
 
 
 def streaming_methods(gemm: Gemm, dots: Sequence[Dot], narrow: Type, accumulator: Type) -> Iterator[StreamingMethod]:
     """The methods that can multiply a product's operands, best first."""
     a, b = gemm.a.element, gemm.b.element
     signs = gemm.lhs_sign, gemm.rhs_sign
-    turned: tuple[Sign, Sign] = (signs[0], "u" if signs[1] == "s" else "s")
+    flipped: tuple[Sign, Sign] = (signs[0], "u" if signs[1] == "s" else "s")
     widened = I16 if (a, b) == (I8, I16) else a  # i16 holds bytes of any sign
-    ways: list[tuple[Type, Type, tuple[Sign, Sign], Correction]] = [(widened, b, signs, "none")]
+    candidates: list[tuple[Type, Type, tuple[Sign, Sign], Correction]] = [(widened, b, signs, "none")]
     if a == b == I8:
-        ways.append((I8, I8, turned, "rows"))
-        ways.append((I16, I16, ("s", "s"), "none"))
-    for operand_a, operand_b, seen, correction in ways:
-        wanted = (str(operand_a), seen[0]), (str(operand_b), seen[1]), str(narrow)
+        candidates.append((I8, I8, flipped, "rows"))
+        candidates.append((I16, I16, ("s", "s"), "none"))
+    for operand_a, operand_b, dot_signs, correction in candidates:
+        signature = (str(operand_a), dot_signs[0]), (str(operand_b), dot_signs[1]), str(narrow)
         for dot in dots:
-            if dot.reads is None and (dot.lhs, dot.rhs, dot.accumulator) == wanted:
-                yield StreamingMethod(dot, seen, correction, operand_b, narrow)
+            if dot.widening_loads is None and (dot.lhs, dot.rhs, dot.accumulator) == signature:
+                yield StreamingMethod(dot, dot_signs, correction, operand_b, narrow)
     yield StreamingMethod(None, signs, "none", b, accumulator)
 
 
-def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod]) -> tuple[Recipe, float] | None:
+def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMethod]) -> tuple[Recipe, float] | None:
     """The recipe of a product that streams B, and its cycles; None where it cannot be streamed."""
-    kind = next(kinds)
+    method = next(methods)
     b = gemm.b
     streamed = b.is_row_major and b.col_stride == 1 and gemm.c.is_row_major
     if (
@@ -127,10 +129,12 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
         or not streamed
     ):
         return None
-    lanes = target.vector_bytes * 8 // bits_of(kind.accumulator)
-    whole = kind.order[0] * lanes
-    operand_a = kind.operand_b if kind.dot else kind.accumulator
-    pack_a = gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % kind.width or kind.correction != "none"
+    lanes = target.vector_bytes * 8 // bits_of(method.accumulator)
+    whole = method.order[0] * lanes
+    operand_a = method.operand_b if method.dot else method.accumulator
+    pack_a = (
+        gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % method.width or method.correction != "none"
+    )
     row = -(-gemm.k * bytes_of(operand_a) // target.vector_bytes)
     costs = target.core.costs
     once = costs.streamed_call + (gemm.m * row * costs.packed if pack_a else 0)
@@ -138,27 +142,27 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     def cycles(step: _Step) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
-        ports = steps * (across // step.vectors) * step.cycles(kind, b.element, target)
-        chain = steps * (step.rows // kind.width * target.core.latency + costs.store_to_load)
+        ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
+        chain = steps * (step.rows // method.width * target.core.latency + costs.store_to_load)
         return max(ports, chain) + costs.streamed_sums * gemm.m * across + once
 
     def rank(step: _Step) -> float:
         return drawn_cycles(costs.seed, cycles(step), gemm.knob_key, step)
 
-    steps = [s for s in _steps(gemm, kind, target) if s.vectors * lanes < gemm.n + whole]
+    steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
         return None
     best = min(steps, key=lambda s: (rank(s), s.rows * s.vectors))
     nr = best.vectors * lanes
-    strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(kind.accumulator)) // nr * nr)
+    strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(method.accumulator)) // nr * nr)
     moving = transfer_cycles(gemm.b.bytes_moved, target)
     total = cycles(best) + moving
-    meanwhile = hypot(cycles(best), moving) if 2 * gemm.b.bytes_moved <= target.caches.l2 else total
-    share = min(1.0, ideal_cycles(gemm, kind.accumulator, target, kind.dot) / meanwhile)
-    unit, name = ("dot" if kind.dot else "fma"), MMA_NAMES[kind.signs]
+    overlapped = hypot(cycles(best), moving) if 2 * gemm.b.bytes_moved <= target.caches.l2 else total
+    share = min(1.0, ideal_cycles(gemm, method.accumulator, target, method.dot) / overlapped)
+    unit, name = ("dot" if method.dot else "fma"), MMA_NAMES[method.signs]
     recipe = Recipe(
-        MultiplyAdd(unit, name, operand_a, kind.operand_b, kind.accumulator, kind.width, kind.correction),
-        Tile(gemm.m, nr, kind.width, lanes, streamed_rows=best.rows, column_permutation=kind.order),
+        MultiplyAdd(unit, name, operand_a, method.operand_b, method.accumulator, method.width, method.correction),
+        Tile(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
         Blocks(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
         Packing(a=bool(pack_a), b=False),
         efficiency=share,
@@ -166,12 +170,12 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     return recipe, drawn_cycles(costs.seed, total, gemm.knob_key, "streamed")
 
 
-def _steps(gemm: Gemm, kind: StreamingMethod, target: Target) -> Iterator[_Step]:
+def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:
     """Steps whose sums and operands fit the registers."""
-    across = kind.order[0]
-    most = min(target.core.limits.streams, max(kind.width, gemm.k // kind.width * kind.width))
+    across = method.order[0]
+    most = min(target.core.limits.streams, max(method.width, gemm.k // method.width * method.width))
     for vectors in range(across, target.registers, across):
         fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
-        for groups in range(1, most // kind.width + 1):
+        for groups in range(1, most // method.width + 1):
             if fits and groups * gemm.m * vectors <= _MOST_PRODUCTS:
-                yield _Step(gemm.m, groups * kind.width, vectors)
+                yield _Step(gemm.m, groups * method.width, vectors)

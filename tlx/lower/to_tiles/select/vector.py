@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
-from tlx.lower.knobs import NO_KNOBS, Knobs
+from tlx.lower.knobs import Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import with_prefetches
 from tlx.lower.to_tiles.problem import Gemm
@@ -46,7 +46,7 @@ class _Product:
         target: The machine.
         accumulator: Type of its sums.
         dot: The dot product; None for multiply-adds.
-        correction: Whose sums correct the result; see `Recipe`.
+        correction: Which sums correct the result; see `MultiplyAdd`.
     """
 
     gemm: Gemm
@@ -89,16 +89,16 @@ class _Product:
         """Positions of K in a pass."""
         model = k_pass(self.gemm, self.target, self.accumulator, self.width, pack_b=pack_b)
         exact = c_holds_sums(self.gemm, self.accumulator)
-        return knob_constraints.k_block(self.gemm, knobs, self.width, exact=exact, model=model)
+        return knob_constraints.k_block(self.gemm, knobs, self.width, exact=exact, default=model)
 
 
 class _Columns(NamedTuple):
     """How columns of C are summed.
 
     Attributes:
-        shape: Columns of register tiles; those summed by pairs where there are no others.
-        dots: Last columns that are dot products, vectorized along K.
-        pairs: Last columns that are summed in even and odd positions of K.
+        shape: The columns of register tiles, or those summed by pairs where there are no others.
+        dots: Number of last columns that are dot products, vectorized along K.
+        pairs: Number of last columns that are summed in even and odd positions of K.
     """
 
     shape: RegisterTileProblem
@@ -113,7 +113,7 @@ def vector_recipe(
     dot: Dot | None,
     signs: tuple[Sign, Sign],
     correction: Literal["none", "columns", "rows"],
-    knobs: Knobs = NO_KNOBS,
+    knobs: Knobs,
 ) -> Recipe:
     """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction.
 
@@ -124,8 +124,8 @@ def vector_recipe(
     width, size, spare = product.width, product.b_bytes, product.spare
     lanes = product.full if dot else _lanes(gemm.n, product.full, bits_of(accumulator))
     tile = knob_constraints.vector_tile(knobs, target, lanes, spare=spare)
-    as_it_lies = reads_b_unpacked(gemm, target, accumulator, size)
-    pack_b = knob_constraints.packing("B", knobs.pack_b, _why_pack_b(product, lanes), not as_it_lies)
+    unpacked = reads_b_unpacked(gemm, target, accumulator, size)
+    pack_b = knob_constraints.packing("B", knobs.pack_b, _why_pack_b(product, lanes), not unpacked)
     kc = product.k_block(knobs, pack_b=pack_b)
     columns = _columns(product, knobs, (kc, lanes), pack_b=pack_b)
     lanes = columns.shape.lanes
@@ -135,14 +135,16 @@ def vector_recipe(
     operand_b = product.operand_b
     if columns.dots or columns.pairs or widens:
         operand_b, pack_b = gemm.b.element, False
-    pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _a_lies_scattered(gemm, target, kc, nr))
+    pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _gains_by_packed_a(gemm, target, kc, nr))
     depth = round_up(kc * len(gemm.term_offsets), width)
     row = depth * bits_of(product.operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
-    roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else LLVM spills at prefetches
-    ahead = target.core.limits.prefetch_steps * (roomy and useful) if knobs.ahead is None else knobs.ahead
+    has_spare = (
+        knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers
+    )  # else LLVM spills at prefetches
+    ahead = target.core.limits.prefetch_steps * (has_spare and useful) if knobs.ahead is None else knobs.ahead
     unit = "dot" if dot else "fma"
     recipe = Recipe(
         MultiplyAdd(unit, MMA_NAMES[signs], product.operand_a, operand_b, accumulator, width, correction),
@@ -179,30 +181,30 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
 def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
     """Whether it pays to prefetch B some steps ahead: not where interleaved sums read it sequentially."""
     gemm, target = product.gemm, product.target
-    in_turns = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
-    return not in_turns and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
+    is_sequential = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
+    return not is_sequential and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
 
 
 def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
     """Whether a panel of B, K by columns of `size` bytes, misses L1 when it is read."""
     kc, nr = panel
-    as_it_lies = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
-    return as_it_lies or 2 * kc * nr * size > target.caches.l1
+    strided = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
+    return strided or 2 * kc * nr * size > target.caches.l1
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """The recipe with the decisions that follow from tiles and blocks; `row` is the size of a row of A in bytes."""
     tile = recipe.tile
     several = recipe.mma.correction != "rows" and (recipe.blocks.nc < gemm.n or 0 < tile.paired_columns < gemm.n)
-    # A is read back from memory; B, once converted, is in registers.
-    sooner = tile.paired_columns > 0 and gemm.m <= tile.mr
-    whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or sooner
+    # A is read back from memory while B, once converted, is in registers: the sooner it is packed, the better.
+    is_paired = tile.paired_columns > 0 and gemm.m <= tile.mr
+    whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or is_paired
     recipe = replace(recipe, packing=replace(recipe.packing, whole_a=recipe.packing.a and whole))
     return with_prefetches(gemm, recipe, target)
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
-    """Elements of a register; of a narrower one where a row fills no more: it loads faster than a masked full one."""
+    """Elements of a register; a narrower one, where a row fills no more, loads faster than a masked full one."""
     while n <= full // 2 and full * bits > _NARROWEST:
         full //= 2
     return full
@@ -221,8 +223,8 @@ def _why_pack_b(product: _Product, lanes: int) -> str:
     gemm, correction = product.gemm, product.correction
     if product.dot is not None and gemm.b.interleave == product.width:
         if correction != "none":
-            return "its columns are summed up" if correction == "columns" else "its bytes change sign"
-        return f"N {gemm.n} is filled up to a multiple of {lanes}" if gemm.n % lanes else ""
+            return "its columns are summed" if correction == "columns" else "its bytes change sign"
+        return f"N {gemm.n} is padded to a multiple of {lanes}" if gemm.n % lanes else ""
     if product.dot is not None:
         return "a dot product reads neighbours along K"
     if gemm.b.element != product.operand_b:
@@ -234,7 +236,7 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     """Whether B is read so rarely that converting it at each use is cheaper than packing it."""
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
-    whole = gemm.n % lanes == 0  # a part of a register takes more than one instruction
+    whole = gemm.n % lanes == 0  # loading a part of a register takes more than one instruction
     times = target.core.limits.widened_uses if whole else 1
     fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= times * rows
@@ -259,15 +261,15 @@ def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
     return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
 
 
-def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
-    """Whether row tiles of a column-major A, which touch a cache line for each position of K, are better copied."""
+def _gains_by_packed_a(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
+    """Whether copying a column-major A pays, whose row tiles read a cache line for each position of K."""
     return _is_long(gemm, target, kc) and gemm.n > 2 * nr
 
 
 def _by_columns(
     gemm: Gemm, target: Target, shape: RegisterTileProblem, *, copied: bool, size: int
 ) -> RegisterTileProblem:
-    """The shape with the cost of storing C, or copying A, column by column."""
+    """The shape with what the cost of storing C, or copying A, column by column depends on."""
     half_line = target.caches.line // 2
     if copied:
         shape = replace(shape, copied_a=max(1, half_line // size))

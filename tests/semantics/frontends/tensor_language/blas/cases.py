@@ -76,12 +76,12 @@ def poison(type_: str) -> Any:
 
 def packed(shape: Sequence[int], first: int = 1, extra: int = 0) -> tuple[int, ...]:
     """Column-major strides, with a first one and elements between columns."""
-    found: list[int] = []
+    result: list[int] = []
     step = first
     for extent in shape:
-        found.append(step)
+        result.append(step)
         step = step * max(1, extent) + extra
-    return tuple(found)
+    return tuple(result)
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Case:
         out, base = self.out.array(start)
         scalars = [scalar(t, v) for t, v, constant in (self.alpha, self.beta) if not constant]
         kernel(*arrays, out, *scalars)
-        wanted = self.expected(inputs, start)
-        np.testing.assert_array_equal(plain(out), plain(wanted), err_msg=self.text)
+        expected = self.expected(inputs, start)
+        np.testing.assert_array_equal(plain(out), plain(expected), err_msg=self.text)
         out[...] = 0
         untouched = self.out.array(np.zeros(self.out.shape))[1]
         assert base.tobytes() == untouched.tobytes(), f"written around the output\n{self.text}"
@@ -213,10 +213,10 @@ def rounded(values: Any, type_: str) -> Array:
 
 def numbers(rng: np.random.Generator, ref: Ref) -> Array:
     """Small numbers of a memref's type: exact in all that is computed with them, some of them large for integers."""
-    found = rng.integers(-3, 4, ref.shape).astype(np.float64)
+    result = rng.integers(-3, 4, ref.shape).astype(np.float64)
     if NUMBERS[ref.type].kind == "complex":
-        return (found + 1j * rng.integers(-3, 4, ref.shape)).astype(DTYPES[ref.type])
-    return found.astype(DTYPES[ref.type])
+        return (result + 1j * rng.integers(-3, 4, ref.shape)).astype(DTYPES[ref.type])
+    return result.astype(DTYPES[ref.type])
 
 
 def scalar(type_: str, value: complex) -> Any:
@@ -243,8 +243,8 @@ def literal(type_: str, value: complex) -> str:
 
 def common(a: str, b: str) -> str | None:
     """The name of the type that two are promoted to."""
-    found: ScalarType | None = promote(NUMBERS[a], NUMBERS[b])
-    return found.name if found else None
+    result: ScalarType | None = promote(NUMBERS[a], NUMBERS[b])
+    return result.name if result else None
 
 
 def memrefs(

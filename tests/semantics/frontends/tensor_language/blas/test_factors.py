@@ -1,4 +1,4 @@
-"""alpha and beta: constants and values, what beta zero means, and atomic updates."""
+"""alpha and beta: constants and values, beta of zero, and atomic updates."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_fast_beta_forgets(instruction: str, is_open: bool) -> None:
     attributes = '{"fast_beta"=true}'
     case = replace(_case(instruction, is_open=is_open), beta=("f32", 0, True), attributes=attributes)
     inputs, old = case.values()
-    wanted = case.expected(inputs, np.zeros_like(old))
+    expected = case.expected(inputs, np.zeros_like(old))
     arrays = [ref.array(v)[0] for ref, v in zip(case.inputs, inputs, strict=True)]
     out, _ = case.out.array(np.full_like(old, np.nan))
     tl.compile(case.text, "native")["kernel"](*arrays, out, 1.0)
-    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("text", ['{"fast_beta"=false}', '{"fast_beta"=1}', '{"other"=true}'])
@@ -101,8 +101,8 @@ axpby %one, %A, %b, %t
         ("for %i=%0,%n { %u = alloca : memref<f32x8x8,local>  gemm %one, %A, %A, %zero, %u }", True),
     ],
 )  # fmt: skip
-def test_memory_of_an_alloca_is_read_unless_nothing_has_written_it(body: str, is_fresh: bool) -> None:
-    """A product that forgets what its output held has two operands, one that keeps it has three."""
+def test_memory_of_an_alloca_is_read_only_if_written(body: str, is_fresh: bool) -> None:
+    """A product that overwrites its output has two operands, one that accumulates has three."""
     module = tl.translate(_FRESH.format(body))
     loads = str(module).split("define dso_local void @k(")[0].count("call token @llvm.tensor.load")
     inputs = 1 if "axpby" in body or "sum" in body else 2
@@ -138,7 +138,7 @@ def test_memory_of_an_alloca_is_read_unless_nothing_has_written_it(body: str, is
         ("axpby.atomic %one, %A, %one, %t", True),
     ],
 )  # fmt: skip
-def test_memory_of_an_alloca_is_zeroed_where_beta_may_read_what_nothing_has_written(body: str, is_zeroed: bool) -> None:
+def test_memory_of_an_alloca_is_zeroed_if_beta_may_read_it_unwritten(body: str, is_zeroed: bool) -> None:
     text = _FRESH.format(body).replace("%c: bool", "%c: bool, %b: f32, %s: memref<i32x8>")
     text = text.replace("%0 = ", "%8 = constant 8 : index\n  %0 = ")
     assert str(tl.translate(text)).count("call void @llvm.memset") == is_zeroed

@@ -1,4 +1,4 @@
-"""What becomes of BLAS instructions compiles with LLVM 14, which has typed pointers and stores no bfloat."""
+"""LLVM 14, which has typed pointers and cannot store bfloat, compiles BLAS instructions."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ func @fused(%alpha: f32, %A: group<memref<f32x16x8>x?>, %B: memref<f32x8x8>, %C:
 def test_chains_of_products_of_groups(target: str) -> None:
     a, d = [_matrix(k, 16, 8) for k in range(50)], [_matrix(k + 50, 16, 16) for k in range(50)]
     b, c = _matrix(1, 8, 8), _matrix(2, 8, 16)
-    wanted = [y + 1.5 * (x @ b.T @ c) for x, y in zip(a, d, strict=True)]
+    expected = [y + 1.5 * (x @ b.T @ c) for x, y in zip(a, d, strict=True)]
     tl.compile(FUSED, target).fused(1.5, a, b, c, d, groups=50)
-    np.testing.assert_array_equal(d, wanted)
+    np.testing.assert_array_equal(d, expected)
 
 
 def test_members_with_shapes_of_their_own() -> None:
@@ -49,9 +49,9 @@ def test_members_with_shapes_of_their_own() -> None:
     }"""
     a = [_matrix(k, 5 * k + 1, 30 - k) for k in range(12)]
     c = [_matrix(k, 5 * k + 1, 5 * k + 1) for k in range(12)]
-    wanted = [y + x @ x.T for x, y in zip(a, c, strict=True)]
+    expected = [y + x @ x.T for x, y in zip(a, c, strict=True)]
     tl.compile(text, "native").k(a, c, groups=12)
-    for one, other in zip(c, wanted, strict=True):
+    for one, other in zip(c, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -92,7 +92,7 @@ def test_views_of_views(target: str) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_powers_in_a_loop(count: int) -> None:
-    """Local memory keeps its numbers from one round to the next."""
+    """Local memory keeps its contents between iterations."""
     text = """
     func @k(%A: memref<f32x9x9>, %n: index, %C: memref<f32x9x9>) {
       %0 = constant 0.0 : f32
@@ -108,9 +108,9 @@ def test_powers_in_a_loop(count: int) -> None:
       axpby %1, %x, %0, %C
     }"""
     a, c = np.asfortranarray(np.triu(np.ones((9, 9), np.float32))), _matrix(3, 9, 9)
-    wanted = np.linalg.matrix_power(a.astype(np.float64), count) @ c
+    expected = np.linalg.matrix_power(a.astype(np.float64), count) @ c
     tl.compile(text, "native").k(a, count, c)
-    np.testing.assert_array_equal(c, wanted)
+    np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.parametrize("flag", [False, True])
@@ -126,9 +126,9 @@ def test_in_a_branch(flag: bool, extent: str) -> None:
       }}
     }}"""
     a, c = _matrix(1, 5, 5), _matrix(2, 5, 5)
-    wanted = c + (a @ a if flag else a * a)
+    expected = c + (a @ a if flag else a * a)
     tl.compile(text, "native").k(a, flag, c)
-    np.testing.assert_array_equal(c, wanted)
+    np.testing.assert_array_equal(c, expected)
 
 
 def test_large_local_memory() -> None:
@@ -141,9 +141,9 @@ def test_large_local_memory() -> None:
       gemm %1, %x, %A, %1, %C
     }"""
     a, c = _matrix(1, 160, 160), _matrix(2, 160, 160)
-    wanted = c + a @ a @ a
+    expected = c + a @ a @ a
     tl.compile(text, "native").k(a, c)
-    np.testing.assert_array_equal(c, wanted)
+    np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.parametrize("text", ["axpby %1, %A, %1, %B", "hadamard %1, %A, %A, %1, %B"])
@@ -152,9 +152,9 @@ def test_updates_in_place(text: str, extent: str) -> None:
     """Each element depends on itself only, so the output may be an input."""
     head = f"func @k(%A: memref<f32x{extent}x3>, %B: memref<f32x{extent}x3>) {{ %1 = constant 1.0 : f32  {text} }}"
     a = _matrix(1, 20, 3)
-    wanted = a + (a if "axpby" in text else a * a)
+    expected = a + (a if "axpby" in text else a * a)
     tl.compile(head, "native").k(a, a)
-    np.testing.assert_array_equal(a, wanted)
+    np.testing.assert_array_equal(a, expected)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_updates_in_place(text: str, extent: str) -> None:
     [("5", "gemm.t.n %f, %A, %A, %f, %C"), ("?", "gemm.t.n %f, %A, %A, %f, %C"), ("?", "axpby.t %f, %A, %f, %C"),
      ("5", "axpby.t %f, %A, %f, %C"), ("5", "sum %f, %A, %f, %r"), ("?", "cumsum %f, %A, 0, %f, %C")],
 )  # fmt: skip
-def test_what_is_written_means_the_same_before_it_is_lowered(extent: str, instruction: str) -> None:
+def test_the_translation_means_the_same_before_it_is_lowered(extent: str, instruction: str) -> None:
     """The evaluator runs the TLX IR itself."""
     shape = f"memref<f32x{extent}x{extent}>"
     text = f"func @k(%A: {shape}, %C: {shape}, %r: memref<f32x{extent}>, %f: f32) {{ {instruction} }}"

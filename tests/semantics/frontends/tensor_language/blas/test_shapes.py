@@ -1,4 +1,4 @@
-"""BLAS instructions on matrices of all shapes and strides, known and unknown when the kernel is compiled."""
+"""BLAS instructions on matrices of all shapes and strides, constant and at run time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _case(instruction: str, sizes: tuple[int, int, int], how: dict[str, Any], ty
 
 @pytest.mark.parametrize("target", ["generic", "native"])
 @pytest.mark.parametrize("instruction", _INSTRUCTIONS)
-def test_known_shapes(instruction: str, target: str) -> None:
+def test_constant_shapes(instruction: str, target: str) -> None:
     sizes = _SIZES if instruction == "gemm" and target == "native" else [(3, 5, 2), (33, 17, 9)]
     cases = [_case(instruction, s, how) for s in sizes for how in _KNOWN]
     cases = [replace(case, name=f"k{k}") for k, case in enumerate(cases)]
@@ -45,10 +45,12 @@ def test_known_shapes(instruction: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["generic", "native"])
 @pytest.mark.parametrize("instruction", _INSTRUCTIONS)
-def test_shapes_known_when_it_runs(instruction: str, target: str) -> None:
-    ways = _OPEN if target == "native" else _OPEN[::3]
+def test_run_time_shapes(instruction: str, target: str) -> None:
+    shapes = _OPEN if target == "native" else _OPEN[::3]
     cases = {
-        f"k{k}_m{mode}": (how, mode) for k, how in enumerate(ways) for mode in ([0, 1] if "cum" in instruction else [0])
+        f"k{k}_m{mode}": (how, mode)
+        for k, how in enumerate(shapes)
+        for mode in ([0, 1] if "cum" in instruction else [0])
     }
     texts = [replace(_case(instruction, (3, 5, 2), how), name=n, mode=mode).text for n, (how, mode) in cases.items()]
     kernels = tl.compile("".join(texts), target)

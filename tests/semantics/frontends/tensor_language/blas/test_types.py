@@ -103,7 +103,7 @@ def test_narrow_sums_are_rounded_once(type_: str, is_open: bool) -> None:
 
 
 def test_small_integers_are_summed_up_in_32_bits() -> None:
-    """More than f32 holds exactly in each step, and right at the end."""
+    """Intermediate sums exceed what f32 represents exactly; the result is exact."""
     n = 1301
     refs = Ref("i8", (16, n), packed((16, n))), Ref("i8", (n, 4), packed((n, 4)))
     out = Ref("f64", (16, 4), packed((16, 4)))
@@ -124,9 +124,9 @@ def test_integers_wrap() -> None:
         a, b, c = (_any_integers(rng, type_, shape) for shape in ((17, 9), (9, 5), (17, 5)))
         alpha, beta = int(limits.max), int(limits.min) + 3
         wide = alpha * (exact(a, type_) @ exact(b, type_)) + beta * exact(c, type_)
-        wanted = rounded(wide, type_)
+        expected = rounded(wide, type_)
         tl.compile(case.text, "native")["k"](a, b, c, alpha, beta)
-        np.testing.assert_array_equal(c, wanted)
+        np.testing.assert_array_equal(c, expected)
 
 
 def _any_integers(rng: np.random.Generator, type_: str, shape: tuple[int, ...]) -> Array:

@@ -50,7 +50,7 @@ def strided(values: Array, step: int) -> Array:
 
 
 def same(found: Array, expected: Array) -> None:
-    """Equal in every bit that counts; NaN is NaN."""
+    """Assert that arrays are equal; any NaN equals any other."""
     np.testing.assert_array_equal(found.astype(_wide(found)), expected.astype(_wide(found)))
 
 

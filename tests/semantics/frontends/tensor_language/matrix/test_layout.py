@@ -1,4 +1,4 @@
-"""extract, insert and apply: which entry of a cooperative matrix a work-item holds in which component."""
+"""extract, insert and apply: the mapping from work-items and components to entries of a cooperative matrix."""
 
 from __future__ import annotations
 

@@ -54,28 +54,28 @@ def inside(where: Array, modifiers: str, extents: tuple[int, ...]) -> Array:
     first = (where[..., 0] >= 0) & (where[..., 0] < extents[0])
     second = (where[..., 1] >= 0) & (where[..., 1] < extents[1])
     along_rows, along_columns = (second, first) if ".t" in modifiers else (first, second)
-    wanted = np.ones(where.shape[:2], bool)
+    mask = np.ones(where.shape[:2], bool)
     if "rows" in modifiers or "both" in modifiers:
-        wanted &= along_rows
+        mask &= along_rows
     if "cols" in modifiers or "both" in modifiers:
-        wanted &= along_columns
-    return wanted
+        mask &= along_columns
+    return mask
 
 
 def loaded(a: Array, shape: tuple[int, int], modifiers: str, position: tuple[int, int]) -> Array:
     where = places(shape, modifiers, position)
-    wanted = inside(where, modifiers, a.shape)
+    mask = inside(where, modifiers, a.shape)
     result = np.zeros(shape, a.dtype)
-    result[wanted] = a[where[wanted][:, 0], where[wanted][:, 1]]
+    result[mask] = a[where[mask][:, 0], where[mask][:, 1]]
     return result
 
 
 def fits(a: Array, shape: tuple[int, int], modifiers: str, position: tuple[int, int]) -> bool:
     """Whether the unchecked directions stay inside."""
     where = places(shape, modifiers, position)
-    wanted = inside(where, modifiers, a.shape)
+    mask = inside(where, modifiers, a.shape)
     every = inside(where, modifiers.split(".")[1] + "both" if ".t" in modifiers else "both", a.shape)
-    return bool((every == wanted).all())
+    return bool((every == mask).all())
 
 
 @pytest.mark.parametrize("transpose", ["", ".n", ".t"])
@@ -110,8 +110,8 @@ def test_store(transpose: str, check: str) -> None:
                 continue
             expected = around.copy()
             where = places(shape, modifiers, position)
-            wanted = inside(where, modifiers, (45, 41))
-            expected[where[wanted][:, 0] + 2, where[wanted][:, 1] + 2] = m[wanted]
+            mask = inside(where, modifiers, (45, 41))
+            expected[where[mask][:, 0] + 2, where[mask][:, 1] + 2] = m[mask]
             kernel.store(m, a, *position)
             same(around, expected)
 
@@ -126,8 +126,8 @@ def test_types(type_: str, modifiers: str) -> None:
     target = random(type_, (40, 30), seed=2)
     expected = target.copy()
     where = places(shape, modifiers, (5, 20))
-    wanted = inside(where, modifiers, (40, 30))
-    expected[where[wanted][:, 0], where[wanted][:, 1]] = a[:16, :8][wanted]
+    mask = inside(where, modifiers, (40, 30))
+    expected[where[mask][:, 0], where[mask][:, 1]] = a[:16, :8][mask]
     compiled(store_text(type_, shape, modifiers, "1,?")).store(np.asfortranarray(a[:16, :8]), target, 5, 20)
     same(target, expected)
 
@@ -163,8 +163,8 @@ def test_checked_access_never_leaves_the_memref(transpose: str, place: Any, type
         same(result, loaded(a, shape, modifiers, position))
         expected = a.copy()
         where = places(shape, modifiers, position)
-        wanted = inside(where, modifiers, (21, 13))
-        expected[where[wanted][:, 0], where[wanted][:, 1]] = result[wanted]
+        mask = inside(where, modifiers, (21, 13))
+        expected[where[mask][:, 0], where[mask][:, 1]] = result[mask]
         store.store(result, a, *position)
         same(a, expected)
 
@@ -238,8 +238,8 @@ def test_prefetch_changes_nothing() -> None:
 
 @pytest.mark.parametrize("turn", ["", ".t"])
 @pytest.mark.parametrize("type_", ["f32", "bf16", "i8", "c32"])
-def test_lines_that_overlap_are_stored_one_after_the_other(turn: str, type_: str) -> None:
-    """A matrix of longer lines than the stride: what a line writes beyond it, the next one writes again."""
+def test_overlapping_lines_are_stored_in_order(turn: str, type_: str) -> None:
+    """Lines are longer than the stride: each overwrites the end of the one before."""
     rows, columns = (3, 8) if turn else (8, 3)
     text = f"""
 func @run(%X: memref<{type_}x8x3>, %R: memref<{type_}x5x6>) {{

@@ -1,4 +1,4 @@
-"""What a kernel of scalars does, one work-item at a time: the meaning that vector code is held against.
+"""Interprets a kernel of scalars, one work-item at a time: the reference for vector code.
 
 Each work-item is a coroutine that runs the syntax tree with numbers of its own. It stops at barriers and at subgroup
 operations, and goes on when all that it has to wait for have come: the work-group at a barrier, its subgroup at a
@@ -67,22 +67,22 @@ def _work_group(body: Region, memory: Memory, common: Mapping[str, Number], shap
     subgroups = [[(s, lane) for lane in range(shape.lanes)] for s in range(shape.subgroups)]
     everyone = [at for group in subgroups for at in group]
     items = {at: _Item(memory, shape, *at).region(body, dict(common)) for at in everyone}
-    asked: dict[tuple[int, int], tuple[Any, ...]] = {}
+    requests: dict[tuple[int, int], tuple[Any, ...]] = {}
     answers: dict[tuple[int, int], Any] = dict.fromkeys(everyone)
     while answers:
         for at, answer in answers.items():
             try:
-                asked[at] = items[at].send(answer)
+                requests[at] = items[at].send(answer)
             except StopIteration:
                 del items[at]
         answers = {}
         for group in subgroups:
-            if all(asked.get(at, _BARRIER) != _BARRIER for at in group):
-                found = _subgroup_answers([asked.pop(at) for at in group])
-                answers.update(zip(group, found, strict=True))
-        if not answers and len(asked) == len(everyone) and set(asked.values()) == {_BARRIER}:
+            if all(requests.get(at, _BARRIER) != _BARRIER for at in group):
+                result = _subgroup_answers([requests.pop(at) for at in group])
+                answers.update(zip(group, result, strict=True))
+        if not answers and len(requests) == len(everyone) and set(requests.values()) == {_BARRIER}:
             answers = dict.fromkeys(everyone)
-            asked = {}
+            requests = {}
     assert not items, "some work-items wait for others that do not come"
 
 
@@ -126,12 +126,12 @@ class _Item:
                 case SubgroupBroadcast():
                     scope[i.result.text] = yield ("broadcast", scope[i.lane.text], scope[i.value.text])
                 case If():
-                    taken = i.then if scope[i.condition.text] else i.otherwise
-                    found = (yield from self.region(taken, scope)) if taken is not None else []
-                    scope.update(zip((r.text for r in i.results), found, strict=True))
+                    branch = i.then if scope[i.condition.text] else i.otherwise
+                    result = (yield from self.region(branch, scope)) if branch is not None else []
+                    scope.update(zip((r.text for r in i.results), result, strict=True))
                 case For():
-                    found = yield from self._for(i, scope)
-                    scope.update(zip((r.text for r in i.results), found, strict=True))
+                    result = yield from self._for(i, scope)
+                    scope.update(zip((r.text for r in i.results), result, strict=True))
                 case Store():
                     place = tuple(int(scope[n.text]) for n in i.indices)
                     self._memory[i.target.text][place] = scope[i.value.text]

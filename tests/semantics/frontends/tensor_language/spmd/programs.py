@@ -1,4 +1,4 @@
-"""Random kernels of one `parallel` or one `foreach` in which work-items go their own ways.
+"""Random kernels of one `parallel` or `foreach` with divergent work-items.
 
     func @kernel(%A: memref<i32x64>, %F: memref<f32x64>, %X: memref<i32xN>, %B: memref<i32xNx8>, %G: memref<f32xNx8>,
                  %p: i32, %q: f32)
@@ -228,8 +228,8 @@ class _Writer:
                 self._arithmetic(F32, _FLOAT_OPS)
             case 3:
                 type_ = chance.choice((I32, F32))
-                found = self._add(ArithUnary, type_, op=chance.choice(_UNARY_OPS[type_]), operand=self._name(type_))
-                self._scope[type_].append(found)
+                result = self._add(ArithUnary, type_, op=chance.choice(_UNARY_OPS[type_]), operand=self._name(type_))
+                self._scope[type_].append(result)
             case 4:
                 self._shift()
             case 5:
@@ -256,8 +256,8 @@ class _Writer:
             Yield(values=(quotient,)),
         ]
         otherwise: list[Instruction] = [Yield(values=(dividend,))]
-        found = self._add(If, I32, condition=positive, then=Region(then), otherwise=Region(otherwise))
-        self._scope[I32].append(found)
+        result = self._add(If, I32, condition=positive, then=Region(then), otherwise=Region(otherwise))
+        self._scope[I32].append(result)
 
     def _shift(self) -> None:
         distance = self._add(ArithBinary, I32, op="and", lhs=self._name(I32), rhs=self._constant(I32, 31))
@@ -286,25 +286,25 @@ class _Writer:
         self._out += [Store(value=self._name(I32), target=Name("X"), indices=(self._own,)), Barrier(fence_global=True)]
         is_common = self._chance.random() < 0.3
         index = self._constant(INDEX, self._chance.randrange(self._items)) if is_common else self._index(self._items)
-        found = self._add(Load, I32, source=Name("X"), indices=(index,))
-        self._scope[I32].append(found)
+        result = self._add(Load, I32, source=Name("X"), indices=(index,))
+        self._scope[I32].append(result)
         if is_common:
-            self._common["group"][I32].append(found)
+            self._common["group"][I32].append(result)
         self._out.append(Barrier(fence_global=True))
 
     def _subgroup(self) -> None:
         if self._chance.random() < 0.3:
             lane = self._constant(I32, self._chance.randrange(self._lanes))
-            found = self._add(SubgroupBroadcast, I32, value=self._name(I32), lane=lane)
+            result = self._add(SubgroupBroadcast, I32, value=self._name(I32), lane=lane)
             is_common = True
         else:
             kind: ScanKind = self._chance.choice(get_args(ScanKind))
             op: UpdateOp = self._chance.choice(get_args(UpdateOp))
-            found = self._add(SubgroupOperation, I32, kind=kind, op=op, value=self._name(I32))
+            result = self._add(SubgroupOperation, I32, kind=kind, op=op, value=self._name(I32))
             is_common = kind == "reduce"
-        self._scope[I32].append(found)
+        self._scope[I32].append(result)
         if is_common:
-            self._common["subgroup"][I32].append(found)
+            self._common["subgroup"][I32].append(result)
             self._compare_common("subgroup")
 
     # Control flow ----------------------------------------------------------------------------------------------

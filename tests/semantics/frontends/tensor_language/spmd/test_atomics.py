@@ -42,11 +42,11 @@ def localized(kernels: str, name: str, count: int) -> str:
   %A = alloca : memref<{name}x{count},local>
   {copy.format("G", "A")}
 """
-    found: list[str] = []
+    result: list[str] = []
     for kernel in re.split(r"\n(?=func )", kernels.strip()):
         signature, body = kernel.replace("%A:", "%G:").split("} {", 1)
-        found.append(f"{signature}}} {{{head}{body.rstrip().removesuffix('}')}{copy.format('A', 'G')}\n}}")
-    return "\n".join(found)
+        result.append(f"{signature}}} {{{head}{body.rstrip().removesuffix('}')}{copy.format('A', 'G')}\n}}")
+    return "\n".join(result)
 
 
 @pytest.mark.parametrize("space", ["global", "local"])
@@ -85,9 +85,9 @@ func @{op}(%V: memref<{name}x32>, %K: memref<indexx32>, %A: memref<{name}x4>, %O
     for op in ops:
         join = JOINS[op]
         a = numbers(name, 4)
-        found = np.full((32, 3), 9, v.dtype, order="F")
-        expected, memory = found.copy(order="F"), a.copy()
-        compiled[op](v, k, a, found)
+        actual = np.full((32, 3), 9, v.dtype, order="F")
+        expected, memory = actual.copy(order="F"), a.copy()
+        compiled[op](v, k, a, actual)
         for s in (0, 16):
             for column, places in enumerate(([0] * 16, [1] * 16, k[s : s + 16])):
                 for lane, place in enumerate(places):
@@ -95,7 +95,7 @@ func @{op}(%V: memref<{name}x32>, %K: memref<indexx32>, %A: memref<{name}x4>, %O
                         expected[s + lane, column] = memory[place]
                         memory[place] = join(memory[place], v[s + lane])
         np.testing.assert_array_equal(a, memory)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("name", EVERY)

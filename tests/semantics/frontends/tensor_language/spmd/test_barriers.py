@@ -1,4 +1,4 @@
-"""Barriers between several subgroups: what one writes before a barrier the others read after it."""
+"""Barriers between subgroups: all work-items read after a barrier what any of them wrote before it."""
 
 from __future__ import annotations
 

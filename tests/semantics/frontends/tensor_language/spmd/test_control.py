@@ -1,4 +1,4 @@
-"""Divergent control flow: each work-item runs its own path, without effects on the others."""
+"""Divergent control flow: each work-item takes its own path, without effects on others."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ func @run(%X: memref<{type_}x?>, %Y: memref<{type_}x?>, %Z: memref<{type_}x?>, %
 
 
 def test_no_code_runs_without_work_items() -> None:
-    """A null memref is not looked at, nor is anything divided, where no work-item wants it."""
+    """Without active work-items, no memory is accessed (a null memref) and nothing is divided."""
     text = f"""
 func @run(%X: memref<i32x16>, %D: memref<i32>, %zero: i32, %Y: memref<i32x16>) {{
   %there = associated %D : bool
@@ -135,13 +135,13 @@ func @run(%X: memref<{type_}x32>, %D: memref<{type_}x32>, %Y: memref<{type_}x32>
     for item in range(32):
         a, b = int(x[item]), int(d[item]) or -1
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        wanted = quotient if op == "div" else a - b * quotient
-        assert y[item] == (77 if a == np.iinfo(dtype).min else wanted)
+        expected = quotient if op == "div" else a - b * quotient
+        assert y[item] == (77 if a == np.iinfo(dtype).min else expected)
 
 
 @pytest.mark.parametrize("type_", ["i8", "i16", "i32", "i64", "index"])
-def test_trip_counts_of_their_own(type_: str) -> None:
-    """Loops whose starts, stops and steps differ, inside each other, up to the ends of the type."""
+def test_divergent_trip_counts(type_: str) -> None:
+    """Nested loops with different starts, stops and steps, up to the limits of the type."""
     bits = NUMBERS[type_].bits
     text = f"""
 func @run(%A: memref<{type_}x32>, %B: memref<{type_}x32>, %S: memref<{type_}x32>, %N: memref<i32x32>,
@@ -278,13 +278,13 @@ func @run(%X: memref<f32x16>, %Y: memref<f32x16>, %p: i32, %low: index) {{
         y = np.zeros(16, np.float32)
         run(x, y, first, low)
         sums = (np.arange(16) + first + (1 << 31)) % (1 << 32) - (1 << 31) - low
-        wanted = [x[at] if 0 <= at < 16 else 0 for at in sums]
-        np.testing.assert_array_equal(y, wanted)
+        expected = [x[at] if 0 <= at < 16 else 0 for at in sums]
+        np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_was_loaded_before_a_store_is_carried(target: str) -> None:
-    """A choice by the mask of a load stays where it is: after a store there is something else."""
+def test_values_loaded_before_a_store_keep_their_value(target: str) -> None:
+    """A masked load is not moved past a store to the same memory."""
     text = f"""
 func @run(%G: memref<f32x16>, %N: memref<i32x16>, %R: memref<f32x16>, %S: memref<f32x16>) {{
   %zero = constant 0 : i32

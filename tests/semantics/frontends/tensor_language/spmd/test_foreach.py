@@ -1,4 +1,4 @@
-"""`foreach` and `foreach_tile`: every index once, nothing beside them."""
+"""`foreach` and `foreach_tile` visit every index exactly once."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ func @{type_}(%X: memref<{type_}x?>, %Y: memref<{type_}x?,strided<2>>, %Z: memre
 @pytest.mark.parametrize("rows", [16, 32])
 @pytest.mark.parametrize("known", [True, False])
 def test_tiles(rows: int, known: bool) -> None:
-    """Every tile once, its size cut at the end of the range, by a subgroup of the work-group."""
+    """Every tile once, clipped at the end of the range, by a subgroup of the work-group."""
     bounds = {"a": 3, "b": 70, "c": -2, "d": 9}
     parameters = "" if known else ", %a: i32, %b: i32, %c: i32, %d: i32"
     constants = "\n".join(f"%{n} = constant {v} : i32" for n, v in bounds.items()) if known else ""
@@ -187,8 +187,8 @@ func @run(%N: memref<i32x128x16>, %I: memref<i32x128x16>, %J: memref<i32x128x16>
         tile = slice(x, x + height), slice(y + 2, y + 2 + width)
         for array, value in zip(expected, (1, height, width), strict=True):
             array[tile] = value
-    for found, wanted in zip((n, i, j), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, reference in zip((n, i, j), expected, strict=True):
+        np.testing.assert_array_equal(actual, reference)
     tiles = -(-67 // rows) * 3
     np.testing.assert_array_equal(s, [len(range(k, tiles, 4)) for k in range(4)])
 

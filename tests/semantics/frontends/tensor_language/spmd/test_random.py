@@ -1,4 +1,4 @@
-"""Random kernels of diverging work-items give what a work-item at a time gives.
+"""Random divergent kernels compute what the interpreter computes for one work-item at a time.
 
 More of them: python -m tests.semantics.frontends.tensor_language.spmd.test_random --seed 1000 --count 500
 """
@@ -71,10 +71,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--target", choices=TARGETS)
-    given = parser.parse_args()
-    for seed in range(given.seed, given.seed + given.count):
+    options = parser.parse_args()
+    for seed in range(options.seed, options.seed + options.count):
         try:
-            check(seed, given.target or TARGETS[seed % 3])
+            check(seed, options.target or TARGETS[seed % 3])
         except Exception as error:  # noqa: BLE001
             sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
             sys.stdout.flush()

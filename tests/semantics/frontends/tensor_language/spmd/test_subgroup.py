@@ -103,14 +103,14 @@ def test_operations(name: str, size: int) -> None:
     flags = (np.arange(count) % 7 % 3 != 1).astype(np.int32)
     flags[size : 2 * size] = 0
     flags[2 * size - 1] = 1
-    found, masked = (np.full((count, len(KINDS) * len(ops)), UNTOUCHED, x.dtype, order="F") for _ in range(2))
-    run(x, flags, found, masked)
+    actual, masked = (np.full((count, len(KINDS) * len(ops)), UNTOUCHED, x.dtype, order="F") for _ in range(2))
+    run(x, flags, actual, masked)
     exact = x.tolist()
     for k, (kind, op) in enumerate((kind, op) for kind in KINDS for op in ops):
         for first in range(0, count, size):
             lanes = list(range(first, first + size))
-            wanted = in_type(type_, expected(kind, op, type_, [exact[i] for i in lanes]))
-            np.testing.assert_array_equal(found[lanes, k], wanted, f"{kind} {op} of all")
+            reference = in_type(type_, expected(kind, op, type_, [exact[i] for i in lanes]))
+            np.testing.assert_array_equal(actual[lanes, k], reference, f"{kind} {op} of all")
             active = [i for i in lanes if flags[i]]
             partial = np.full(size, UNTOUCHED, x.dtype)
             if active:

@@ -1,4 +1,4 @@
-"""Values in lanes: complex numbers, functions, stores to one element, where a work-item stands."""
+"""Values in lanes: complex numbers, functions, stores to one element, ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITEM: Final = """
 """
 
 
-def test_the_last_of_several_stores_to_one_element_stays() -> None:
+def test_the_last_of_several_stores_to_one_element_wins() -> None:
     text = f"""
 func @run(%X: memref<c32x16>, %Y: memref<c32>, %Z: memref<f32x4>, %n: i32) {{
   %three = constant 3 : index
@@ -49,7 +49,7 @@ _COMPLEX: Final[dict[str, Any]] = {"add": np.add, "sub": np.subtract, "mul": np.
 
 @pytest.mark.parametrize("type_", ["c32", "c64"])
 def test_complex_numbers(type_: str) -> None:
-    """Chosen, carried and computed with, work-item by work-item."""
+    """Arithmetic, selection and loop-carried values of each work-item."""
     ops = "\n".join(f"%r{k} = {op} %x, %y : {type_}\nstore %r{k}, %R[%i,%c{k}]" for k, op in enumerate(_COMPLEX))
     text = f"""
 func @run(%X: memref<{type_}x16>, %Y: memref<{type_}x16>, %R: memref<{type_}x16x5>) {{
@@ -111,7 +111,7 @@ func @run(%X: memref<f32x24>, %Y: memref<f32x24>) attributes {{subgroup_size=8,w
     np.testing.assert_allclose(y, np.where(x > 0, np.log(np.abs(x)), np.exp(x)), rtol=1e-5)
 
 
-def test_where_a_work_item_stands() -> None:
+def test_ids_of_work_items() -> None:
     """`linear = x + y * num_subgroups.x`, in a grid of work-groups."""
     names = ["subgroup_id.x", "subgroup_id.y", "subgroup_id.z", "subgroup_linear_id", "subgroup_local_id"]
     names += ["num_subgroups.x", "num_subgroups.y", "num_subgroups.z", "subgroup_size"]

@@ -1,4 +1,4 @@
-"""What the builder's methods are given: what is wrong is told at the call, what is right gives a text that parses.
+"""Arguments of the builder's methods: wrong ones are errors at the call, right ones give a text that parses.
 
 `CALLS` has a call of each method. Its arguments are replaced, one by one and at random, by words, numbers and objects
 that may or may not be legal there.
@@ -216,9 +216,9 @@ def run(k: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *,
         made: Any = getattr(k, name)(*arguments, **named)
         if isinstance(made, AbstractContextManager):
             block = cast("AbstractContextManager[Any]", made)
-            with block as given:
+            with block as region:
                 if name == "cooperative_matrix_apply":
-                    k.yield_(given.value)
+                    k.yield_(region.value)
 
 
 def check_place(error: TlxError) -> None:
@@ -266,7 +266,7 @@ def test_all_methods_are_called() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_any_argument_is_refused_at_the_call_or_gives_a_text_that_parses(name: str) -> None:
+def test_any_argument_is_refused_or_gives_a_text_that_parses(name: str) -> None:
     assert text_of(name, lambda _k, _arguments, _named: None) is not None
     for place, junk in changes(name):
         text_of(name, put(place, junk))
@@ -340,7 +340,7 @@ def test_did_you_mean() -> None:
         k.atomic_add(1, k.I, 0, semantics="seq_cst")
 
 
-def test_what_blocks_give_is_no_value() -> None:
+def test_blocks_are_not_values() -> None:
     k: Any = tl.kernel("k", **TYPES)
     with k.for_(0, 4) as loop:
         for use in (lambda: k.x[loop], lambda: loop + 1, lambda: 2 * loop, lambda: k.n + loop, lambda: loop < k.n):
@@ -376,7 +376,7 @@ HEADS: Final[list[tuple[dict[str, Any], str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), HEADS)
-def test_heads_are_checked_at_the_call(arguments: dict[str, Any], message: str) -> None:
+def test_signatures_are_checked_at_the_call(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(TlxError) as caught:
         tl.kernel("k", **arguments)
     assert message in caught.value.message
@@ -384,7 +384,7 @@ def test_heads_are_checked_at_the_call(arguments: dict[str, Any], message: str) 
     assert Path(caught.value.span.source.name).name == Path(__file__).name
 
 
-def test_what_is_compiled_was_checked_whoever_made_it() -> None:
+def test_trees_are_checked_before_they_are_compiled() -> None:
     with tl.kernel("k", **TYPES) as k:
         k.axpby(1.0, k.x, 0.0, k.x)
     (axpby,) = (i for i in k.function.body.instructions if isinstance(i, Axpby))

@@ -1,4 +1,4 @@
-"""Kernels written in Python: what their texts are, and what is said about mistakes."""
+"""Kernels written in Python: their texts, and errors."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ def write_matrices(k: tl.Kernel) -> None:
     c = k.cooperative_matrix_scale(k.f, c) + 1.0
     c = k.cooperative_matrix_insert(k.cooperative_matrix_extract(c, 0) * 2.0, c, 1)
     with k.cooperative_matrix_apply(c) as entry:
-        with k.if_(entry.row <= entry.column, "f32") as kept:
+        with k.if_(entry.row <= entry.column, "f32") as chosen:
             k.yield_(1.0)
         with k.otherwise():
             k.yield_(entry.value)
-        k.yield_(kept.result)
+        k.yield_(chosen.result)
     k.cooperative_matrix_store(entry.result, k.A, 0, 0, checked="rows_checked")
     k.cooperative_matrix_store(k.cooperative_matrix_load(MATRIX, k.A, 0, 0, atomic=True), k.A, 0, 0, atomic=True)
     for op in ("add", "max", "min"):
@@ -201,7 +201,7 @@ def test_views_have_the_types_of_the_rules() -> None:
     ]
 
 
-def test_types_may_be_given_as_objects() -> None:
+def test_types_may_be_objects() -> None:
     type_ = MemrefType.packed(F32, (4, None))
     with tl.kernel(
         "f", A=type_, B=(type_, {"alignment": 64, "own": [1, "x", {"y": True}]}), C="memref<f32> {alignment=8}"
@@ -301,7 +301,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_at_the_call(name: str) -> None:
+def test_mistakes_are_reported_at_the_call(name: str) -> None:
     mistake, message = MISTAKES[name]
     k: Any = tl.kernel("f", f="f32", i="i32", x="memref<f32x4>", G="group<memref<f32x4>x2>")
     with pytest.raises(UsageError) as caught:
@@ -358,9 +358,9 @@ def test_an_exception_in_a_block_is_not_hidden() -> None:
 
 
 def test_programs_without_a_source_have_no_place() -> None:
-    found: dict[str, Any] = {"tl": tl}
+    names: dict[str, Any] = {"tl": tl}
     with pytest.raises(TlxError) as caught:
-        exec("k = tl.kernel('f', a='f32')\nk.a + 1j", found)
+        exec("k = tl.kernel('f', a='f32')\nk.a + 1j", names)
     assert caught.value.span is None
 
 

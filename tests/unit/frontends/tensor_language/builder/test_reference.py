@@ -1,4 +1,4 @@
-"""Each method of the builder is documented, and the reference page says what the docstrings say."""
+"""Each method of the builder is documented, and the reference page agrees with the docstrings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALWAYS_RIGHT: Final = {"subgroup_size"}  # takes nothing, and may stand anywhere
 
 
 @pytest.mark.parametrize("name", instruction_methods())
-def test_every_method_says_what_it_does_takes_and_refuses(name: str) -> None:
+def test_every_method_documents_arguments_and_errors(name: str) -> None:
     method = inspect.unwrap(getattr(tl.Kernel, name))
     doc = inspect.getdoc(method) or ""
     assert doc.startswith("`")

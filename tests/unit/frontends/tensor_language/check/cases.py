@@ -1,4 +1,4 @@
-"""Kernels that keep a rule and kernels that break it, and where the error must point.
+"""Kernels that obey a rule and kernels that break it, with the location of the error.
 
 A case is two bodies of the kernel below, one that is accepted and one with exactly one error. Files in `rules` write it
 

@@ -1,4 +1,4 @@
-"""Nothing of the checker is untested: every class has a rule, and the cases and trees run every line of every rule."""
+"""The checker is tested completely: every class has a rule, and the cases and trees run every line of every rule."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def is_text(node: ast.stmt) -> bool:
 def lines_run(texts: list[str]) -> dict[str, set[int]]:
     """The lines of each file that checking the texts runs."""
     files = {str(Path(inspect.getfile(part))) for part in PARTS}
-    found: dict[str, set[int]] = defaultdict(set)
+    result: dict[str, set[int]] = defaultdict(set)
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         name = frame.f_code.co_filename
         if event == "line":
-            found[name].add(frame.f_lineno)
+            result[name].add(frame.f_lineno)
         return trace if name in files else None
 
     before = sys.gettrace()
@@ -93,15 +93,15 @@ def lines_run(texts: list[str]) -> dict[str, set[int]]:
                 check_program(program)
     finally:
         sys.settrace(before)
-    return found
+    return result
 
 
 def test_cases_run_every_line() -> None:
     context.type_problem.cache_clear()
     cases = read_cases()
     texts = [text_of(case.accepted) for case in cases] + [without_marks(text_of(case.rejected))[0] for case in cases]
-    found = lines_run(texts)
-    missing = [line for part in PARTS for line in lines_missing(part, found[str(Path(inspect.getfile(part)))])]
+    actual = lines_run(texts)
+    missing = [line for part in PARTS for line in lines_missing(part, actual[str(Path(inspect.getfile(part)))])]
     assert missing == []
 
 

@@ -1,4 +1,4 @@
-"""Whatever stands where: the checker accepts a tree or says what is wrong with it."""
+"""Random changes of kernels and trees: the checker accepts them or reports an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole programs: valid ones pass, wrong ones give all their errors in one run and nothing that only follows."""
+"""Whole programs: valid ones pass, wrong ones give all errors at once and no consequential ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_accepts(path: Path) -> None:
 
 
 def test_reports_everything_in_the_order_of_the_text() -> None:
-    found = messages(
+    actual = messages(
         """
         %two = constant 2.0 : f32
         gemm.atomic %d, %A, %C, %two, %X
@@ -42,7 +42,7 @@ def test_reports_everything_in_the_order_of_the_text() -> None:
         }
         """
     )
-    assert found == [
+    assert actual == [
         "gemm: %d has type f64, which cannot be promoted to f32, the type of the product of %A and %C",
         "gemm: columns(op1(%A)) = 8 but rows(op2(%C)) = 16; the inner extents must be equal",
         "gemm.atomic: %two must be 0 or 1, but it is 2.0",
@@ -130,7 +130,7 @@ def test_notes_show_a_definition_in_a_closed_region() -> None:
     ]
 
 
-def test_is_reached_by_its_public_name() -> None:
+def test_the_checker_has_a_public_name() -> None:
     program = parse(Source("kernel.tl", "func @k() { %x = neg %y : f32 }"))
     with pytest.raises(ProgramError, match="%y is not defined here"):
         tensor_language.check_program(program)

@@ -1,4 +1,4 @@
-"""Each rule of the checker: a kernel that keeps it, and one that breaks it and where."""
+"""Each rule of the checker: a kernel that obeys it, and one that breaks it, with the location."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def test_rejects(case: Case) -> None:
     assert [(e.span.start, e.span.end) for e in errors if e.span] == spans
 
 
-def test_rules_have_names_of_their_own() -> None:
+def test_names_of_rules_are_unique() -> None:
     assert len({case.rule for case in CASES}) == len(CASES)

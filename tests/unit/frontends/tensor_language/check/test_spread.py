@@ -1,4 +1,4 @@
-"""What is claimed of a value over the work-items of a subgroup holds, whatever the unknown part is."""
+"""Properties that are inferred for a value across a subgroup hold for any unknown base."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_casts(spread: Spread | None, type_: ScalarType, expected: Spread | None
     assert cast_spread(spread, type_) == expected
 
 
-def test_nothing_is_known_of_what_is_unknown() -> None:
+def test_unknown_values_may_differ() -> None:
     assert binary_spread("add", None, UNIFORM, I32) is None
     assert binary_spread("max", UNIFORM, lane_spread(SIZE, exact=True), I32) is None
     assert not is_uniform(None)
@@ -134,7 +134,7 @@ def test_nothing_is_known_of_what_is_unknown() -> None:
     assert without_base(None) is None
 
 
-def test_forgetting_keeps_what_differs() -> None:
+def test_forgetting_the_base_keeps_differences() -> None:
     assert without_base(constant_spread(3)) == UNIFORM
     assert without_base(lane_spread(SIZE, exact=True)) == lane_spread(SIZE, exact=False)
 

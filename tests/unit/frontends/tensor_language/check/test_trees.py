@@ -1,4 +1,4 @@
-"""Trees that no text gives, built by a program: what the grammar rules out is reported as well, without a place."""
+"""Trees that cannot come from a text: violations of the grammar are reported, too, without a location."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_results_of_a_malformed_instruction_are_known() -> None:
     assert messages == ["load gives one result of one type, but it is written with 2 names and 1 type"]
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_has_a_limit() -> None:
     body = Region()
     for _ in range(DEEPEST + 50):
         body = Region([If(condition=Name("p"), then=body)])

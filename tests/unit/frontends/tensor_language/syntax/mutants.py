@@ -1,4 +1,4 @@
-"""Broken kernels: mutates kernels token by token and byte by byte, and watches what the front end makes of them.
+"""Broken kernels: mutates kernels token by token and byte by byte, and checks the front end's reaction.
 
 Only a `ProgramError` may come out of a text; one that parses must print as a text that parses to the same tree.
 
@@ -114,7 +114,7 @@ _CHANGES: Final[list[Callable[[random.Random, list[str]], None]]] = [
 
 
 def outcome(text: str, *, check: bool) -> str:
-    """What the front end makes of a text: `does not parse`, `breaks a rule` or `right`.
+    """The front end's verdict on a text: `does not parse`, `breaks a rule` or `right`.
 
     Raises:
         AssertionError: The text parses, and what is printed of its tree is another tree.
@@ -159,8 +159,8 @@ def main() -> int:
         slowest = max(slowest, (time.monotonic() - started, number))
     counts = ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items()))
     slow = f"slowest {slowest[0] * 1e3:.0f} ms (number {slowest[1]})"
-    taken = time.monotonic() - begin
-    sys.stdout.write(f"{outcomes.total()} mutants in {taken:.1f} s, {slow}: {counts}\n")
+    seconds = time.monotonic() - begin
+    sys.stdout.write(f"{outcomes.total()} mutants in {seconds:.1f} s, {slow}: {counts}\n")
     return 1 if outcomes["crash"] else 0
 
 

@@ -1,4 +1,4 @@
-"""Tokens of the tensor language: kinds, shapes written without spaces, what is no token."""
+"""Tokens of the tensor language: kinds, shapes written without spaces, malformed tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text that does not parse is told: message, place and carets of each error; all errors of a text at once."""
+"""Syntax errors: message, location and carets of each; all errors of a text at once."""
 
 from __future__ import annotations
 
@@ -226,11 +226,11 @@ def test_an_instruction_that_does_not_parse(marked: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(("marked", "_message"), [c for c in INSTRUCTIONS if "cumsum" not in c[0]])
-def test_what_follows_is_read(marked: str, _message: str) -> None:
+def test_parsing_continues_after_an_error(marked: str, _message: str) -> None:
     wrong = marked.replace("«", "").replace("»", "")
-    found = errors_of(f"func @f() {{ {wrong}\n %x = neg %y : nothing }}\nfunc @g() {{ foobarbaz }}").errors
-    assert found[-2].message.endswith("found 'nothing'")
-    assert found[-1].message == "unknown instruction 'foobarbaz'"
+    actual = errors_of(f"func @f() {{ {wrong}\n %x = neg %y : nothing }}\nfunc @g() {{ foobarbaz }}").errors
+    assert actual[-2].message.endswith("found 'nothing'")
+    assert actual[-1].message == "unknown instruction 'foobarbaz'"
 
 
 @pytest.mark.parametrize(("marked", "_message"), INSTRUCTIONS)
@@ -335,8 +335,8 @@ k.tl:8:11: note: opened here
 
 def test_the_region_of_a_misspelt_instruction_is_read() -> None:
     text = "func @f() { fro %i=%a,%b { %x = foobarbaz } attributes {unroll=1} %y = quuxquux }"
-    found = [e.message for e in errors_of(text).errors]
-    assert [m.split(":")[0] for m in found] == [
+    actual = [e.message for e in errors_of(text).errors]
+    assert [m.split(":")[0] for m in actual] == [
         "unknown instruction 'fro'",
         "unknown instruction 'foobarbaz'",
         "unknown instruction 'quuxquux'",
@@ -345,8 +345,8 @@ def test_the_region_of_a_misspelt_instruction_is_read() -> None:
 
 def test_errors_after_a_region_do_not_repeat_those_in_it() -> None:
     text = "func @f() { for %i=%a,%b { %x = foobarbaz } attributes [] if %a {} else 3 %y = quuxquux }"
-    found = [e.message for e in errors_of(text).errors]
-    assert [m.split(",")[0] for m in found] == [
+    actual = [e.message for e in errors_of(text).errors]
+    assert [m.split(",")[0] for m in actual] == [
         "unknown instruction 'foobarbaz'",
         "expected '{' before the attributes",
         "expected '{' and the region of 'if'",
@@ -387,7 +387,7 @@ def misspelt() -> list[tuple[str, str, bool]]:
 
 
 @pytest.mark.parametrize(("word", "text", "old"), misspelt())
-def test_words_that_are_near_are_suggested(word: str, text: str, old: bool) -> None:
+def test_misspelt_words_are_suggested(word: str, text: str, old: bool) -> None:
     with pytest.raises(ProgramError) as caught:
         parse(text, std="v1" if old else "v2")
     dot = "." if word in MODIFIERS else ""
@@ -395,7 +395,7 @@ def test_words_that_are_near_are_suggested(word: str, text: str, old: bool) -> N
 
 
 @pytest.mark.parametrize("std", ["v1", "v2"])
-def test_names_that_are_near_are_suggested(std: Standard) -> None:
+def test_misspelt_names_are_suggested(std: Standard) -> None:
     old = " : memref<f32x4>" if std == "v1" else ""
     text = f"func @f(%alpha: f32, %A: memref<f32x4>, %n: index) {{ store %alhpa, %A[%n]{old} store %b, %A[%n]{old} }}"
     with pytest.raises(ProgramError) as caught:
@@ -407,7 +407,7 @@ def test_names_that_are_near_are_suggested(std: Standard) -> None:
     ]
 
 
-def test_what_is_like_a_name_of_a_region_that_has_closed_is_not_suggested() -> None:
+def test_names_of_closed_regions_are_not_suggested() -> None:
     text = "func @f(%beta: bool, %a: f32) { if %beta { %bete = neg %a : f32 } %c = neg %bete : f32 }"
     with pytest.raises(ProgramError, match="%bete is not defined here: define it above, in this or"):
         check_program(parse(text))

@@ -1,4 +1,4 @@
-"""Mutants of kernels: nothing but a `ProgramError` comes out of the parser."""
+"""Mutants of kernels: the parser raises nothing but a `ProgramError`."""
 
 from __future__ import annotations
 

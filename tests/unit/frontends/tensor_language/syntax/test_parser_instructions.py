@@ -1,4 +1,4 @@
-"""Every instruction as text, and the tree that it is."""
+"""Every instruction as text, and its tree."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def parsed(text: str) -> Instruction:
 
 @pytest.mark.parametrize(("text", "expected"), INSTRUCTIONS)
 def test_instruction(text: str, expected: Instruction) -> None:
-    found = parsed(text)
-    assert found == expected
-    assert repr(found) == repr(expected)
+    actual = parsed(text)
+    assert actual == expected
+    assert repr(actual) == repr(expected)
 
 
 @pytest.mark.parametrize(("_text", "tree"), INSTRUCTIONS)
-def test_what_is_printed_parses_to_the_same_tree(_text: str, tree: Instruction) -> None:
+def test_printed_text_parses_to_the_same_tree(_text: str, tree: Instruction) -> None:
     assert parsed(print_instruction(tree)) == tree
 
 
@@ -73,18 +73,18 @@ CONSTANTS: list[tuple[str, bool | complex]] = [
 
 @pytest.mark.parametrize(("text", "value"), CONSTANTS)
 def test_constant(text: str, value: bool | complex) -> None:
-    found = parsed(f"%r = constant {text} : f32")
-    assert isinstance(found, Constant)
-    assert type(found.value) is type(value)
-    assert repr(found.value) == repr(value)
+    actual = parsed(f"%r = constant {text} : f32")
+    assert isinstance(actual, Constant)
+    assert type(actual.value) is type(value)
+    assert repr(actual.value) == repr(value)
 
 
-def test_the_sign_of_nan_is_kept() -> None:
-    found = parsed("%r = constant -nan : f32")
-    assert isinstance(found, Constant)
-    assert isinstance(found.value, float)
-    assert math.copysign(1.0, found.value) == -1.0
-    assert print_instruction(found) == "%r = constant -nan : f32"
+def test_the_sign_of_nan_round_trips() -> None:
+    actual = parsed("%r = constant -nan : f32")
+    assert isinstance(actual, Constant)
+    assert isinstance(actual.value, float)
+    assert math.copysign(1.0, actual.value) == -1.0
+    assert print_instruction(actual) == "%r = constant -nan : f32"
 
 
 def test_attributes() -> None:
@@ -100,7 +100,7 @@ def test_attributes() -> None:
     assert function.attributes == Dictionary((NamedAttribute("a b", True, Attribute("")),))
 
 
-def test_doubled_attributes_are_kept() -> None:
+def test_repeated_attributes_round_trip() -> None:
     (function,) = parse("func @f() attributes {unroll=1, unroll=2} {}").functions
     assert [e.value.value for e in function.attributes.entries] == [1, 2]
 

@@ -45,9 +45,9 @@ def test_regions_as_deep_as_allowed_parse() -> None:
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a"=', "}")])
 def test_deep_attributes_are_an_error(opening: str, closing: str) -> None:
     nested = f"{opening * 10_000}1{closing * 10_000}"
-    found = errors_of(f'func @f() attributes {{"x"={nested}}} {{ foobarbaz }}').errors
-    assert found[0].message == f"attributes nested too deeply: at most {MAX_NESTING} levels"
-    assert found[-1].message == "unknown instruction 'foobarbaz'"
+    actual = errors_of(f'func @f() attributes {{"x"={nested}}} {{ foobarbaz }}').errors
+    assert actual[0].message == f"attributes nested too deeply: at most {MAX_NESTING} levels"
+    assert actual[-1].message == "unknown instruction 'foobarbaz'"
 
 
 HOSTILE = [

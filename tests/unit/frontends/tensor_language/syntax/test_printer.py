@@ -80,12 +80,12 @@ def test_many_parameters_get_a_line_each() -> None:
     assert print_program(parse(text)) == text
 
 
-def test_no_functions_are_no_text() -> None:
+def test_an_empty_program_is_empty_text() -> None:
     assert not print_program(Program())
 
 
 @pytest.mark.parametrize("bad", ['"', "\n", "é"])
-def test_a_string_that_no_text_can_hold_is_an_error(bad: str) -> None:
+def test_strings_that_cannot_be_spelled_are_an_error(bad: str) -> None:
     attributes = Dictionary((NamedAttribute("x", True, Attribute(bad)),))
     function = Function(name=Name("f"), parameters=(), attributes=attributes, body=Region())
     with pytest.raises(UsageError, match="has no text"):
@@ -94,12 +94,12 @@ def test_a_string_that_no_text_can_hold_is_an_error(bad: str) -> None:
 
 def parsed_back(instruction: Instruction) -> Instruction:
     (function,) = parse(f"func @f() {{ {print_instruction(instruction)} }}").functions
-    (found,) = function.body.instructions
-    return found
+    (result,) = function.body.instructions
+    return result
 
 
 @pytest.mark.parametrize("cls", instruction_classes())
-def test_every_instruction_comes_back(cls: type[Instruction]) -> None:
+def test_every_instruction_round_trips(cls: type[Instruction]) -> None:
     @settings(max_examples=25, deadline=None, derandomize=True, database=None)
     @given(instructions_of(cls))
     def comes_back(tree: Instruction) -> None:
@@ -110,7 +110,7 @@ def test_every_instruction_comes_back(cls: type[Instruction]) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PROGRAMS)
-def test_every_program_comes_back(program: Program) -> None:
+def test_every_program_round_trips(program: Program) -> None:
     text = print_program(program)
     assert repr(parse(text)) == repr(program)
     assert print_program(parse(text)) == text
@@ -118,16 +118,16 @@ def test_every_program_comes_back(program: Program) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(CONSTANTS)
-def test_every_constant_comes_back(value: bool | complex) -> None:
-    found = parsed_back(Constant(results=(Name("x"),), types=(TypeRef(F64),), value=value))
-    assert isinstance(found, Constant)
-    assert type(found.value) is type(value)
-    assert repr(found.value) == repr(value)
+def test_every_constant_round_trips(value: bool | complex) -> None:
+    actual = parsed_back(Constant(results=(Name("x"),), types=(TypeRef(F64),), value=value))
+    assert isinstance(actual, Constant)
+    assert type(actual.value) is type(value)
+    assert repr(actual.value) == repr(value)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.one_of(TYPES))
-def test_every_type_comes_back(type_: Type) -> None:
+def test_every_type_round_trips(type_: Type) -> None:
     (function,) = parse(f"func @f(%x: {type_}) {{}}").functions
     assert function.parameters[0].type.type == type_
 

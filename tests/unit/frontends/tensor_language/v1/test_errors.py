@@ -1,4 +1,4 @@
-"""What is wrong with a text of the first version: the place, both sides, and what to write."""
+"""Errors in a text of the first version: the location, both operands, and the remedy."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_types_that_operands_do_not_have(text: str, error: str) -> None:
         ),
     ],
 )
-def test_names_that_nothing_binds(text: str, places: list[str]) -> None:
+def test_undefined_names(text: str, places: list[str]) -> None:
     assert [line for line in errors(text) if "note:" not in line] == places
 
 
@@ -133,7 +133,7 @@ def test_a_name_of_a_region_that_has_ended_is_shown() -> None:
         ),
     ],
 )
-def test_what_version_2_has_not(text: str, error: str) -> None:
+def test_features_that_version_2_lacks(text: str, error: str) -> None:
     assert errors(text) == [error]
 
 
@@ -174,7 +174,7 @@ def test_what_version_2_has_not(text: str, error: str) -> None:
         ("%x = alloca -> memref<f32x4x4,strided<1>>", "1:31: a memref has a stride for each mode, 2, found 1"),
     ],
 )
-def test_types_of_results_that_cannot_be_found(text: str, error: str) -> None:
+def test_types_of_results_that_cannot_be_inferred(text: str, error: str) -> None:
     assert errors(text) == [error]
 
 
@@ -216,7 +216,7 @@ def test_types_of_results_that_cannot_be_found(text: str, error: str) -> None:
         ("%x = barrier", "1:1: 'barrier' gives no value: remove '%x ='"),
     ],
 )
-def test_texts_that_the_grammar_has_not(text: str, error: str) -> None:
+def test_syntax_errors(text: str, error: str) -> None:
     assert errors(text) == [error]
 
 
@@ -268,7 +268,7 @@ def test_heads_of_functions(text: str, error: str) -> None:
     assert whole_errors(text) == [f"v1.tl:{error}"]
 
 
-def test_all_errors_are_found_and_none_that_follows_from_another() -> None:
+def test_all_errors_are_reported_and_none_twice() -> None:
     text = """
         %x = arith.bad 1 : i32
         %y = arith.add %x, 1 : i32

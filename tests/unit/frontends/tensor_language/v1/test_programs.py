@@ -1,4 +1,4 @@
-"""Whole programs of the first version: what they become is right in the second, and no text breaks the parser."""
+"""Whole programs of the first version: conversions are valid in the second, and no text breaks the parser."""
 
 from __future__ import annotations
 

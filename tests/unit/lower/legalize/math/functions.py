@@ -148,11 +148,11 @@ def every_exponent(element: FloatType, step: int) -> Array:
     """Every `step`-th float, or as many doubles as evenly spread over all that are finite."""
     if element == FLOAT:
         words = np.arange(0, 1 << 32, step, dtype=np.uint64) + np.arange(0, 1 << 32, step, dtype=np.uint64) % 97
-        found: Array = words.astype(np.uint32).view(np.float32)
+        result: Array = words.astype(np.uint32).view(np.float32)
     else:
         random = np.random.default_rng(7)
-        found = random.integers(0, 1 << 64, (1 << 32) // step, dtype=np.uint64).view(np.float64)
-    return found[np.isfinite(found)]
+        result = random.integers(0, 1 << 64, (1 << 32) // step, dtype=np.uint64).view(np.float64)
+    return result[np.isfinite(result)]
 
 
 def denormals(element: FloatType, count: int) -> Array:

@@ -1,4 +1,4 @@
-"""The polynomials are as near to their functions as the docstrings say, in exact arithmetic."""
+"""The polynomials approximate their functions as precisely as the docstrings say, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_exp2(known: exponential.ExponentialParameters, bound: float) -> None:
     assert largest(error, -0.5, 0.5) < bound
 
 
-@pytest.mark.parametrize(("known", "bits", "kept"), [(exponential.SINGLE, 16, -44), (exponential.DOUBLE, 40, -93)])
-def test_ln2(known: exponential.ExponentialParameters, bits: int, kept: int) -> None:
+@pytest.mark.parametrize(("known", "bits", "exponent"), [(exponential.SINGLE, 16, -44), (exponential.DOUBLE, 40, -93)])
+def test_ln2(known: exponential.ExponentialParameters, bits: int, exponent: int) -> None:
     """The first part has few bits, and both together are ln 2."""
     first, second = known.ln2
     assert (first * 2.0**bits).is_integer()
     with mpmath.workprec(200):
-        assert abs(mpmath.mpf(first) + second - mpmath.log(2)) < mpmath.mpf(2) ** kept
+        assert abs(mpmath.mpf(first) + second - mpmath.log(2)) < mpmath.mpf(2) ** exponent
 
 
 @pytest.mark.parametrize(("coefficients", "bound"), [(logarithm.SINGLE, -29.5), (logarithm.DOUBLE, -58.5)])
@@ -70,9 +70,9 @@ def test_bases(base: logarithm.LogarithmBase, number: int | None) -> None:
         c = 1 / mpmath.log(number) if number else mpmath.mpf(1)
         assert abs(base.factor - c) < mpmath.mpf(2) ** -53
         assert abs(base.exact + mpmath.mpf(base.rest) - c) < mpmath.mpf(2) ** -53
-        for parts, bits, kept in ((base.single, 16, -40), (base.double, 42, -94)):
+        for parts, bits, exponent in ((base.single, 16, -40), (base.double, 42, -94)):
             assert (parts[0] * 2.0**bits).is_integer()
-            assert abs(mpmath.mpf(parts[0]) + parts[1] - c * mpmath.log(2)) < mpmath.mpf(2) ** kept
+            assert abs(mpmath.mpf(parts[0]) + parts[1] - c * mpmath.log(2)) < mpmath.mpf(2) ** exponent
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_sine_and_cosine(sine: Sequence[float], cosine: Sequence[float], bounds:
 
 
 @pytest.mark.parametrize(
-    ("parts", "bits", "kept"),
+    ("parts", "bits", "exponent"),
     [
         (trigonometric.PARTS, (32, 65, 98), 156),
         (trigonometric.TWO_PARTS, (32,), 86),
         (trigonometric.HALF_PI[:2], (25,), 78),
     ],
 )
-def test_half_pi(parts: Sequence[float], bits: Sequence[int], kept: int) -> None:
+def test_half_pi(parts: Sequence[float], bits: Sequence[int], exponent: int) -> None:
     """Each part but the last ends at a bit, and together they are pi/2."""
     assert all((part * 2.0**bit).is_integer() for part, bit in zip(parts, bits, strict=False))
     with mpmath.workprec(300):
-        assert abs(mpmath.fsum(map(mpmath.mpf, parts)) - mpmath.pi / 2) < mpmath.mpf(2) ** -kept
+        assert abs(mpmath.fsum(map(mpmath.mpf, parts)) - mpmath.pi / 2) < mpmath.mpf(2) ** -exponent
 
 
 def test_words_of_two_over_pi() -> None:

@@ -1,4 +1,4 @@
-"""Functions of bfloat: of every number, by every target's code, next to the exact result."""
+"""Functions of every bfloat, by every target's code, compared with the exact result."""
 
 from __future__ import annotations
 

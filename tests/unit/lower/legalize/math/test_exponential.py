@@ -1,4 +1,4 @@
-"""exp, exp2, sigmoid and tanh are near the infinitely precise result, for every target and both formats."""
+"""exp, exp2, sigmoid and tanh are close to the exact result, for every target and both formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""log, log2 and log10 are near the infinitely precise result, for every target and both formats."""
+"""log, log2 and log10 are close to the exact result, for every target and both formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sin and cos are near the infinitely precise result, for every target, both formats and arguments of any size."""
+"""sin and cos are close to the exact result, for every target, both formats and arguments of any size."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def near_multiples(element: FloatType) -> Array:
     digits, top = (24, 104) if element == FLOAT else (53, 971)
     with mpmath.workprec(_BITS + 1100):
         two_over_pi = 2 / mpmath.pi
-        found = [
+        result = [
             np.ldexp(float(q * k), e)
             for e in range(2 - digits, top + 1)
             for q in denominators(int(mpmath.floor(mpmath.ldexp(two_over_pi, _BITS + e))), 1 << digits)
             for k in {((1 << digits) - 1) // q}
             if q > 1 << (digits // 2)
         ]
-    return np.array(found, DTYPES[element])
+    return np.array(result, DTYPES[element])
 
 
 def bound(element: FloatType) -> float:
@@ -73,13 +73,13 @@ def bound(element: FloatType) -> float:
 
 
 @each
-def test_few_turns(name: str, element: FloatType, target: str) -> None:
+def test_moderate_arguments(name: str, element: FloatType, target: str) -> None:
     x = uniform(element, -30, 30, 200_000 if element == FLOAT else 2000)
     assert worst(name, x, target) < bound(element)
 
 
 @each
-def test_many_turns(name: str, element: FloatType, target: str) -> None:
+def test_large_arguments(name: str, element: FloatType, target: str) -> None:
     """Up to where the reduction changes, and past it."""
     x = uniform(element, -2 * HUGE, 2 * HUGE, 200_000 if element == FLOAT else 2000)
     assert worst(name, x, target) < bound(element)
@@ -135,8 +135,8 @@ def test_one_huge_lane(name: str, element: FloatType, target: str) -> None:
     x: Array = np.linspace(-9, 9, 64).astype(DTYPES[element])
     mixed = x.copy()
     mixed[5::9] = 1e30
-    kept = mixed == x
-    np.testing.assert_array_equal(computed(name, mixed, target)[kept], computed(name, x, target)[kept])
+    same = mixed == x
+    np.testing.assert_array_equal(computed(name, mixed, target)[same], computed(name, x, target)[same])
     assert worst(name, mixed, target) < bound(element)
 
 

@@ -32,7 +32,7 @@ def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
     ],
 )
 def test_separate_products(rows: int, pitch: int, expected: list[list[int]]) -> None:
-    """Windows of 3 x 3 pixels of 8 channels, in an image of 12 pixels a line."""
+    """Windows of 3 x 3 pixels of 8 channels, in an image with rows of 12 pixels."""
     gemm = product([8 * (12 * i + j) for i in range(3) for j in range(3)], pitch)
     assert conflict_free_groups(gemm, rows) == expected
 
@@ -55,12 +55,12 @@ def test_products_are_interleaved(offsets: list[tuple[int, int]], pitch: int, ex
 
 
 def test_contiguous_operands_are_not_prefetched() -> None:
-    """The machine follows one run of lines by itself; the rows of a panel that is part of them are asked for."""
+    """The hardware prefetches one sequence of lines; rows of a panel in a wider matrix need software prefetches."""
     b, c = MatrixView(FLOAT, 128, 128, 128 * 9, 1), MatrixView(FLOAT, 28, 128, 128, 1)
     a = MatrixView(FLOAT, 28, 128, 144, 1)
-    turns = Gemm(a, b, c, None, "f", "f", term_offsets=tuple((144 * index, 128 * index) for index in range(9)))
-    assert turns.is_interleaved
-    assert select(turns, targets()["avx512"]).prefetch.b_steps == 0
-    apart_ = replace(turns, term_offsets=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
+    interleaved = Gemm(a, b, c, None, "f", "f", term_offsets=tuple((144 * index, 128 * index) for index in range(9)))
+    assert interleaved.is_interleaved
+    assert select(interleaved, targets()["avx512"]).prefetch.b_steps == 0
+    apart_ = replace(interleaved, term_offsets=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
     assert not apart_.is_interleaved
     assert select(apart_, targets()["avx512"]).prefetch.b_steps > 0

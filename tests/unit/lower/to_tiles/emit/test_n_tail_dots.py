@@ -41,7 +41,7 @@ def test_few_columns_after_whole_registers_are_summed_along_k(n: int, said: str)
     assert said or "summed along K" not in remark
 
 
-def test_neither_are_short_sums_nor_those_of_integers() -> None:
+def test_short_sums_and_integers_are_not_summed_along_k() -> None:
     assert "summed along K" not in remarks_of(_program("float", 512, 49, 4))
     assert "summed along K" not in remarks_of(_program("i32", 512, 49, 512))
 
@@ -51,7 +51,7 @@ def test_neither_are_short_sums_nor_those_of_integers() -> None:
     ("element", "m", "n", "k"),
     [("float", 29, 49, 71), ("float", 23, 36, 2500), ("double", 31, 33, 35), ("float", 7, 17, 64)],
 )
-def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+def test_the_products_are_right(target: str, element: str, m: int, n: int, k: int) -> None:
     lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
@@ -65,15 +65,15 @@ def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize(("m", "n", "k"), [(23, 17, 2500), (23, 36, 5000)])
-def test_a_part_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, k: int) -> None:
+def test_a_block_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, k: int) -> None:
     """Zeros in place of A's elements would make an infinite one of B a NaN."""
     lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     remark = remarks_of(_program("float", m, n, k), target)
-    found = re.search(r"blocks .*K (\d+);", remark)
-    assert found is not None
-    first_pass = int(found[1])
+    match = re.search(r"blocks .*K (\d+);", remark)
+    assert match is not None
+    first_pass = int(match[1])
     assert "along K" in remark
     assert first_pass < k
     assert first_pass % 8, "no multiple of a register"

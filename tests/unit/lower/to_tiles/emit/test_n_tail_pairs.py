@@ -63,16 +63,16 @@ def test_columns_of_half_a_register_are_summed_by_pairs(element: str, m: int, n:
     assert columns or "by pairs" not in remark
 
 
-def test_registers_of_16_bytes_are_too_short_for_that() -> None:
+def test_registers_of_16_bytes_do_not_pair_sums() -> None:
     assert "by pairs" in remarks_of(_program("float", 64, 4, 64), "avx2")
     assert "by pairs" not in remarks_of(_program("float", 64, 4, 64), "generic")
 
 
 def test_the_predicted_share_counts_filled_lanes() -> None:
     """8 columns alone would leave half of a register's lanes empty."""
-    found = re.search(r"about (\d+) % of peak", remarks_of(_program("float", 64, 8, 64)))
-    assert found is not None
-    assert int(found[1]) > 50
+    match = re.search(r"about (\d+) % of peak", remarks_of(_program("float", 64, 8, 64)))
+    assert match is not None
+    assert int(match[1]) > 50
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
@@ -87,7 +87,7 @@ def test_the_predicted_share_counts_filled_lanes() -> None:
         ("half", 13, 3, 19),
     ],
 )
-def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+def test_the_products_are_right(target: str, element: str, m: int, n: int, k: int) -> None:
     lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
@@ -99,8 +99,8 @@ def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: 
     for biased in (False, True):
         c = np.full((m, n), np.nan, result)
         tlx.compile(_program(element, m, n, k, biased=biased), target)(c, a, b, bias)
-        wanted = a.astype(result) @ b.astype(result)
-        assert np.array_equal(c, wanted + bias if biased else wanted)
+        expected = a.astype(result) @ b.astype(result)
+        assert np.array_equal(c, expected + bias if biased else expected)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

@@ -35,7 +35,7 @@ def test_a_is_copied_where_its_columns_are_many_and_used_often(m: int, n: int, k
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
 @pytest.mark.parametrize(("m", "n", "k"), [(37, 260, 521), (8, 300, 600)])
-def test_its_product_is_numpy_s(target: str, m: int, n: int, k: int) -> None:
+def test_the_product_is_right(target: str, m: int, n: int, k: int) -> None:
     rng = np.random.default_rng(m)
     a, b = (rng.integers(-8, 8, extents).astype(np.float32) for extents in ((k, m), (k, n)))
     c = np.zeros((m, n), np.float32)

@@ -1,4 +1,4 @@
-"""Weights that are constants: their panels are made at compile time, and hold what a program would pack."""
+"""Constant weights: their panels are packed at compile time, and equal what the program would pack."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def operands(kind: str, extents: tuple[int, int, int]) -> tuple[Array, Array, Ar
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
 @pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
 @pytest.mark.parametrize("extents", [(37, 83, 61), (64, 96, 128), (100, 40, 70)])
-def test_products_with_constants_are_numpy_s(target: str, kind: str, extents: tuple[int, int, int]) -> None:
+def test_products_with_constants_are_right(target: str, kind: str, extents: tuple[int, int, int]) -> None:
     a, b, expected = operands(kind, extents)
     text = constant("w", b) + product(kind, extents, "@w")
     options = Options(emulate_matrix=target == "amx")
@@ -102,7 +102,7 @@ def panels_of(text: str, target: str, options: Options | None = None) -> list[by
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
-def test_k_is_cut_into_blocks(target: str) -> None:
+def test_k_is_split_into_blocks(target: str) -> None:
     for kind in ("f32", "i8"):
         a, b, expected = operands(kind, (37, 83, 61))
         text = constant("w", b) + product(kind, (37, 83, 61), "@w")
@@ -111,14 +111,14 @@ def test_k_is_cut_into_blocks(target: str) -> None:
         check(text, target, a, expected, options)
 
 
-def test_weights_lie_by_columns_somewhere_in_a_larger_constant() -> None:
+def test_column_major_weights_inside_a_larger_constant() -> None:
     a, b, expected = operands("f32", (33, 47, 90))
     padded = np.concatenate([np.full(5, 1e9, np.float32), b.T.ravel(), np.full(7, 1e9, np.float32)])
     place = "  %q = getelementptr float, ptr @w, i64 5\n  %x ="
     text = constant("w", padded) + product("f32", (33, 47, 90), "%q", BY_COLUMNS).replace("  %x =", place)
     (panels,) = panels_of(text, "avx512")
-    found = np.frombuffer(panels, np.float32)
-    assert np.array_equal(np.sort(found[found != 0]), np.sort(b[b != 0]))
+    actual = np.frombuffer(panels, np.float32)
+    assert np.array_equal(np.sort(actual[actual != 0]), np.sort(b[b != 0]))
     check(text, "avx512", a, expected, Options())
     expression = text.replace(place, "  %x =").replace("%q", "getelementptr (float, ptr @w, i64 5)")
     assert panels_of(expression, "avx512") == [panels]
@@ -153,27 +153,27 @@ def test_equal_weights_are_one_global() -> None:
     "words",
     ["global", "weak constant", "externally_initialized constant", "thread_local constant"],
 )
-def test_what_may_change_is_packed_by_the_program(words: str) -> None:
+def test_weights_that_may_change_are_packed_at_run_time(words: str) -> None:
     _, b, _ = operands("bf16", (64, 32, 64))
     text = constant("w", b, words) + product("bf16", (64, 32, 64), "@w")
     module = str(lower(parse(text), "avx512"))
     assert "tlx.panels" not in module
 
 
-def test_a_constant_that_is_too_short_is_left_to_the_program() -> None:
+def test_a_constant_that_is_too_short_is_packed_at_run_time() -> None:
     _, b, _ = operands("bf16", (64, 32, 64))
     text = constant("w", b[:-1]) + product("bf16", (64, 32, 64), "@w")
     assert not panels_of(text, "avx512")
 
 
 def said_about(text: str, target: str, weight_bytes: int = WEIGHT_BYTES) -> list[str]:
-    """What remarks say of a constant B."""
+    """The remarks on a constant B."""
     remarks = Remarks()
     lower(parse(text), target, options=Options(remarks=remarks, weight_bytes=weight_bytes))
     return [r.message.partition(": ")[2] for r in remarks if "constant B" in r.message or "compile time" in r.message]
 
 
-def test_large_weights_are_packed_by_the_program() -> None:
+def test_large_weights_are_packed_at_run_time() -> None:
     _, b, _ = operands("bf16", (64, 32, 64))
     text = constant("w", b) + product("bf16", (64, 32, 64), "@w")
     assert said_about(text, "avx512") == ["B packed at compile time: 4 KB"]
@@ -189,7 +189,7 @@ def test_large_weights_are_packed_by_the_program() -> None:
 
 @pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
 @pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
-def test_panels_of_more_than_256_kb_are_numpy_s_too(target: str, kind: str) -> None:
+def test_products_with_panels_of_more_than_256_kb_are_right(target: str, kind: str) -> None:
     """The kernel that packs them is compiled, not evaluated."""
     extents = (5, 1030 if kind == "i8" else 515, 263)
     a, b, expected = operands(kind, extents)

@@ -1,4 +1,4 @@
-"""How work is cut for threads: every tile is one thread's, and no thread has much more to do than others."""
+"""The partition of work among threads: every tile belongs to one thread, and the load is balanced."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def calls_of(m: int, n: int, k: int, team: ThreadTeam, machine: tuple[str, str] 
 
         return called
 
-    found = list(PART.finditer(text))
-    for match in found:
+    matches = list(PART.finditer(text))
+    for match in matches:
         text = text.replace(match[0], "declare " + re.sub(r" %[\w.]+|noalias|internal ", "", match[1]))
-    foreign = {match[2]: part(match[2], keeps="%packed" in match[1]) for match in found}
+    foreign = {match[2]: part(match[2], keeps="%packed" in match[1]) for match in matches}
     Machine(parse(text), foreign=foreign, team=team).call("f", *(np.zeros(1, np.float32) for _ in range(3)))
     return calls
 
@@ -108,7 +108,7 @@ def test_grid_covers_every_tile_once(shape: tuple[int, int, int], threads: int) 
 
 @pytest.mark.parametrize("threads", [1, 3, 4, 7, 16])
 def test_many_threads_pack_each_panel_once(threads: int) -> None:
-    """And all of them before the first one is read; a few threads pack what they read."""
+    """All panels are packed before the first one is read; with few threads, each packs what it reads."""
     calls = calls_of(2048, 2048, 512, ThreadTeam(threads))
     packs = [call.packs for call in calls]
     assert packs == sorted(packs, reverse=True)
@@ -118,8 +118,8 @@ def test_many_threads_pack_each_panel_once(threads: int) -> None:
 
 
 @pytest.mark.parametrize("team", [ThreadTeam(4), ThreadTeam(4, reverse_order=True), ThreadTeam(16)])
-def test_threads_keep_the_panels_that_they_packed(team: ThreadTeam) -> None:
-    """The first thread does all, those first that read the same panels, and packs each block of panels once."""
+def test_threads_reuse_the_panels_that_they_packed(team: ThreadTeam) -> None:
+    """The first thread runs all jobs, first those that read the same panels, and packs each block of panels once."""
     calls = calls_of(1024, 1024, 1024, team, ("amx", "bfloat"))
     held = (0, 0)
     packed: list[tuple[int, int]] = []
@@ -135,7 +135,7 @@ def test_threads_keep_the_panels_that_they_packed(team: ThreadTeam) -> None:
     assert len(calls) >= 6 * team.max_threads
 
 
-def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
+def test_few_rows_of_tiles_are_not_split_along_m() -> None:
     """Nor is B of 256 KB packed at all."""
     assert not any(
         call.packs for shape in ((512, 256, 256), (16, 2048, 2048)) for call in calls_of(*shape, ThreadTeam(16))
@@ -143,8 +143,8 @@ def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
 
 
 @pytest.mark.parametrize("element", ["bfloat", "i8"])
-def test_two_threads_whose_work_stays_near_cut_no_row_of_c(element: str) -> None:
-    """512 cubed: each computes whole rows; of 1024 cubed, each packs the panels of its columns only."""
+def test_two_threads_with_operands_in_cache_split_along_m(element: str) -> None:
+    """512 cubed is split along M; for 1024 cubed, each packs the panels of its columns only."""
     near, far = (calls_of(n, n, n, ThreadTeam(2), ("amx", element)) for n in (512, 1024))
     assert {call.part[2:] for call in near} == {(0, 16)}
     assert {call.part[2:] for call in far} == {(0, 16), (16, 32)}
@@ -154,18 +154,18 @@ def test_two_threads_whose_work_stays_near_cut_no_row_of_c(element: str) -> None
     ("target", "element"), [("avx512", FLOAT), ("avx512", BFLOAT), ("amx", BFLOAT), ("avx2", FLOAT)]
 )
 def test_work_is_what_the_recipe_predicts(target: str, element: Type) -> None:
-    """And what is read from beyond a core's caches; panels that are given need no packing."""
+    """And what is read from beyond a core's caches; panels that are prepacked need no packing."""
     a, b, c = (MatrixView(of, 512, 512, 512, 1) for of in (element, element, FLOAT))
     gemm = Gemm(a, b, c, None, "f", "f")
     recipe = select(gemm, find_target(target))
     recipe = replace(recipe, packing=replace(recipe.packing, b=True))
-    work, given = (gemm_parallel_cost(gemm, r, find_target(target)) for r in (recipe, recipe.with_prepacked_b()))
+    work, prepacked = (gemm_parallel_cost(gemm, r, find_target(target)) for r in (recipe, recipe.with_prepacked_b()))
     assert work is not None
-    assert given is not None
+    assert prepacked is not None
     read = sum(view.bytes_moved for view in (a, b)) / 8
     assert work.cycles == pytest.approx(cost(gemm, recipe, find_target(target)).compute + read, rel=0.05)
-    assert given.cycles < work.cycles
-    assert given.tile == work.tile
+    assert prepacked.cycles < work.cycles
+    assert prepacked.tile == work.tile
 
 
 def test_grid_of_a_large_square_is_balanced() -> None:
@@ -179,7 +179,7 @@ def test_grid_of_a_large_square_is_balanced() -> None:
 
 
 def takings(total: int, most: int, team: ThreadTeam, group: int = 0) -> list[tuple[int, int, int]]:
-    """Who runs what of the shares of a team: owner, first and last unit, in order."""
+    """The jobs of a team in order: owner of the share, first and last unit."""
     module = parse("")
     b = Builder(module, new_function(module, "f", [(PTR, "", "data")], "", linkage=""))
 
@@ -212,7 +212,7 @@ def test_jobs_of_a_share_become_smaller() -> None:
     assert [first for first, _ in jobs[1:]] == [last for _, last in jobs[:-1]]
 
 
-def test_no_more_jobs_than_are_worth_it() -> None:
+def test_small_shares_have_few_jobs() -> None:
     assert takings(64, 1, ThreadTeam(2)) == [(0, 0, 64)]
     assert [last - first for _, first, last in takings(64, 2, ThreadTeam(1))] == [16, 16, 8, 24]
     assert [last - first for _, first, last in takings(3, 100, ThreadTeam(1))] == [1, 1, 1]
@@ -220,7 +220,7 @@ def test_no_more_jobs_than_are_worth_it() -> None:
 
 @pytest.mark.parametrize("team", [ThreadTeam(5), ThreadTeam(5, reverse_order=True), ThreadTeam(2)])
 def test_a_thread_steals_after_its_own_share(team: ThreadTeam) -> None:
-    """The evaluator runs one thread after the other, so that the first one does all: its own share first."""
+    """The evaluator runs threads sequentially, so the first one executes all jobs: its own share first."""
     calls = takings(10, 100, team)
     owners = list(dict.fromkeys(owner for owner, _, _ in calls))
     assert owners == ([0] if team.max_threads == 2 else [4, 0, 2] if team.reverse_order else [0, 2, 4])
@@ -231,7 +231,7 @@ def test_a_thread_steals_after_its_own_share(team: ThreadTeam) -> None:
 
 @pytest.mark.parametrize("team", [1, 2, 5, 6, 8])
 @pytest.mark.parametrize("group", [1, 2, 3, 4])
-def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
+def test_a_thread_steals_from_its_group_first(team: int, group: int) -> None:
     """The last thread of a team runs first, and all shares: each once."""
     owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, ThreadTeam(team, reverse_order=True), group)))
     assert sorted(owners) == [number for number in range(team) if number % 2 == 0]
@@ -261,7 +261,7 @@ def cut(problem: Elementwise | Copy | Reduction) -> ProblemPartition:
     return parts
 
 
-def test_a_dense_map_is_cut_as_one_row() -> None:
+def test_a_dense_map_is_split_as_one_row() -> None:
     parts = cut(Elementwise(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
     assert isinstance(parts.part, Elementwise)
     size = parts.part.value.cols
@@ -272,7 +272,7 @@ def test_a_dense_map_is_cut_as_one_row() -> None:
     assert [pointer.step for pointer in parts.pointers] == [size, size]
 
 
-def test_repeated_leaves_do_not_move() -> None:
+def test_broadcast_operands_are_not_split() -> None:
     parts = cut(Elementwise(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
     assert isinstance(parts.part, Elementwise)
     size = parts.part.value.rows
@@ -282,15 +282,15 @@ def test_repeated_leaves_do_not_move() -> None:
 @pytest.mark.parametrize(
     ("axis", "to", "step"), [(0, MatrixView(FLOAT, 1, 4096, 0, 1), 1), (1, MatrixView(FLOAT, 4096, 1, 1, 1), 4096)]
 )
-def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: MatrixView, step: int) -> None:
+def test_a_reduction_is_split_along_the_axis_that_stays(axis: int, to: MatrixView, step: int) -> None:
     parts = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", axis))
     assert isinstance(parts.part, Reduction)
-    kept = parts.part.value.cols if axis == 0 else parts.part.value.rows
-    assert parts.count * kept == 4096
-    assert [pointer.step for pointer in parts.pointers] == [kept, step * kept]
+    extent = parts.part.value.cols if axis == 0 else parts.part.value.rows
+    assert parts.count * extent == 4096
+    assert [pointer.step for pointer in parts.pointers] == [extent, step * extent]
 
 
-def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
+def test_the_epilogue_of_a_reduction_is_split_with_it() -> None:
     old, bias = (
         MatrixLeaf(FLOAT, MatrixView(FLOAT, 1, 4096, 0, 1), 1),
         MatrixLeaf(FLOAT, MatrixView(FLOAT, 1, 4096, 0, 3), 2),
@@ -326,7 +326,7 @@ def test_parts_of_large_results_are_stored_non_temporally(cols: int) -> None:
     assert bool(store_alignment(piece, target)) == (cols > 64)
 
 
-def test_a_rest_of_one_row_may_be_its_leaf() -> None:
+def test_a_single_remaining_row_may_be_in_place() -> None:
     """In place stays in place: the pitch of a single row says nothing."""
     parts = cut(Elementwise(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
     assert isinstance(parts.rest, Elementwise)
@@ -334,12 +334,12 @@ def test_a_rest_of_one_row_may_be_its_leaf() -> None:
     assert may_alias_leaf(parts.rest.value, parts.rest.destination)
 
 
-def test_one_pointer_with_two_steps_is_not_cut() -> None:
+def test_one_pointer_with_two_strides_is_not_split() -> None:
     twice = Expression(4096, 4096, (MatrixLeaf(FLOAT, view(4096, 4096), 0), MatrixLeaf(FLOAT, view(1, 4096), 0)))
     assert partition_problem(Elementwise(view(4096, 4096), twice), find_target("avx512"), 10_000) is None
 
 
-def test_team_in_both_orders_tells_of_a_race() -> None:
+def test_evaluating_a_team_in_both_orders_detects_a_race() -> None:
     """A team whose threads write to one place: the last one wins."""
     text = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
@@ -366,7 +366,7 @@ def test_options_name_the_known_threads() -> None:
         Options(threads="pthreads")  # pyright: ignore[reportArgumentType]
 
 
-def test_loop_whose_iterations_add_up_is_not_shared() -> None:
+def test_a_loop_with_dependent_iterations_is_not_shared() -> None:
     """A marked loop that writes to one place, and one that writes where its index says."""
     text = """define internal void @{name}(ptr %c, ptr %a) {{
 entry:
@@ -386,13 +386,13 @@ end:
 declare void @kernel(ptr, ptr)
 """
     for place, shared in (("0", False), ("%at", True)):
-        module = parse(text.format(name="nest", place=place), wanted=lambda _text: True)
+        module = parse(text.format(name="nest", place=place), is_parsed=lambda _text: True)
         parallelise_nests(module, list(module.functions), {"kernel": 1000.0}, 10_000)
         assert ("GOMP_parallel" in str(module)) == shared
         assert ("@nest.part" in str(module)) == shared
 
 
-def test_numbers_of_four_bytes_are_handed_to_threads() -> None:
+def test_four_byte_arguments_reach_threads() -> None:
     """Two of them are neighbours in the structure: the second is aligned to 4 bytes, not to 8."""
     text = (
         "define void @f(ptr %y, i32 %a, i32 %b) {\n"
@@ -407,7 +407,7 @@ def test_numbers_of_four_bytes_are_handed_to_threads() -> None:
         "  store <4096 x i32> %s, ptr %y\n  ret void\n}\n"
     )
     lowered = lower(parse(text), "avx2", options=Options(threads="openmp", thread_cycles=1))
-    module = parse(str(lowered), wanted=lambda _text: True)
+    module = parse(str(lowered), is_parsed=lambda _text: True)
     assert "GOMP_parallel" in str(module)
     y = np.arange(4096, dtype=np.int32)
     Machine(module, team=ThreadTeam(3)).call("f", y, 5, 7)

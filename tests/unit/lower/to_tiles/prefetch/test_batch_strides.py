@@ -1,4 +1,4 @@
-"""How loops move what a product works on, and what its kernel does about it."""
+"""Strides of operands between iterations of a loop, and prefetching and stores that depend on them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ end:
 
 
 def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
-    module = parse(_LOOP, wanted=lambda _: True)
+    module = parse(_LOOP, is_parsed=lambda _: True)
     function = module.functions[0]
     return BatchLoops(module, FunctionLoops(function)).batch(
         function.block("loop"), [(Local(PTR, name), view) for name in names]
@@ -53,28 +53,28 @@ def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
 
 
 def test_strides_are_bytes_between_iterations() -> None:
-    """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
-    found = _batch(["x", "x", "same", "y"], MatrixView(FLOAT, 8, 8, 8, 1))
-    assert found == BatchStrides((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
-    assert found is not None
-    assert found.read == ((1, 256, 256),)
+    """Loop-invariant operands, and those with a run-time stride, are not prefetched."""
+    actual = _batch(["x", "x", "same", "y"], MatrixView(FLOAT, 8, 8, 8, 1))
+    assert actual == BatchStrides((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
+    assert actual is not None
+    assert actual.read == ((1, 256, 256),)
 
 
 def test_matrices_with_gaps_are_not_prefetched() -> None:
-    """Their lines are not one behind the other."""
-    found = _batch(["x", "x"], MatrixView(FLOAT, 8, 8, 16, 1))
-    assert found is not None
-    assert found.read == ()
+    """Their lines are not contiguous."""
+    actual = _batch(["x", "x"], MatrixView(FLOAT, 8, 8, 16, 1))
+    assert actual is not None
+    assert actual.read == ()
 
 
 def test_no_strides_outside_of_loops() -> None:
     """A product alone has no next one."""
-    module = parse(_LOOP, wanted=lambda _: True)
+    module = parse(_LOOP, is_parsed=lambda _: True)
     assert BatchLoops(module, FunctionLoops(module.functions[0])).batch(module.functions[0].entry, []) is None
 
 
-def test_functions_say_that_they_are_called_in_a_loop() -> None:
-    """How often is not known, so nothing is said of the bytes of all rounds, nor of where results go."""
+def test_attributes_mark_functions_that_are_called_in_a_loop() -> None:
+    """The trip count is unknown, and so are the bytes of all iterations and where results are stored."""
     text = """
 define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
   %row = mul i64 %group, 64
@@ -82,30 +82,30 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
   ret void
 }
 """
-    module = parse(text, wanted=lambda _: True)
+    module = parse(text, is_parsed=lambda _: True)
     rounds, view = BatchLoops(module, FunctionLoops(module.functions[0])), MatrixView(FLOAT, 8, 8, 8, 1)
     pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
-    found = rounds.batch(module.functions[0].entry, pointers)
-    assert found == BatchStrides((0, 256, 0), (256,) * 3, None)
-    assert batch_prefetch_locality(found, find_target("avx512"))
-    assert not batch_exceeds_caches(found, find_target("avx512"))
+    actual = rounds.batch(module.functions[0].entry, pointers)
+    assert actual == BatchStrides((0, 256, 0), (256,) * 3, None)
+    assert batch_prefetch_locality(actual, find_target("avx512"))
+    assert not batch_exceeds_caches(actual, find_target("avx512"))
 
 
 @pytest.mark.parametrize(
     ("size", "rounds", "fetch", "past"),
     [(256, 100, 0, False), (1 << 10, 5000, 3, False), (4 << 10, 10000, 3, True), (64 << 10, 1000, 2, True)],
 )
-def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
-    """A, B and C of so many bytes each, in as many rounds."""
-    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
-    assert batch_prefetch_locality(found, target) == fetch
-    assert batch_exceeds_caches(found, target) is past
+def test_prefetching_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
+    """A, B and C of `size` bytes each, in `rounds` iterations."""
+    target, strides = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
+    assert batch_prefetch_locality(strides, target) == fetch
+    assert batch_exceeds_caches(strides, target) is past
 
 
 @pytest.mark.parametrize(
     ("l3", "sharers", "past"), [(480, 2, False), (320, 16, True), (24, 16, True), (32, 1, False), (8, 1, True)]
 )
-def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bool) -> None:
+def test_results_within_a_share_of_the_last_cache_are_stored_normally(l3: int, sharers: int, past: bool) -> None:
     """30 MB stay there where a processor's share is 32 MB at least."""
     target = replace(find_target("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
     assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
@@ -115,10 +115,10 @@ def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bo
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
 def test_short_iterations_prefetch_further_ahead(size: int, rounds: int) -> None:
     """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
-    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
-    assert batch_prefetch_distance(found, target) == rounds
+    target, strides = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
+    assert batch_prefetch_distance(strides, target) == rounds
     small = replace(target, caches=replace(target.caches, l1=8 * size))
-    assert batch_prefetch_distance(found, small) <= 2
+    assert batch_prefetch_distance(strides, small) <= 2
 
 
 def test_matrix_units_prefetch_for_the_next_iteration() -> None:
@@ -136,7 +136,7 @@ def test_operands_that_stay_do_not_count_as_moved() -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1])
-def test_results_past_the_caches(offset: int) -> None:
+def test_results_stored_non_temporally(offset: int) -> None:
     """Aligned results are written by non-temporal stores, others by ordinary ones: both are right."""
     count, n = 3000, 32
     compiled = tlx.compile(batch("f32", count, n).text(), "native")
@@ -152,7 +152,7 @@ def test_results_past_the_caches(offset: int) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1])
-def test_sums_of_tile_products_past_the_caches(offset: int) -> None:
+def test_sums_of_tile_products_stored_non_temporally(offset: int) -> None:
     """No tile goes there, vectors do: aligned results and others, by a model whose caches hold one round."""
     count, n = 12, 32
     target = replace(find_target("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))

@@ -1,4 +1,4 @@
-"""Which tiles of a product on AMX go past the first cache, and which rows are asked for early."""
+"""Which tiles of a product on AMX bypass the first-level cache, and which rows are prefetched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tlx.target.target import targets
         (BFLOAT, 4096, False, ""),  # no line of a row tile of A stays, and panels are few
     ],
 )
-def test_tiles_of_b_go_by_where_lines_of_a_stay_for_that(element: Type, n: int, asks: str, *, passes: bool) -> None:
+def test_tiles_of_b_bypass_l1_if_a_stays_there(element: Type, n: int, asks: str, *, passes: bool) -> None:
     result, sign = (I32, "s") if element == I8 else (FLOAT, "f")
     a, c = MatrixView(element, n, n, n, 1), MatrixView(result, n, n, n, 1)
     recipe = select(Gemm(a, a, c, None, sign, sign), targets()["amx"].on_cpu("sapphirerapids"))

@@ -1,4 +1,4 @@
-"""Maps and reductions of much data: non-temporal stores wherever the result starts, NaN in any lane of a maximum."""
+"""Maps and reductions of large data: non-temporal stores at any alignment, NaN in any lane of a maximum."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _small(name: str) -> Target:
 
 def _lowered(text: str, target: Target, stage: str = "legalize") -> Module:
     module = lower(parse(text), target, options=Options(stop_after=stage))
-    return parse(str(module), wanted=lambda _text: True)
+    return parse(str(module), is_parsed=lambda _text: True)
 
 
 def _sum(element: str, rows: int, cols: int, attribute: str = "noalias") -> str:
@@ -52,7 +52,7 @@ def _sum(element: str, rows: int, cols: int, attribute: str = "noalias") -> str:
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("offset", [0, 7])
-def test_results_past_the_caches_are_whole(target: str, element: str, stage: str, offset: int) -> None:
+def test_non_temporal_results_are_complete(target: str, element: str, stage: str, offset: int) -> None:
     rows, cols = 2, 1500
     module = _lowered(_sum(element, rows, cols), _small(target), stage)
     assert "!nontemporal" in str(module)
@@ -68,7 +68,7 @@ def test_results_past_the_caches_are_whole(target: str, element: str, stage: str
     assert not room[offset + rows * cols :].any()
 
 
-def test_in_place_nothing_is_computed_twice() -> None:
+def test_maps_in_place_compute_nothing_twice() -> None:
     rows, cols = 2, 1500
     module = _lowered(_sum("float", rows, cols, ""), _small("avx512"))
     assert "!nontemporal" in str(module)
@@ -90,7 +90,7 @@ def _copy(element: str, rows: int, cols: int, pitch: int) -> str:
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("offset", [0, 7])
-def test_copies_past_the_caches_are_whole(target: str, element: str, offset: int) -> None:
+def test_non_temporal_copies_are_complete(target: str, element: str, offset: int) -> None:
     rows, cols, pitch = 2, 1500, 1507
     module = _lowered(_copy(element, rows, cols, pitch), _small(target))
     assert "!nontemporal" in str(module)
@@ -104,11 +104,11 @@ def test_copies_past_the_caches_are_whole(target: str, element: str, offset: int
     assert not room[offset + rows * cols :].any()
 
 
-def test_truth_values_are_copied_as_usual() -> None:
+def test_copies_of_i1_are_not_non_temporal() -> None:
     assert "!nontemporal" not in str(_lowered(_copy("i1", 2, 1500, 1507), _small("avx512")))
 
 
-def test_what_fits_the_caches_is_stored_there() -> None:
+def test_results_that_fit_the_caches_are_stored_normally() -> None:
     assert "!nontemporal" not in str(_lowered(_sum("float", 2, 1500), find_target("avx512")))
 
 
@@ -129,7 +129,7 @@ def _extreme(kind: str, element: str, rows: int, cols: int, axis: int) -> str:
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
-def test_one_nan_is_enough(target: str, element: str, kind: str, axis: int, rows: int, cols: int) -> None:
+def test_a_nan_in_any_lane_propagates(target: str, element: str, kind: str, axis: int, rows: int, cols: int) -> None:
     machine = Machine(_lowered(_extreme(kind, element, rows, cols, axis), find_target(target)))
     rng = np.random.default_rng(rows * cols)
     for place in [None, (0, 0), (rows - 1, cols - 1), *((rng.integers(rows), rng.integers(cols)) for _ in range(6))]:
@@ -193,7 +193,7 @@ def _transposition(element: str, rows: int, cols: int) -> str:
 @pytest.mark.parametrize(("rows", "cols"), [(160, 37), (200, 64), (130, 5)])
 @pytest.mark.parametrize("element", ["float", "double"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_transposed_past_the_caches(target: str, element: str, rows: int, cols: int) -> None:
+def test_transposes_use_non_temporal_stores(target: str, element: str, rows: int, cols: int) -> None:
     module = _lowered(_transposition(element, rows, cols), _small(target))
     whole_lines = rows * np.dtype(DTYPES[element]).itemsize % find_target(target).vector_bytes == 0
     assert ("!nontemporal" in str(module)) == whole_lines
@@ -206,15 +206,15 @@ def test_transposed_past_the_caches(target: str, element: str, rows: int, cols: 
     assert not room[3 + rows * cols :].any()
 
 
-def _sum_of_turned(element: str, rows: int, cols: int) -> str:
+def _sum_of_transposed(element: str, rows: int, cols: int) -> str:
     """`y = x^T + z`."""
     count = rows * cols
     rest = f"{DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
-    turned = f"{DIMS.format(cols, rows)}, {DIMS.format(1, 0)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
+    column_major = f"{DIMS.format(cols, rows)}, {DIMS.format(1, 0)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
     vector = f"<{count} x {element}>"
     return (
         f"define void @f(ptr noalias %y, ptr noalias %x, ptr noalias %z) {{\n"
-        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {turned})\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {column_major})\n"
         f"  %a = call {vector} @llvm.tensor.transpose(token %t, {DIMS.format(0, 1)})\n"
         f"  %u = call token @llvm.tensor.load(ptr elementtype({element}) %z, {DIMS.format(rows, cols)}, {rest})\n"
         f"  %b = call {vector} @llvm.tensor.tovector(token %u)\n  %s = fadd {vector} %a, %b\n"
@@ -225,7 +225,7 @@ def _sum_of_turned(element: str, rows: int, cols: int) -> str:
 @pytest.mark.parametrize(("rows", "cols"), [(37, 160), (64, 200), (70, 130)])
 @pytest.mark.parametrize("target", TARGETS)
 def test_transposed_products_use_non_temporal_stores(target: str, rows: int, cols: int) -> None:
-    module = _lowered(_sum_of_turned("float", rows, cols), _small(target))
+    module = _lowered(_sum_of_transposed("float", rows, cols), _small(target))
     assert ("!nontemporal" in str(module)) == (cols * 4 % find_target(target).vector_bytes == 0)
     rng = np.random.default_rng(0)
     x, z = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((cols, rows), (rows, cols)))

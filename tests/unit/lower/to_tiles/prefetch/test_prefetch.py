@@ -1,4 +1,4 @@
-"""Tiles prefetch C, A and B for the tiles that follow, where these miss L2 and there is time for it."""
+"""Tiles prefetch C, A and B of the next tiles if these miss L2 and the front end has room."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _product(m: int, n: int, k: int, *, a_columns: bool = False) -> str:
 
 
 def _prefetched(text: str, target: Target = _TARGET) -> str:
-    """What the remark on a product says that tiles prefetch for the next ones."""
+    """What tiles prefetch for the next ones, by the remark on a product."""
     remarks = Remarks()
     lower(parse(text), target, options=Options(remarks=remarks, stop_after="to-tiles", verify_each=False))
     (message,) = (remark.message for remark in remarks if remark.message.startswith("matmul"))
-    found = re.search(r"([ABC](?: and [ABC])*) of the next tiles? prefetched", message)
-    return found[1] if found else ""
+    match = re.search(r"([ABC](?: and [ABC])*) of the next tiles? prefetched", message)
+    return match[1] if match else ""
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_operands_that_miss_l2_are_prefetched(m: int, n: int, k: int, operands: 
     assert _prefetched(_product(m, n, k)) == operands
 
 
-def test_nothing_is_prefetched_where_products_and_loads_fill_the_front_end() -> None:
+def test_nothing_is_prefetched_if_products_and_loads_saturate_the_front_end() -> None:
     narrow = replace(targets()["avx2"], caches=_TARGET.caches)
     assert _prefetched(_product(2048, 2048, 2048), narrow) == ""
     wide = replace(narrow, core=replace(narrow.core, width=6.0))
     assert _prefetched(_product(2048, 2048, 2048), wide) == "C and A"
 
 
-def test_rows_of_a_packed_a_are_prefetched_where_all_of_them_are_there() -> None:
+def test_rows_of_a_fully_packed_a_are_prefetched() -> None:
     assert _prefetched(_product(1024, 1024, 1024, a_columns=True)) == "C and A"
     assert _prefetched(_product(1024, 240, 400, a_columns=True)) == "C"
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])
-def test_sums_are_complete_where_k_is_cut_for_prefetches(m: int, n: int, k: int) -> None:
+def test_sums_are_complete_if_k_is_split_for_prefetches(m: int, n: int, k: int) -> None:
     small = replace(_TARGET, caches=Caches(16 << 10, 24 << 10, 64 << 20))
     module = lower(parse(_product(m, n, k)), small)
     assert "piece.loop:" in str(module)

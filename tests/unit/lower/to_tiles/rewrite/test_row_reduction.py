@@ -1,4 +1,4 @@
-"""Products with a vector become sums along K, and only those that gain."""
+"""Products with a vector become reductions along K, if that is faster."""
 
 from __future__ import annotations
 

@@ -30,17 +30,17 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 
 @pytest.mark.parametrize("target", ["avx512", "amx,avx512"])
 @pytest.mark.parametrize(("k", "transposed"), [(16, False), (512, True)])
-def test_it_is_transposed_where_more_would_be_packed_than_is_stored(k: int, transposed: bool, target: str) -> None:
+def test_it_is_transposed_if_packing_costs_more_than_the_store(k: int, transposed: bool, target: str) -> None:
     text = PROGRAM.format(m=512, n=512, k=k, mn=512 * 512, type="float", sum="float")
     assert ("C stored column by column" in remarks_of(text, target)) == transposed
 
 
 @pytest.mark.parametrize("words", ["matmul 512x480x300 float tt", "matmul 480x512x300 float"])
-def test_it_is_not_where_somebody_asks_for_a_tile_of_it_or_of_its_transpose(words: str) -> None:
+def test_it_is_not_transposed_if_a_knob_sets_its_tile(words: str) -> None:
     text = PROGRAM.format(m=512, n=480, k=300, mn=512 * 480, type="float", sum="float")
     remarks = Remarks()
-    asked = parse_knobs("mc=64")
-    options = Options(remarks=remarks, knobs=lambda question: asked if question.text == words else NO_KNOBS)
+    knobs = parse_knobs("mc=64")
+    options = Options(remarks=remarks, knobs=lambda question: knobs if question.text == words else NO_KNOBS)
     lower_text(text, target="avx512", options=options)
     assert any("register tile" in remark.message for remark in remarks)
     assert not any("C stored column by column" in remark.message for remark in remarks)
@@ -57,7 +57,7 @@ def test_it_is_not_where_somebody_asks_for_a_tile_of_it_or_of_its_transpose(word
         ("i32", 142, 77, 99),
     ],
 )
-def test_its_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+def test_the_product_is_right(target: str, element: str, m: int, n: int, k: int) -> None:
     rng = np.random.default_rng(m)
     types = {"float": np.float32, "double": np.float64, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
     sums = {"double": ("double", np.float64), "i32": ("i32", np.int32)}

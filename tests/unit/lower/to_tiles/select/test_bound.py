@@ -1,4 +1,4 @@
-"""What is said to bound kernels without products: how much they move, through what, and how much work it is."""
+"""The bound in the remarks on kernels without products: bytes, the cache that holds them, and instructions."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def relu(rows: int, cols: int) -> Elementwise:
     ("cols", "place"),
     [(4096, "L1"), (4097, "L2"), (1 << 17, "L2"), (1 << 18, "L3"), (1 << 21, "L3"), (1 << 22, "memory")],
 )
-def test_the_first_cache_that_holds_everything_is_it(cols: int, place: str) -> None:
+def test_the_bound_is_the_first_cache_that_holds_everything(cols: int, place: str) -> None:
     bound = roofline(relu(1, cols), TARGET)
     assert bound.bytes_moved == 8 * cols
     assert bound.level == place
     assert bound.nontemporal == (place == "memory")
 
 
-def test_short_rows_are_not_said_to_be_stored_past_the_caches() -> None:
+def test_remarks_name_no_non_temporal_stores_of_short_rows() -> None:
     to = MatrixView(FLOAT, 1 << 19, 20, 24, 1)
     assert not roofline(Elementwise(to, unary("relu", 1 << 19, 20)), TARGET).nontemporal
 
 
-def test_costly_work_takes_a_share_of_the_bandwidth() -> None:
+def test_expensive_work_takes_a_share_of_the_bandwidth() -> None:
     cheap, costly = (roofline(Elementwise(view(1, 4096), unary(n, 1, 4096)), TARGET) for n in ("relu", "tanh"))
     assert cheap.share == 1
     assert 0 < costly.share < 0.5
     assert roofline(Elementwise(view(1, 1 << 24), unary("tanh", 1, 1 << 24)), TARGET).share > costly.share
 
 
-def test_what_is_between_rows_is_not_moved() -> None:
+def test_gaps_between_rows_do_not_count() -> None:
     rows, cols = 1024, 4096
     first = RowFusionPart(relu(rows, cols), (1, 0), (), is_disjoint=False)
     second = RowFusionPart(relu(rows, cols), (2, 1), (), is_disjoint=True)
@@ -67,19 +67,19 @@ def test_what_is_between_rows_is_not_moved() -> None:
     )
 
 
-def test_remarks_tell_the_bound() -> None:
+def test_remarks_name_the_bound() -> None:
     far = describe_kernel(relu(4096, 4096), TARGET)
     assert far.endswith("in one pass; moves 128 MB, beyond the caches: bound by memory; non-temporal stores")
     near = describe_kernel(Elementwise(view(1, 1024), unary("tanh", 1, 1024)), TARGET)
     assert "; moves 8 KB, in the L1 cache: bound by instructions, about " in near
-    assert near.endswith(" % of what that cache gives")
+    assert near.endswith(" % of the bandwidth of that cache")
     sums = Reduction(
         MatrixView(FLOAT, 4096, 1, 1, 1), Expression(4096, 4096, (MatrixLeaf(FLOAT, view(4096, 4096), 0),)), "add", 1
     )
     assert describe_kernel(sums, TARGET).endswith("; moves 64 MB, beyond the caches: bound by memory")
 
 
-def test_a_kernel_stores_past_the_caches_where_its_remark_says_so() -> None:
+def test_remarks_agree_with_kernels_about_non_temporal_stores() -> None:
     for cols in (1 << 20, 1 << 22):
         text = (
             f"define void @f(ptr noalias %y, ptr noalias %x) {{\n  %v = load <{cols} x float>, ptr %x\n"

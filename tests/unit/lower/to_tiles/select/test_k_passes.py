@@ -1,4 +1,4 @@
-"""Few rows that meet a B from beyond the second-level cache read it unpacked, in short passes over K."""
+"""Products of few rows by a B beyond the L2 cache read it unpacked, in short passes over K."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recip
 @pytest.mark.parametrize(
     ("m", "n", "k"), [(16, 1024, 1024), (64, 1024, 1024), (96, 1024, 1024), (16, 768, 4096), (16, 4096, 1024)]
 )
-def test_few_rows_prefetch_the_next_pass(m: int, n: int, k: int) -> None:
+def test_few_rows_prefetch_the_next_block_of_k(m: int, n: int, k: int) -> None:
     """The parts of B of two passes fit the second-level cache beside C."""
     recipe = _recipe(m, n, k)
     assert not recipe.packing.b
@@ -48,7 +48,7 @@ def test_a_b_in_the_second_level_cache_is_not_prefetched_by_passes(m: int) -> No
     assert not _recipe(m, 1024, 256).prefetch.locality
 
 
-def test_an_a_from_memory_meets_wider_blocks() -> None:
+def test_an_a_in_memory_has_wider_blocks() -> None:
     near, far = (_recipe(n, n, n).blocks for n in (2048, 4096))
     assert near.kc == 2048
     assert far.kc < near.kc
@@ -59,10 +59,10 @@ def test_a_b_with_gaps_is_not_prefetched() -> None:
     assert not _recipe(16, 1024, 1024, gap=64).prefetch.locality
 
 
-def test_sums_that_c_cannot_hold_are_made_in_one_pass() -> None:
+def test_sums_that_c_cannot_hold_take_one_pass() -> None:
     assert _recipe(64, 1024, 1024, BFLOAT).blocks.kc == 1024
 
 
-def test_the_predicted_efficiency_knows_what_is_overlapped() -> None:
+def test_the_predicted_share_counts_overlapped_prefetches() -> None:
     assert 0.6 < _recipe(16, 1024, 1024).efficiency < 0.9
     assert _recipe(16, 1024, 1024, gap=64).efficiency < 0.5

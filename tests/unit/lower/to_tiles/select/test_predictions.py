@@ -1,4 +1,4 @@
-"""What is predicted of products on AMX, beside what was measured on Emerald Rapids.
+"""Predictions for products on AMX, compared with measurements on Emerald Rapids.
 
 One core in quiet rounds, with the unit's full peak beside it (`tlx bench gemm`, 22 November 2026).
 """
@@ -54,12 +54,12 @@ def _amx() -> Target:
 
 
 @pytest.mark.parametrize(("element", "n", "measured"), _SHARES)
-def test_shares_are_near_what_was_measured(amx: Target, element: Type, n: int, measured: float) -> None:
+def test_predicted_shares_agree_with_measurements(amx: Target, element: Type, n: int, measured: float) -> None:
     assert select(_square(element, n), amx).efficiency == pytest.approx(measured, rel=0.15)
 
 
 @pytest.mark.parametrize(("element", "n", "measured"), _INTERLEAVED)
-def test_shares_are_near_what_was_measured_of_interleaved_rows(
+def test_predicted_shares_of_interleaved_rows_agree_with_measurements(
     amx: Target, element: Type, n: int, measured: float
 ) -> None:
     recipe = select(_square(element, n, 4 // bytes_of(element)), amx)
@@ -72,13 +72,13 @@ def test_sixteen_rows_are_packed_as_they_are_multiplied(amx: Target) -> None:
 
 
 @pytest.mark.parametrize(("element", "n", "measured"), [(BFLOAT, 64, 0.21), (BFLOAT, 512, 0.40), (I8, 512, 0.438)])
-def test_columns_of_a_take_time(amx: Target, element: Type, n: int, measured: float) -> None:
+def test_column_major_a_costs_time(amx: Target, element: Type, n: int, measured: float) -> None:
     gemm = _square(element, n)
     by_columns = replace(gemm, a=MatrixView(element, n, n, 1, n))
     assert select(by_columns, amx).efficiency == pytest.approx(measured, rel=0.15)
 
 
-def test_padding_and_far_results_take_time(amx: Target) -> None:
+def test_padding_and_results_beyond_l2_cost_time(amx: Target) -> None:
     gemm = _square(I8, 128)
     recipe = select(gemm, amx)
     cycles = cost(gemm, recipe, amx).total
@@ -88,7 +88,7 @@ def test_padding_and_far_results_take_time(amx: Target) -> None:
     assert cost(deeper, select(deeper, amx), amx).total > 1.3 * cycles
 
 
-def test_sixteen_rows_by_a_far_matrix_are_for_the_matrix_unit() -> None:
+def test_sixteen_rows_by_a_matrix_in_memory_use_the_matrix_unit() -> None:
     """16x1024x1024 of bfloat: 1470 kcycles by vectors, 313 by tiles (`--target=amx`)."""
     a, b, c = (
         MatrixView(BFLOAT, 16, 1024, 1024, 1),
@@ -99,7 +99,7 @@ def test_sixteen_rows_by_a_far_matrix_are_for_the_matrix_unit() -> None:
 
 
 @pytest.mark.parametrize(("k", "packs"), [(512, False), (1024, True)])
-def test_rows_far_apart_are_read_as_they_lie_beside_a_near_a(amx: Target, k: int, packs: bool) -> None:
+def test_distant_rows_are_read_in_place_if_a_stays_in_l1(amx: Target, k: int, packs: bool) -> None:
     """512x512xK of bfloat, B in pairs of rows: 32 rows of A take 32 or 64 KB of the first cache's 48."""
     a, c = MatrixView(BFLOAT, 512, k, k, 1), MatrixView(FLOAT, 512, 512, 512, 1)
     recipe = select(Gemm(a, MatrixView(BFLOAT, k, 512, 512, 2, interleave=2), c, None, "f", "f"), amx)

@@ -134,7 +134,7 @@ def test_a_b_that_is_packed_for_several_products_does_not_stream() -> None:
             assert (recipe.packing.prepacked_b, recipe.tile.streamed_rows) == (True, 0)
 
 
-def test_many_rows_do_not_and_floats_in_the_caches_stay_in_tiles() -> None:
+def test_many_rows_and_cached_floats_use_register_tiles() -> None:
     for m, k in ((32, 2048), (4, 64), (2, 16)):
         assert select(_gemm(m, 64, k), TARGETS["avx512"]).tile.streamed_rows == 0
 
@@ -200,7 +200,7 @@ def test_types_choose_the_unit(
     assert chosen == (unit, operand, operand, accumulator, width)
 
 
-def test_bytes_add_up_in_32_bits_as_long_as_they_fit() -> None:
+def test_bytes_are_summed_in_32_bits_if_sums_fit() -> None:
     assert select(_gemm(8, 16, 33024, I8, I64), TARGETS["avx512"]).mma.accumulator == I32
     assert select(_gemm(8, 16, 33028, I8, I64), TARGETS["avx512"]).mma.accumulator == I64
     assert select(_gemm(8, 16, 32, I8, I64, acc=True), TARGETS["avx512"]).mma.accumulator == I64
@@ -212,7 +212,7 @@ def test_kernel_names_tell_sizes_types_and_signs() -> None:
     assert _gemm(3, 4, 5, BFLOAT, FLOAT).title == "matmul 3x4x5 bfloat -> float"
 
 
-def test_a_view_knows_how_it_lies() -> None:
+def test_views_report_their_layout() -> None:
     assert _view(FLOAT, 3, 5, spare=2).size == 19
     assert not _view(FLOAT, 3, 5, column_major=True).is_row_major
     assert MatrixView(FLOAT, 3, 1, 1, 3).is_row_major
@@ -220,7 +220,7 @@ def test_a_view_knows_how_it_lies() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "unit", "operand"), [("znver5", "dot", BFLOAT), ("sapphirerapids", "fma", FLOAT)])
-def test_a_slow_dot_product_gives_way_to_multiply_adds(cpu: str, unit: str, operand: Type) -> None:
+def test_multiply_adds_replace_slow_dot_products(cpu: str, unit: str, operand: Type) -> None:
     recipe = select(_gemm(64, 64, 64, BFLOAT, FLOAT), TARGETS["avx512"].on_cpu(cpu))
     assert (recipe.mma.unit, recipe.mma.operand_b) == (unit, operand)
 
@@ -258,7 +258,7 @@ def test_a_block_of_b_stays_in_half_of_the_second_cache(element: Type, extent: i
     assert recipe.tile.nr * row <= recipe.blocks.nc * row <= target.caches.l2 // 2
 
 
-def test_row_tiles_meet_all_panels_unless_a_panel_stays_in_the_first_cache() -> None:
+def test_row_tiles_are_outermost_unless_a_panel_stays_in_l1() -> None:
     target = TARGETS["avx512"]
     deep, shallow = (select(_gemm(1024, 1024, k), target) for k in (1024, 32))
     assert deep.blocks.mc == deep.tile.mr
@@ -305,7 +305,7 @@ def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> No
 
 
 @pytest.mark.parametrize(("m", "n", "k", "low", "high"), [(16, 1024, 1024, 0.6, 0.8), (1024, 1024, 1024, 0.8, 0.93)])
-def test_the_predicted_share_counts_what_comes_from_memory(m: int, n: int, k: int, low: float, high: float) -> None:
+def test_the_predicted_share_counts_memory_traffic(m: int, n: int, k: int, low: float, high: float) -> None:
     assert low < select(_gemm(m, n, k), TARGETS["avx512"]).efficiency < high
     assert select(_gemm(128, 128, 128), TARGETS["avx512"]).efficiency > 0.88
 
@@ -321,7 +321,7 @@ def test_the_predicted_share_counts_packing_and_lanes_without_data() -> None:
     assert select(_gemm(64, 16, 64), target).efficiency > 0.7
 
 
-def test_the_predicted_share_counts_what_comes_from_the_second_cache() -> None:
+def test_the_predicted_share_counts_l2_traffic() -> None:
     """A row times 512x512 floats, 1 MB: 32768 cycles of lines, 8192 of multiply-adds."""
     assert select(_gemm(1, 512, 512), TARGETS["amx"]).efficiency <= 0.25
 
@@ -336,7 +336,7 @@ def test_the_predicted_share_counts_what_comes_from_the_second_cache() -> None:
         (I8, "s", 64, 64, True),  # columns are summed
     ],
 )
-def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int, k: int, packs: bool) -> None:
+def test_interleaved_rows_are_read_in_place(element: Type, sign: Sign, n: int, k: int, packs: bool) -> None:
     width = 2 if element == BFLOAT else 4
     b = MatrixView(element, k, n, n, width, width, n)
     to = _view(FLOAT if element == BFLOAT else I32, 512, n)

@@ -118,7 +118,7 @@ class TileEpilogue:
         self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
 
     def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
-        """Emit the epilogue of one row of the tile in memory, unrolled and without padding."""
+        """Emit the epilogue of a row of the tile in memory, which has no padding, without a loop."""
         b, element = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
         width = self._width(columns)

@@ -1,4 +1,4 @@
-"""What all parts of a product's kernel share: its function, its cache blocks, and the terms of a sum of products."""
+"""What all emitters of a product's kernel share: its function, its cache blocks, and the terms of a sum of products."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tlx.target.target import Target
 
 @dataclass(frozen=True, slots=True)
 class GemmFunction:
-    """The function of a product's kernel, as all parts of the kernel see it.
+    """The function of a product's kernel, with what its emitters read.
 
     Attributes:
         b: The builder of its body.
-        gemm, recipe, target: The product, how it is computed, and on which machine.
+        gemm, recipe, target: The product, its recipe, and the machine.
         arguments: Addresses of C, A, B and, if there is one, Acc; then the epilogue's leaves and scalars.
         c, a: Addresses of C and A.
-        rhs: Address of B: of this version's form of it, where the argument points to the forms of all versions.
+        rhs: Address of B; where the argument points to B in the forms of several versions, that of this version's.
         share: The row tiles and panels that a call computes.
-        rows, columns: Tiles along M and panels along N, in ranges of equal ones.
+        rows, columns: Ranges of equal row tiles, and of equal panels.
     """
 
     b: TensorBuilder
@@ -47,7 +47,7 @@ class GemmFunction:
 
     @classmethod
     def of(cls, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> GemmFunction:
-        """The function that a builder writes to."""
+        """The function of a builder."""
         arguments, share = arguments_and_tile_range(b.function)
         c, a, rhs = arguments[:3]
         packing = recipe.packing
@@ -70,7 +70,7 @@ class GemmFunction:
 
 @dataclass(frozen=True, slots=True)
 class KPass:
-    """A pass over `size` positions of K from `start` on; the first pass starts the sums, later ones add to C."""
+    """A pass over `size` positions of K from `start` on; the first pass initialises the sums, later ones add to C."""
 
     start: Value
     size: int

@@ -10,9 +10,9 @@ terms, with the filters copied to a matrix of K x 9 N:
     for k                                    B[k]    b[0] b[1] ... b[8]      N columns each, adjacent
       for each term: acc += a[k] @ b[k]
 
-B is read sequentially. An unrolled step has as many multiply-adds as nine steps of one product, and overlapping windows
-share elements of A. LLVM must not see that: it would keep the shared elements in registers that the sums need, and
-spill the sums of a tile of 6x64 floats. So terms that share elements get opaque addresses of A:
+B is read sequentially. An unrolled step has as many multiply-adds as nine steps of one product. Overlapping windows
+share elements of A, which has to be hidden from LLVM: it would keep the shared elements in registers that the sums
+need, and spill the sums of a tile of 6x64 floats. So terms that share elements get opaque addresses of A:
 
     x, 6 rows       a[0] 0 1 2 3 4 5       a[3], a[6]: other lines, which share no element with a[0]
                     a[1]   1 2 3 4 5 6
@@ -37,7 +37,7 @@ from tlx.lower.to_tiles.select.blocking import k_unroll
 from tlx.lower.to_tiles.select.knob_constraints import needed_registers
 
 _ROWS_AHEAD: Final = 3
-"""Rows of B that are converted ahead of their multiplication."""
+"""How many steps before its multiplication a row of B is converted."""
 _MAX_UNROLLED_STEPS: Final = 16
 _MAX_UNROLLED_PRODUCTS: Final = 256
 """Steps, and multiply-adds, up to which a sum is unrolled."""
@@ -62,16 +62,16 @@ class KLoop:
         """Rows of the tile, and registers of a row."""
         return block.rows.size, -(-block.columns.size // self.recipe.tile.lanes)
 
-    def total(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
+    def total(self, block: CacheBlock, start: Value, bases: tuple[Value, Value]) -> Value:
         """`start` plus all terms of the sum, from the addresses of the first term's operands."""
         if self.operands.interleaves_terms:
-            return self._total_interleaved(block, start, a, rhs)
+            return self._total_interleaved(block, start, bases)
         with self.operands.terms.loop([start]) as term:
-            places = self.operands.term_addresses(block, term.index, a, rhs)
+            places = self.operands.term_addresses(block, term.index, *bases)
             term.next(self._add_product(block, term.carried[0], *places))
         return term.results[0]
 
-    def _total_interleaved(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
+    def _total_interleaved(self, block: CacheBlock, start: Value, bases: tuple[Value, Value]) -> Value:
         """The same for interleaved terms, unrolled if enough registers are free for LLVM to load operands early.
 
         With nine terms, a tile of 6x16 floats in 16 registers would have six spills; one of 6x64 in 32 has none.
@@ -83,7 +83,7 @@ class KLoop:
         rows, vectors = self._registers(block)
         is_roomy = needed_registers(rows, vectors) + _LOAD_REGISTERS <= self.target.registers
         sums = InterleavedSums(self.b, self.gemm, self.operands.terms, rows, add)
-        return sums.total(start, (a, rhs), block.part.size, unrolled=is_roomy)
+        return sums.total(start, bases, block.part.size, unrolled=is_roomy)
 
     def _add_product(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""
@@ -117,11 +117,11 @@ class KLoop:
         rows, vectors = self._registers(block)
         free = self.target.registers - needed_registers(rows, vectors)
         ahead = min(_ROWS_AHEAD, free // vectors)
-        read = [self.operands.widened_b(block, bases[1], const_int(I64, number)) for number in range(min(ahead, steps))]
+        rows_of_b = [self.operands.widened_b(block, bases[1], const_int(I64, n)) for n in range(min(ahead, steps))]
         for number in range(steps):
             if number + ahead < steps:
-                read.append(self.operands.widened_b(block, bases[1], const_int(I64, number + ahead)))
-            start = self._add_step(block, start, bases, const_int(I64, number), read[number])
+                rows_of_b.append(self.operands.widened_b(block, bases[1], const_int(I64, number + ahead)))
+            start = self._add_step(block, start, bases, const_int(I64, number), rows_of_b[number])
         return start
 
     def _add_parts(self, block: CacheBlock, start: Value, bases: tuple[Value, Value], each: int, depth: int) -> Value:
@@ -146,11 +146,11 @@ class KLoop:
         return part.results[0]
 
     def _is_short(self, block: CacheBlock, steps: int) -> bool:
-        """Whether a sum is short enough to unroll: with fewer instructions, out-of-order execution looks further ahead.
+        """Whether a sum is short enough to unroll, so that out-of-order execution reaches further.
 
-        Half of the registers have to be free, since LLVM hoists loads and would spill. If unrolled, a multiply-add can
-        read an element of A as a memory operand at a constant offset: 16x16x16 half takes 198 cycles as a loop and 180
-        unrolled; 270 and 208 with two threads on a core.
+        Half of the registers have to be free, since LLVM hoists loads and would spill. In an unrolled sum, a
+        multiply-add can read an element of A as a memory operand at a constant offset: 16x16x16 half takes 198 cycles
+        as a loop and 180 unrolled; 270 and 208 with two threads on a core.
         """
         rows, vectors = self._registers(block)
         sums = rows * vectors
@@ -161,7 +161,7 @@ class KLoop:
     def _add_step(
         self, block: CacheBlock, sums: Value, bases: tuple[Value, Value], number: Value, row: Value | None = None
     ) -> Value:
-        """The sums after one more step of K, from the addresses of the operands; its row of B may be loaded already."""
+        """The sums after one more step of K, from the addresses of the operands; `row`: the loaded row of B, if any."""
         b, recipe = self.b, self.recipe
         k = b.mul(number, recipe.tile.kstep)
         missing = 0 if recipe.packing.b else block.columns.padding
@@ -178,7 +178,7 @@ class KLoop:
     def _add_steps(
         self, block: CacheBlock, sums: Value, bases: tuple[Value, Value], number: Value, depth: int
     ) -> Value:
-        """The sums after `depth` steps of K, which are one operation if both operands are row-major."""
+        """The sums after `depth` steps of K, several of which are one operation on row-major operands."""
         if depth == 1:
             return self._add_step(block, sums, bases, number)
         b, recipe, gemm = self.b, self.recipe, self.gemm

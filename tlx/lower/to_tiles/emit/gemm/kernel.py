@@ -18,7 +18,7 @@ for columns, a strip whose sums fill half of L1       sums: [tiles of nr columns
     for tiles of the strip: sums += A[:, k] @ B[k, :]
   for tiles of the strip: C = f(sums + Acc + correction)
 
-Where an instruction multiplies pairs or quadruples of rows, or widens every other element, neighbouring columns end up
+Where an instruction multiplies pairs or quadruples of rows, or widens every second element, neighbouring columns end up
 in different registers. The sums stay permuted until the strip is finished; `column_permutation` (d, r) distributes
 groups of r columns over d registers:
 
@@ -29,7 +29,6 @@ groups of r columns over d registers:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import as_value
@@ -52,7 +51,7 @@ from tlx.lower.to_tiles.emit.kernel import (
     may_alias_leaf,
     new_kernel,
 )
-from tlx.lower.to_tiles.emit.tiles import tile
+from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, tile
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream, pieces_per_part
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, k_passes, padded_tiles
@@ -85,16 +84,15 @@ def gemm_kernel(
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
     caches_panels = panel_cache is not None
-    made = new_kernel(
+    kernel = new_kernel(
         module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts, caches_panels=caches_panels
     )
-    _emit_body(GemmFunction.of(TensorBuilder(module, made), gemm, recipe, target), panel_cache or Scratch())
-    return made
-
-
-def _emit_body(function: GemmFunction, scratch: Scratch) -> None:
-    """Emit the body of a kernel, with its buffers in `scratch`."""
-    b, cached, nest = function.b, function.share.cached_panels, _loop_nest(function)
+    function, scratch = GemmFunction.of(TensorBuilder(module, kernel), gemm, recipe, target), panel_cache or Scratch()
+    b, cached = function.b, function.share.cached_panels
+    if recipe.mma.unit == "matrix":
+        nest = MatrixUnitLoopNest(function)
+    else:
+        nest = StreamingLoopNest(function) if recipe.tile.streamed_rows else LoopNest(function)
     scratch.provided = cached.memory if cached else None
     nest.reserve(scratch)
     scratch.allocate(b)
@@ -106,12 +104,7 @@ def _emit_body(function: GemmFunction, scratch: Scratch) -> None:
         partial.finish()
     scratch.release(b)
     b.ret()
-
-
-def _loop_nest(function: GemmFunction) -> LoopNest | MatrixUnitLoopNest:
-    if function.recipe.mma.unit == "matrix":
-        return MatrixUnitLoopNest(function)
-    return StreamingLoopNest(function) if function.recipe.tile.streamed_rows else LoopNest(function)
+    return kernel
 
 
 # Prefetching ---------------------------------------------------------------------------------------------------------
@@ -147,18 +140,18 @@ class NextTilePrefetch:
             )
         if "A" in operands:
             size = bytes_of(self.recipe.mma.operand_a)
-            share = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
+            count = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
             row = b.add(block.row, b.mul(b.add(i, block.tiles), height))
             base, pitch, start = self.operands.rows_of_a(block.part)
-            offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, share)), size)
-            prefetcher.over_parts = PrefetchStream(base, offset, share * size, pitch * size, locality=L2_LOCALITY)
+            offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, count)), size)
+            prefetcher.over_parts = PrefetchStream(base, offset, count * size, pitch * size, locality=L2_LOCALITY)
         if "B" in operands:
             prefetcher.pieces, prefetcher.over_pieces = self._next_panel(block, i, j)
 
     def _next_panel(self, block: CacheBlock, i: Value, j: Value) -> tuple[int, PrefetchStream]:
-        """The number of pieces of a part, and the rows of the panel after panel `j` that row tile `i` prefetches.
+        """The number of pieces of a part, and the rows of panel `j + 1` that row tile `i` prefetches.
 
-        Each row of the tile prefetches the same number of rows of B. If these are more rows than B has, the last tiles
+        Each row of the tile prefetches the same number of rows of B. Where these exceed the rows of B, the last tiles
         prefetch the last rows again, which are cached by then.
         """
         b, view = self.b, self.gemm.b
@@ -176,7 +169,7 @@ class NextTilePrefetch:
 def next_tile_position(b: TensorBuilder, block: CacheBlock, i: Value, j: Value, *, last: bool) -> tuple[Value, Value]:
     """Row and column of the tile after tile (i, j) of a block: below it, right of it, or in the next block.
 
-    The next block is below this one or, if this one has the `last` rows, at the top of the next columns.
+    The next block is below this one or, if this one contains the `last` rows, at the top of the next columns.
     """
     nothing = const_int(I64, 0)
     below = b.add(i, 1)
@@ -192,7 +185,7 @@ def next_tile_position(b: TensorBuilder, block: CacheBlock, i: Value, j: Value, 
 
 
 def _select_pair(b: TensorBuilder, pair: tuple[Value, Value], same: Value, other: Value) -> Value:
-    """`same` if both of a pair are equal, else `other`."""
+    """`same` if the values of a pair are equal, else `other`."""
     if isinstance(pair[0], ConstInt) and isinstance(pair[1], ConstInt):
         return same if pair[0] == pair[1] else other
     return b.select(b.icmp("eq", *pair), same, other)
@@ -209,16 +202,14 @@ class LoopNest:
         operands: Packs the operands.
         prefetcher: Emits the prefetches.
         tile: Emits the register tiles.
-        dots: Emits an N tail of sums along K, if there is one.
+        dots: Emits an N tail of dot products along K, if there is one.
     """
 
     def __init__(self, function: GemmFunction) -> None:
         self.function = function
         self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
         self.operands = Operands(function)
-        self.prefetcher = Prefetcher(
-            function.b, function.arguments, function.gemm, function.recipe, function.target.caches.line
-        )
+        self.prefetcher = Prefetcher(function)
         k_loop = KLoop(function, self.operands, self.prefetcher)
         following = NextTilePrefetch(function, self.operands, self.prefetcher)
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
@@ -288,17 +279,14 @@ class LoopNest:
                 self._last_columns(self.dots, block)
 
     def _last_columns(self, dots: DotProductColumns, block: CacheBlock) -> None:
-        """The N tail of a block's rows, in the first block of columns, while the rows are in the caches."""
+        """The N tail of a block's rows, computed in the first block of columns, while the rows are in the caches."""
         b, part, nothing = self.b, block.part, const_int(I64, 0)
-        at_first = b.select(b.icmp("eq", block.column, nothing), block.tiles, nothing)
-        with b.loop(0, at_first, name="dr") as loop:
+        tiles = b.select(b.icmp("eq", block.column, nothing), block.tiles, nothing)
+        with b.loop(0, tiles, name="dr") as loop:
             row = b.add(block.row, b.mul(loop.index, block.rows.size))
             c = self.function.at(self.gemm.c, self.function.c, row, nothing)
             a = self.operands.a_address(block, loop.index, row)
             dots.tiles((c, a), block.rows.size, (part.start, part.size), first=part.first)
-
-
-_PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
 
 
 class StreamingLoopNest(LoopNest):
@@ -329,7 +317,7 @@ class StreamingLoopNest(LoopNest):
                 row = steps.start_of(b, k.index)
                 with b.loop(0, panels, name="j", nonempty=True) as j:
                     self._add_rows(block, steps, row, j.index)
-        with b.loop(0, panels, name="done", nonempty=True) as j:
+        with b.loop(0, panels, name="finish", nonempty=True) as j:
             at = b.add(column, b.mul(j.index, columns.size))
             self.tile.finish(block, self._total(block, j.index, at), nothing, at)
 
@@ -350,8 +338,10 @@ class StreamingLoopNest(LoopNest):
         if self.recipe.tile.column_permutation[0] == 1:
             total: Value = b.tovector(b.tensor_load(self._sums_at(block, j), type_, None, "sums"), type_, "sums")
         else:
-            permuted = b.tensor_load(self._sums_at(block, j), self._permuted_type(type_, in_order=False), None, "dealt")
-            total = b.reshape_permute(permuted, _PERMUTED_AXES, type_.shape, type_.vector, "sums")
+            permuted = b.tensor_load(
+                self._sums_at(block, j), self._permuted_type(type_, in_order=False), None, "sums.permuted"
+            )
+            total = b.reshape_permute(permuted, SWAPPED_AXES, type_.shape, type_.vector, "sums")
         nothing = const_int(I64, 0)
         start = self.tile.start(block, (nothing, j), (nothing, column))
         if start == zero(start.type):
@@ -386,7 +376,7 @@ class StreamingLoopNest(LoopNest):
         self._store_sums(block, j, sums)
 
     def _rows_of_b(self, block: CacheBlock, k: Value, column: Value, missing: int) -> tuple[Value, int]:
-        """A group of rows of a tile of B, and its columns of padding: none if the columns are permuted."""
+        """A group of rows of a tile of B, and its number of padding columns: 0 if the columns are permuted."""
         b, recipe, view, packing = self.b, self.recipe, self.gemm.b, self.operands.packing_b
         size = block.columns.size
         type_ = tile(view.element, recipe.mma.width, size, (missing, block.columns.padding))
@@ -399,5 +389,5 @@ class StreamingLoopNest(LoopNest):
         plain = tile(recipe.mma.operand_b, recipe.mma.width, size)
         permuted = b.typeinfo(rows, self._permuted_type(plain, in_order=True), "b.rows")
         return b.typeinfo(
-            b.reshape_permute(permuted, _PERMUTED_AXES, plain.shape, plain.vector, "b.dealt"), plain, "b"
+            b.reshape_permute(permuted, SWAPPED_AXES, plain.shape, plain.vector, "b.permuted"), plain, "b"
         ), 0

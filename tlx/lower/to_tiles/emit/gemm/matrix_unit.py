@@ -9,11 +9,11 @@ for columns in panels of B, nc at a time          jc    a block that stays in th
     for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
     C[tile, panel] = f(acc)
 
-Where only one row tile uses B, each step of it is packed right before it is multiplied, always to the same lines of L1:
+Where only one row tile uses B, each step of B is packed right before it is multiplied, always to the same lines of L1:
 16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
 
-The sums of a tile may be stored while the next tile starts: they are pending until then. Where a product has an
-epilogue, each step of K of the next tile computes some rows of it.
+The sums of a tile may be stored while the next tile starts; until then they are pending. Where a product has an
+epilogue, each step of K of the next tile computes some rows of the pending epilogue.
 
 All tiles have one shape. The function configures the unit once and makes no call in between. No loop that carries sums
 is directly inside another one: LLVM's code generation at -O0 crashes on a phi of tiles whose operand is a phi.
@@ -23,23 +23,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import STREAMING
-from tlx.ir.types import I64, bytes_of
+from tlx.ir.types import I64, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
-from tlx.lower.to_tiles.emit.copy import in_chunks
+from tlx.lower.to_tiles.emit.copy import blocked_loop
 from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
 from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks, may_alias_leaf
 from tlx.lower.to_tiles.emit.tiles import tile
-from tlx.lower.to_tiles.pack.panels import load_vnni, load_vnni_tiles
+from tlx.lower.to_tiles.pack.panels import load_vnni
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles, round_up
 from tlx.lower.to_tiles.select.recipe_cost import packs_by_steps
 
 _MANY_TILES: Final = 4
-"""Number of row tiles from which on the products of the first tile hide too little of the packing."""
+"""Least number of row tiles with which the products of the first tile hide too little of the packing."""
 
 
 class MatrixUnitOperands(Operands):
@@ -76,7 +77,7 @@ class MatrixUnitOperands(Operands):
         self._all_panels = self.panel_b, self.sums
 
     def at_a_time(self, columns: EqualTiles) -> int:
-        """Panels of a range that a block has: all of them if they are packed step by step."""
+        """Panels of a range that are packed at a time: all of them if they are packed step by step."""
         return columns.count if self.packs_by_steps else super().at_a_time(columns)
 
     def size_of_panels(self, columns: int) -> int:
@@ -85,10 +86,10 @@ class MatrixUnitOperands(Operands):
 
     @property
     def b_misses_l1(self) -> bool:
-        """Whether B is packed from rows that do not stay in L1, or of which each lies in a different page.
+        """Whether B is packed from rows that do not stay in L1, or that lie in different pages.
 
-        With few row tiles, it is better to overlap packing with the products of the first tile, provided that L1 holds
-        the panel, the cache lines that it is packed from (twice as many bytes) and A.
+        With few row tiles, packing overlaps with the products of the first tile instead, provided that L1 holds the
+        panel, the cache lines that it is packed from (twice as many bytes) and A.
         """
         view, caches = self.gemm.b, self.function.target.caches
         size = bytes_of(view.element)
@@ -121,7 +122,7 @@ class MatrixUnitOperands(Operands):
             self.packer_b.pack_b(here, there, columns, self.gemm.k)
 
     def _pack_across(self, columns: EqualTiles, start: Value, panels: Value) -> None:
-        """Pack all panels of a block from column `start` on, a step of K at a time, in long runs of B's rows."""
+        """Pack all panels of a block from column `start` on, a step of K at a time, to read long runs of B's rows."""
         b, view, recipe = self.b, self.gemm.b, self.recipe
         source = b.gep(view.element, self.function.rhs, b.mul(start, view.col_stride))
         with self.terms.loop() as term:
@@ -136,7 +137,7 @@ class MatrixUnitOperands(Operands):
                     to = b.gep(recipe.mma.operand_b, to, b.mul(k, recipe.tile.kstep * columns.size))
                     self.packer_b.pack_block_of_b(at, to, columns, depth)
 
-            in_chunks(b, self.gemm.k, recipe.tile.kstep, "kp", step)
+            blocked_loop(b, self.gemm.k, recipe.tile.kstep, "kp", step)
 
     def pack_all_of_a(self) -> None:
         """Pack all row tiles, one after the other."""
@@ -218,9 +219,18 @@ class MatrixUnitOperands(Operands):
         return load_vnni(self.b, mma.operand_b, address, shape, columns=view.row_stride, mark=self._mark_of_b)
 
     def _load_tiles_of_b(self, address: Value, size: int, lines: int = 0) -> Value:
-        """One step of K, and `size` columns, of B in tiles that are `lines` lines apart, or adjacent."""
-        mma, shape = self.recipe.mma, (self.recipe.tile.kstep, size, self.recipe.mma.width)
-        return load_vnni_tiles(self.b, mma.operand_b, address, shape, self.packing_b.tile, lines, self._mark_of_b)
+        """One step of K, and `size` columns, of B in tiles that begin `lines` groups of rows apart, or are adjacent.
+
+        Rewrite:
+            load <tiles, k/width, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <k, n>  ->  typeinfo
+        """
+        b, element, width, columns = self.b, self.recipe.mma.operand_b, self.recipe.mma.width, self.packing_b.tile
+        k = self.recipe.tile.kstep
+        type_ = TensorType.dense(element, (size // columns, k // width, columns, width))
+        pitches = (0, lines, columns, width) if lines > k // width else None
+        packed = b.tensor_load(address, type_, pitches, "b.vnni", self._mark_of_b)
+        flat = b.reshape_permute(packed, (1, 3, 0, 2), (k, size), VectorType(k * size, element), "b.flat")
+        return b.typeinfo(flat, tile(element, k, size), "b")
 
     def packed_step(self, block: CacheBlock, base: Value, k: Value, depth: int) -> Value:
         """The panel's columns of B at `depth` positions from `k` on, packed right before they are loaded."""
@@ -231,7 +241,7 @@ class MatrixUnitOperands(Operands):
 
 
 _MAX_ROWS_PER_STEP: Final = 8
-"""Most rows of an epilogue that a step of K computes; with too few steps, the rows have a loop of their own."""
+"""Most rows of an epilogue that a step of K computes; with too few steps, the rows have a separate loop."""
 
 
 class MatrixUnitKLoop:
@@ -250,12 +260,8 @@ class MatrixUnitKLoop:
         partial = operands.packs_by_steps and self.gemm.k % self.recipe.tile.kstep > 0
         self.full_steps = operands.steps - partial
 
-    def total(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
-        """`start` and all products of the sum, in one loop."""
-        return self.steps_from(0, block, start, (a, rhs))
-
-    def steps_from(self, first: int, block: CacheBlock, sums: Value, bases: tuple[Value, Value]) -> Value:
-        """The sums after step `first` of all products and all later steps, from the addresses of the operands."""
+    def total(self, block: CacheBlock, sums: Value, bases: tuple[Value, Value], first: int = 0) -> Value:
+        """The sums after all steps from step `first` on, from the addresses of the first term's operands."""
         if first < self.full_steps:
             with self.b.loop(first, self.full_steps, carry=[sums], name="k") as loop:
                 loop.next(self.step(block, loop.carried[0], bases, loop.index))
@@ -302,7 +308,7 @@ class MatrixUnitKLoop:
 
 
 class PendingSums:
-    """Emits tiles whose sums are stored while the next tile starts; until then they are pending.
+    """Emits tiles whose sums are stored while the next tile starts, and are pending until then.
 
     Attributes:
         function: The kernel's function.
@@ -320,17 +326,17 @@ class PendingSums:
         self.overlaps = fresh and computes and tile.partial is None
 
     def is_profitable(self, block: CacheBlock) -> bool:
-        """Whether several tiles follow each other, and the first one's initial sums may be stored at its place."""
+        """Whether there are several tiles, and the initial sums of the first may be stored before its final sums."""
         gemm, recipe = self.function.gemm, self.function.recipe
         several = (block.rows.count > 1 or block.columns.count > 1) and not recipe.stores.nontemporal
         direct = self.tile.epilogue is None and gemm.c.element == recipe.mma.accumulator
         return several and (direct or self.overlaps) and not block.rows.padding and not block.columns.padding
 
     def begin(self, block: CacheBlock, i: Value, *, peel: bool) -> tuple[list[Value], Value]:
-        """The pending sums before the loop over the tiles from row tile `i` on, and the loop's first tile.
+        """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
-        With `peel`, the first tile is peeled off the loop: nothing is packed, and it is not the last tile. Otherwise
-        its initial sums are pending and are stored at its place, where its final sums overwrite them later.
+        With `peel`, the first tile is peeled off the loop, where nothing is packed and other tiles follow. Otherwise
+        its initial sums are pending: they are stored to C, and its final sums overwrite them later.
         """
         none = const_int(I64, 0)
         if peel and not self.k_loop.operands.packs_by_steps:
@@ -340,7 +346,7 @@ class PendingSums:
         return [start, *self._place(row, block.column)], none
 
     def _place(self, row: Value, column: Value) -> list[Value]:
-        """The place of pending sums, as loops carry it: a row and a column for an epilogue, else an offset."""
+        """The place of pending sums, as loops carry it: row and column for an epilogue, else an offset in C."""
         if self.overlaps:
             return [row, column]
         b, c = self.b, self.function.gemm.c
@@ -370,7 +376,7 @@ class PendingSums:
         first = 1
         if pending and epilogue is not None:
             first, sums = self._finish_rows(epilogue, block, sums, bases, pending)
-        return [self.k_loop.steps_from(first, block, sums, bases), *self._place(*place)]
+        return [self.k_loop.total(block, sums, bases, first), *self._place(*place)]
 
     def _finish_rows(
         self, epilogue: TileEpilogue, block: CacheBlock, sums: Value, bases: tuple[Value, Value], pending: list[Value]
@@ -378,7 +384,8 @@ class PendingSums:
         """Compute rows of the previous tile's epilogue in each step of K; returns the next step, and the sums."""
         b, height, steps = self.b, block.rows.size, self.k_loop.full_steps - 1
         place = pending[1], pending[2]
-        each = next((d for d in range(1, _MAX_ROWS_PER_STEP + 1) if height % d == 0 and height // d <= steps), 0)
+        divisors = (d for d in range(1, _MAX_ROWS_PER_STEP + 1) if height % d == 0)
+        each = next((d for d in divisors if height // d <= steps), 0)
         with b.loop(0, height // (each or 1), carry=[sums] if each else [], name="ke") as loop:
             if each:
                 loop.next(self.k_loop.step(block, loop.carried[0], bases, b.add(loop.index, 1)))
@@ -404,17 +411,15 @@ class MatrixUnitLoopNest:
         self.function = function
         self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
         self.operands = MatrixUnitOperands(function)
-        self.prefetcher = Prefetcher(
-            function.b, function.arguments, function.gemm, function.recipe, function.target.caches.line
-        )
+        self.prefetcher = Prefetcher(function)
         k_loop = MatrixUnitKLoop(function, self.operands, self.prefetcher)
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, self._prefetch_ahead)
         self.pending = PendingSums(function, self.tile, k_loop)
         self._packs_row_tiles = self.recipe.packing.a and not self.operands.packs_all_of_a
         self._is_part = function.share.rows.first is not None  # a call computes some of the row tiles
         in_place = not self.recipe.packing.b and not self.recipe.packing.prepacked_b
-        has_all = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
-        self.by_rows = in_place and has_all and not self._is_part
+        one_block = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
+        self.by_rows = in_place and one_block and not self._is_part
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve the buffers that the kernel needs."""
@@ -449,14 +454,14 @@ class MatrixUnitLoopNest:
         step, bounds = operands.at_a_time(columns), function.share.columns.of(b, function.columns, columns)
         with loop_over_blocks(b, bounds, step, "jc") as (first, panels):
             column = columns.start_of(b, first)
-            ahead = self._is_part or (step > 1 and operands.b_misses_l1)
+            packs_first = self._is_part or (step > 1 and operands.b_misses_l1)
             packs = operands.packs_b and not operands.packs_by_steps
-            if packs and ahead:
+            if packs and packs_first:
                 with operands.if_not_packed(columns):
                     operands.pack_block(columns, column, panels)
             for number, rows in enumerate(function.rows):
                 block = CacheBlock(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
-                self._rows(block, packs=number == 0 and packs and not ahead)
+                self._rows(block, packs=number == 0 and packs and not packs_first)
 
     def _rows(self, block: CacheBlock, *, packs: bool) -> None:
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
@@ -514,7 +519,7 @@ class MatrixUnitLoopNest:
         return loop.results
 
     def _prefetch_ahead(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
-        """Set what a tile prefetches: its cache lines of C, and a share of the rows of the next row tile of A."""
+        """Set what a tile prefetches: its cache lines of C, and some rows of the next row tile of A."""
         b, gemm, recipe, ranges = self.b, self.gemm, self.recipe, self.function.columns
         if recipe.stores.prefetches_lines:
             size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.operands.steps)

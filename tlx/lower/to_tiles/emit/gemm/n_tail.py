@@ -1,4 +1,4 @@
-"""The N tail of a product: its last columns as dot products along K, or with pairs of positions of K in a register.
+"""The N tail of a product: its last columns, as dot products along K or by pairs of positions of K.
 
 A few columns, far fewer than a register's lanes, are dot products along K:
 
@@ -27,10 +27,10 @@ from typing import Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
-from tlx.lower.to_tiles.emit.copy import TileCopy, in_chunks
+from tlx.lower.to_tiles.emit.copy import TileCopy, blocked_loop
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
 from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
-from tlx.lower.to_tiles.emit.tiles import column_tile, convert_tile, tile
+from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, column_tile, convert_tile, tile
 from tlx.lower.to_tiles.select.recipe import PAIR
 from tlx.lower.to_tiles.select.recipe_cost import dot_product_rows, pairs_stay_in_registers
 
@@ -77,9 +77,9 @@ class DotProductColumns:
                 k = b.mul(number, lanes)
                 at = b.gep(view.element, start, b.add(b.mul(k, view.row_stride), column * view.col_stride))
                 token = copy.load(at, (1, lanes), (0, lanes - size))
-                copy.store(token, b.gep(element, rows, b.add(k, column * self.depth)))
+                b.tensor_store(b.gep(element, rows, b.add(k, column * self.depth)), token)
 
-            in_chunks(b, self.gemm.k, lanes, "k", part)
+            blocked_loop(b, self.gemm.k, lanes, "k", part)
 
     def tiles(self, pointers: tuple[Value, Value], rows: int, part: tuple[Value, int], *, first: bool) -> None:
         """Compute the tail of `rows` rows for one pass over K.
@@ -162,7 +162,6 @@ class DotProductColumns:
         b.tensor_store(place, b.typeinfo(total, column, "c"), (0, view.row_stride))
 
 
-_PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
 _ROWS_AT_ONCE: Final = 8
 """Rows of B that are interleaved at a time."""
 
@@ -246,7 +245,7 @@ class PairedColumns:
             type_ = tile(element, -(-count // PAIR), self.lanes)
             b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
 
-        in_chunks(b, view.rows, _ROWS_AT_ONCE, "k", part)
+        blocked_loop(b, view.rows, _ROWS_AT_ONCE, "k", part)
         b.keep_in_memory(panel)
 
     def _pairs(self, start: Value, row: Value, count: int) -> Value:
@@ -264,7 +263,7 @@ class PairedColumns:
         if is_run:  # a register holds a pair
             seen = TensorType.dense(element, (steps, 1, PAIR, columns.size, 1))
             return b.reshape_permute(
-                b.typeinfo(wide, seen, "b.rows"), _PERMUTED_AXES, result.shape, result.vector, "b.pairs"
+                b.typeinfo(wide, seen, "b.rows"), SWAPPED_AXES, result.shape, result.vector, "b.pairs"
             )
         token = b.typeinfo(wide, tile(element, steps * PAIR, columns.size), "b.rows")
         return b.reshape_block(token, (0,), (PAIR,), result.vector, "b.pairs")

@@ -8,6 +8,7 @@ from typing import Final
 
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
+from tlx.lower.to_tiles.emit.copy import blocked_loop
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass, SumTerms
 from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
 from tlx.lower.to_tiles.emit.tiles import convert_tile, tile
@@ -16,9 +17,9 @@ from tlx.lower.to_tiles.prefetch import PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles
 
 _MAX_INDEXED: Final = 2
-"""Multiply-adds of a step up to which indexed operands are as cheap as an address in a register."""
+"""Rows of a tile up to which indexed memory operands are as cheap as an address in a register."""
 _COLUMNS_AT_ONCE: Final = 4
-"""Columns of a column-major A that are packed together, for all row tiles: their cache lines stay in L1.
+"""Columns of a column-major A that are packed together for all row tiles, so that their cache lines stay in L1.
 
 Columns that are pages apart share a set of L1 with the panel. Packing 1024 x 1024 floats takes 345 us by 4 columns,
 380 by 8, 440 by 16 (Emerald Rapids; no difference on a newer Xeon).
@@ -109,7 +110,7 @@ class Operands:
             yield
             return
         self._find_cached_panels(columns)
-        with self.b.if_block(self.b.icmp("eq", cached.packed, const_int(I64, 0)), "fresh"):
+        with self.b.if_block(self.b.icmp("eq", cached.packed, const_int(I64, 0)), "pack"):
             yield
 
     def _find_cached_panels(self, columns: EqualTiles) -> None:
@@ -143,12 +144,12 @@ class Operands:
     def pack_a(self, part: KPass, rows: EqualTiles, row: Value, tiles: Value) -> None:
         """Pack row tiles of A from a row on, a few columns at a time: the next tile reuses their cache lines."""
         b = self.b
-        chunk = min(part.size, _COLUMNS_AT_ONCE) if self.packing_a.by_columns else part.size
-        full, rest = divmod(part.size, chunk)
-        with b.loop(0, full, name="kp") as loop:
-            self._pack_columns_of_a(part, rows, row, tiles, (b.mul(loop.index, chunk), chunk))
-        if rest:
-            self._pack_columns_of_a(part, rows, row, tiles, (const_int(I64, full * chunk), rest))
+        width = min(part.size, _COLUMNS_AT_ONCE) if self.packing_a.by_columns else part.size
+
+        def pack_columns(number: Value, count: int) -> None:
+            self._pack_columns_of_a(part, rows, row, tiles, (b.mul(number, width), count))
+
+        blocked_loop(b, part.size, width, "kp", pack_columns)
         b.keep_in_memory(self.panel_a.pointer)
 
     def _pack_columns_of_a(

@@ -22,7 +22,7 @@ from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_v
 from tlx.lower.to_tiles.prefetch import Prefetcher
 from tlx.lower.to_tiles.select.recipe import padded_tiles
 
-SumOverK = Callable[[CacheBlock, Value, Value, Value], Value]
+SumOverK = Callable[[CacheBlock, Value, tuple[Value, Value]], Value]
 """Emits the sum over K of a tile: `start` plus all terms, from the addresses of the first term's operands."""
 BeginTile = Callable[[CacheBlock, tuple[Value, Value], tuple[Value, Value], Value], None]
 """Sets what a tile prefetches for later tiles, from its block, number (i, j), place, and address of A."""
@@ -33,7 +33,7 @@ class RegisterTile:
 
     Attributes:
         function: The kernel's function.
-        operands: Where the operands are.
+        operands: Gives the operands' addresses.
         total: Emits the sum over K.
         prefetcher: Emits the prefetches of the K loop.
         prefetch_ahead: Sets what a tile prefetches for later ones.
@@ -76,7 +76,7 @@ class RegisterTile:
         if self.pairs is not None and block.columns == self.pairs.columns:
             total = self._paired(self.pairs, block, start, a)
         else:
-            total = self.total(block, start, a, rhs)
+            total = self.total(block, start, (a, rhs))
         self.finish(block, total, *place)
 
     def place(self, block: CacheBlock, i: Value, j: Value) -> tuple[Value, Value]:
@@ -204,7 +204,7 @@ class ResultStores:
         b.tensor_store(buffer.pointer, b.typeinfo(sums, tile(c.element, block.rows.size, columns.size), "sums"))
         for rows in padded_tiles(block.rows.valid, _ROWS_AT_ONCE, 1):
             part = tile(c.element, rows.size, columns.size, (rows.padding, columns.padding))
-            with b.loop(0, rows.count, name="past") as loop:
+            with b.loop(0, rows.count, name="copy") as loop:
                 at = rows.start_of(b, loop.index)
                 copied = b.gep(c.element, buffer.pointer, b.mul(at, columns.size))
                 token = b.tensor_load(copied, part, (0, columns.size), "sums")
@@ -215,8 +215,8 @@ class ResultStores:
         if self._aligned is None:
             b.tensor_store(address, token, (0, pitch))
             return
-        nontemporal = b.new_block("past", b.block)
-        usual = b.new_block("usual", nontemporal)
+        nontemporal = b.new_block("nontemporal", b.block)
+        usual = b.new_block("temporal", nontemporal)
         stored = b.new_block("stored", usual)
         b.branch_if(self._aligned, nontemporal, usual)
         for block, mark in ((nontemporal, nontemporal_metadata(b.module)), (usual, "")):
