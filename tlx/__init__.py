@@ -11,6 +11,7 @@ The names below are loaded when first used, so that ``import tlx`` and ``tlx-low
 * ``tlx.targets()`` lists the targets, ``tlx.find_target`` finds one by name, ``tlx.Target`` describes one;
 * ``tlx.Machine`` evaluates a module on numpy arrays;
 * ``tlx.TlxError`` is every error that a user can cause, ``tlx.ArgumentError`` a wrong argument of a call;
+* ``tlx.graph`` is the package of tensor graphs, ``tlx.Graph`` its class;
 * a front end's name gives the front end: ``tlx.matrix`` is the package ``tlx.frontends.matrix``.
 
 The function that lowers a module is ``tlx.lower.pipeline.lower``: here its name would hide the package ``tlx.lower``.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tlx.api.validation import validate as validate
     from tlx.diagnostics import TlxError as TlxError
     from tlx.evaluate import Machine as Machine
+    from tlx.graph import Graph as Graph
     from tlx.ir.parser.module import parse as parse
     from tlx.lower.options import Options as Options
     from tlx.lower.pipeline import lower_text as lower_text
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ArgumentError": "tlx.api.call",
+    "Graph": "tlx.graph",
     "Machine": "tlx.evaluate",
     "Options": "tlx.lower.options",
     "Remarks": "tlx.lower.remarks",
@@ -59,6 +62,8 @@ def __getattr__(name: str) -> Any:
     """
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
+    elif name == "graph":
+        value = import_module("tlx.graph")
     elif name in _front_ends():
         value = import_module(f"{__name__}.frontends.{name}")
     else:
@@ -70,7 +75,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the lazily loaded names and those already loaded."""
-    return sorted({*globals(), *_HOME, *_front_ends()})
+    return sorted({*globals(), *_HOME, "graph", *_front_ends()})
 
 
 def _front_ends() -> set[str]:

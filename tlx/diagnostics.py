@@ -13,8 +13,12 @@ from __future__ import annotations
 import bisect
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
+from pathlib import Path
+from types import FrameType
 from typing import Final
 
 _CONTEXT_COLUMNS: Final = 160
@@ -175,6 +179,46 @@ class UsageError(TlxError):
 
 class EvaluationError(TlxError):
     """The evaluator met undefined behaviour or something it does not run."""
+
+
+def python_call(package: str, sources: dict[str, Source] | None = None) -> Span | None:
+    """The place in the user's Python program that calls a package; None if its source is not available.
+
+    Args:
+        package: Name of the package, whose own frames are skipped.
+        sources: Files that were seen before, so that spans in one file share a source.
+    """
+    import inspect
+
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith((__name__, package, "contextlib")):
+        frame = frame.f_back
+    return None if frame is None else _place(frame, {} if sources is None else sources)
+
+
+def _place(frame: FrameType, sources: dict[str, Source]) -> Span | None:
+    import linecache
+
+    code = frame.f_code
+    if code.co_filename not in sources:
+        lines = linecache.getlines(code.co_filename, frame.f_globals)
+        sources[code.co_filename] = Source(_shown(code.co_filename), "".join(lines))
+    source = sources[code.co_filename]
+    line, last, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    if not source.text or line is None or start is None or end is None:
+        return None
+    text = source.line(line).encode()
+    begin = source.offset(line, len(text[:start].decode(errors="replace")) + 1)
+    if last != line:
+        return source.span(begin)
+    return source.span(begin, source.offset(line, len(text[:end].decode(errors="replace")) + 1))
+
+
+def _shown(path: str) -> str:
+    """A path as a user names it: relative if it is below the working directory."""
+    with suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -56,7 +56,7 @@ class TensorToken:
 
     Attributes:
         block: The block of its definition.
-        maker: The call that returns it.
+        definition: The call that returns it.
         dims: Shape, layout and padding.
         type: Its tensor type, None if the shape is not constant or the element type of a load is determined by its
             users.
@@ -64,7 +64,7 @@ class TensorToken:
     """
 
     block: Block
-    maker: Instruction
+    definition: Instruction
     dims: tuple[Value, ...]
     type: TensorType | None
     vector: Value | None
@@ -72,15 +72,15 @@ class TensorToken:
     def flattened(self, module: Module, function: Function) -> Value:
         """Its flattened vector; a tensor in memory is loaded at the definition of the token."""
         if self.vector is None and self.type is not None:
-            index = next(i for i, other in enumerate(self.block.instructions) if other is self.maker)
+            index = next(i for i, other in enumerate(self.block.instructions) if other is self.definition)
             builder = Builder(module, function, self.block, index + 1)
-            type_, token = self.type.vector, self.maker.value
-            body = f"call {type_} @llvm.tensor.tovector({token.typed}){self.maker.debug_location}"
+            type_, token = self.type.vector, self.definition.value
+            body = f"call {type_} @llvm.tensor.tovector({token.typed}){self.definition.debug_location}"
             call = builder.emit("call", type_, [Global(VOID, "llvm.tensor.tovector"), token], body, "vector")
-            call.span, call.arg_attributes = self.maker.span, ("",)
+            call.span, call.arg_attributes = self.definition.span, ("",)
             self.vector = call.value
         if self.vector is None:
-            raise AssertionError(self.maker.text)
+            raise AssertionError(self.definition.text)
         return self.vector
 
 

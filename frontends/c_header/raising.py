@@ -258,7 +258,7 @@ def check_tokens(function: Function, tokens: dict[str, TensorToken]) -> None:
         if _is_operation(instruction):
             continue
         for value in _tokens_in(instruction, tokens):
-            note = Note("made here", tokens[value.name].maker.span)
+            note = Note("defined here", tokens[value.name].definition.span)
             kind = StrayTokenError if instruction.is_call or instruction.opcode == "ret" else VerifyError
             raise kind(_misuse(instruction, function), operand_span(instruction, value), [note])
 

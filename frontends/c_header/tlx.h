@@ -70,7 +70,7 @@ extern "C++" {
   TLX_EACH_LONG(X) X(long long, i64, 8) X(unsigned long long, i64, 8) \
   TLX_EACH_FLOAT16(X) TLX_EACH_BFLOAT16(X) X(float, f32, 4) X(double, f64, 8)
 
-/* tensor_typeinfo(tensor, shape, layout, padding): Says what shape, layout and padding a flattened vector has.
+/* tensor_typeinfo(tensor, shape, layout, padding): Declares the shape, layout and padding of a flattened vector.
    Returns a token. */
 #if defined(__cplusplus) || __clang_major__ >= 16
 TLX_OVERLOAD int tensor_typeinfo(...) __asm__("tensor_typeinfo") TLX_ATTRIBUTES;
@@ -111,7 +111,7 @@ int tensor_typeinfo_f32() TLX_ATTRIBUTES;
 int tensor_typeinfo_f64() TLX_ATTRIBUTES;
 #endif
 
-/* tensor_totensor(vector, shape, layout, padding): Makes a token for a flattened vector; another name of
+/* tensor_totensor(vector, shape, layout, padding): Makes a token of a flattened vector; another name for
    `llvm.tensor.typeinfo`. Returns a token. */
 #if defined(__cplusplus) || __clang_major__ >= 16
 TLX_OVERLOAD int tensor_totensor(...) __asm__("tensor_totensor") TLX_ATTRIBUTES;
@@ -185,10 +185,10 @@ TLX_EACH_TYPE(TLX_MEMORY)
     tensor_##op##_##n(__VA_ARGS__); \
   })
 
-/* tensor_tovector(x): Gives the flattened vector of a token. */
+/* tensor_tovector(x): Returns the flattened vector of a token. */
 #define tensor_tovector(...) TLX_CALL(_tensor_t, tovector, __VA_ARGS__)
 
-/* tensor_matmul(lhs, rhs): Multiplies matrices, batch by batch. */
+/* tensor_matmul(lhs, rhs): Multiplies matrices, or batches of matrices. */
 #define tensor_matmul(...) TLX_CALL(_tensor_t, matmul, __VA_ARGS__)
 
 /* tensor_umma(acc, lhs, rhs): Adds the product of two matrices, unsigned times unsigned, to a third. */
@@ -290,7 +290,8 @@ TLX_EACH_TYPE(TLX_MEMORY)
 /* tensor_concat(x..., axis): Joins tensors along a dimension. */
 #define tensor_concat(...) TLX_CALL(_tensor_t, concat, __VA_ARGS__)
 
-/* tensor_reshape_block(x, dims, sizes): Splits dimensions into blocks, as packing for a kernel does. */
+/* tensor_reshape_block(x, dims, sizes): Splits dimensions into blocks, for example to pack an operand of a kernel.
+   */
 #define tensor_reshape_block(...) TLX_CALL(_tensor_t, reshape_block, __VA_ARGS__)
 
 /* tensor_reshape_permute(x, perm, new_shape): Permutes the logical dimensions, then reshapes. */

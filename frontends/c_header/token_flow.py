@@ -162,8 +162,8 @@ class _Merging:
         return leaves[0]
 
     def _error(self, message: str, merge: Instruction, leaves: list[TensorToken]) -> VerifyError:
-        span = merge.span or leaves[-1].maker.span
-        return VerifyError(message, span, [Note("made here", leaf.maker.span) for leaf in leaves])
+        span = merge.span or leaves[-1].definition.span
+        return VerifyError(message, span, [Note("defined here", leaf.definition.span) for leaf in leaves])
 
     def _vector(self, value: Value, example: TensorToken) -> Value:
         if not isinstance(value, Local):
@@ -195,7 +195,9 @@ class _Merging:
         operands = [vector, *example.dims]
         text = f"%{name} = call token @llvm.tensor.typeinfo({', '.join(v.typed for v in operands)})"
         callee = Global(VOID, "llvm.tensor.typeinfo")
-        call = Instruction("call", TOKEN, [callee, *operands], text, result=name, span=merge.span or example.maker.span)
+        call = Instruction(
+            "call", TOKEN, [callee, *operands], text, result=name, span=merge.span or example.definition.span
+        )
         call.arg_attributes = ("",) * len(operands)
         place = next(i for i, other in enumerate(block.instructions) if other is merge) + 1
         while block.instructions[place].opcode == "phi":

@@ -2,7 +2,7 @@
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: VFMADD231PS, VDPBF16PS, VPDPBUSD, VPDPWSSD,
 VPMADDWD (of bytes widened to i16, where there is no VNNI), VSCALEFPS, VRCP14PS, VREDUCEPS, VGETEXPPS,
-VGETMANTPS, VPERMPS, VPERMI2PS.
+VGETMANTPS, VCVTPS2DQ, VCVTPD2QQ, VPERMPS, VPERMI2PS.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, Type, VectorType, scalar_of
+from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
 
 _WORDS: Final = VectorType(16, I32)
+_QUADS: Final = VectorType(8, I64)
 _PAIRS: Final = VectorType(32, I16)
 _CURRENT_ROUNDING: Final = 4
 _TO_NEAREST: Final = 8
@@ -105,6 +106,16 @@ def vgetmant(b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
 
 
+def vcvtps2dq(b: Builder, x: Value, lanes: Value) -> Value:
+    """VCVTPS2DQ, VCVTPD2QQ in some lanes: the nearest integer, as the bits of a number."""
+    _, count = _of_register(x)
+    integers = _WORDS if count == 16 else _QUADS
+    mask = b.cast("bitcast", lanes, I16 if count == 16 else I8)
+    args = [x, b.cast("bitcast", x, integers), mask, const_int(I32, _CURRENT_ROUNDING)]
+    kind = "cvtps2dq" if count == 16 else "cvtpd2qq"
+    return b.cast("bitcast", b.call_named(f"llvm.x86.avx512.mask.{kind}.512", integers, args, "bits").value, x.type)
+
+
 def table_lookup(b: Builder, table: Sequence[float], index: Value) -> Value:
     """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
     registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
@@ -164,7 +175,7 @@ TARGET: Final = Target(
     broadcasts=True,
     converts_half=True,
     rounds=True,
-    float_instructions=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, table_lookup),
+    float_instructions=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, table_lookup, vcvtps2dq),
     bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPU_FEATURES,

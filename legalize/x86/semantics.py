@@ -440,6 +440,12 @@ def _mantissa(x: Array, form: Array, *_: object) -> Array:
     return np.where((x < 0) | np.isnan(x), x.dtype.type(np.nan), mantissa)
 
 
+def _rounded_to_integers(x: Array, passthru: Array, mask: Array, *_: object) -> Array:
+    """`vcvtps2dq`, `vcvtpd2qq` in the lanes of the mask."""
+    is_chosen = (int(mask) >> np.arange(x.size)) & 1
+    return np.where(is_chosen, np.rint(np.where(is_chosen, x, 0)).astype(passthru.dtype), passthru)
+
+
 def _permuted(table: Array, index: Array) -> Array:
     """`vpermps`: elements of a register, by the last four bits of the index."""
     return table[index & (table.size - 1)]
@@ -479,6 +485,8 @@ AVX_INSTRUCTIONS: Final[FunctionTable] = {
     "x86.avx512.mask.getexp.pd": type_independent(_exponent),
     "x86.avx512.mask.getmant.ps": type_independent(_mantissa),
     "x86.avx512.mask.getmant.pd": type_independent(_mantissa),
+    "x86.avx512.mask.cvtps2dq": type_independent(_rounded_to_integers),
+    "x86.avx512.mask.cvtpd2qq": type_independent(_rounded_to_integers),
     "x86.avx512.permvar.sf": type_independent(_permuted),
     "x86.avx512.permvar.df": type_independent(_permuted),
     "x86.avx512.permvar.hi": type_independent(_permuted),

@@ -12,11 +12,6 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "Output" not i
 IMPORTED = ("tlx", "tools")
 SETTERS = ("setattr", "delattr")
 
-# Thresholds and clocks that no target, option or input reaches yet; an entry leaves with its patch.
-EXCEPTIONS: dict[str, set[str]] = {
-    "tests/unit/llvm/forks.py": {"_connection"},
-}
-
 
 def private_names(path: Path) -> Iterator[str]:
     """Names of others that a file imports, reads or patches."""
@@ -42,5 +37,4 @@ def is_private(name: str) -> bool:
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_private_names(path: Path) -> None:
-    violations = set(private_names(path))
-    assert violations <= EXCEPTIONS.get(str(path.relative_to(ROOT)), set())
+    assert set(private_names(path)) == set()

@@ -19,7 +19,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser import duplicates
 from tlx.ir.parser.duplicates import outlined_region
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.pipeline import lower
 
@@ -127,7 +127,7 @@ def test_regions_that_overwrite_each_other(chain: str, parameters: str, target: 
     machines = [Machine(parse(text))]
     for stage in STAGE_NAMES:
         lowered = lower(parse(str(module)), target, options=Options(stop_after=stage))
-        machines.append(Machine(parse(str(lowered), is_parsed=lambda _text: True)))
+        machines.append(Machine(parse_fully(str(lowered))))
     calls: list[Callable[..., object]] = [partial(evaluated, machine) for machine in machines]
     if runs(target):
         calls += [tlx.compile(program, target)["f"] for program in (text, str(module))]

@@ -11,7 +11,7 @@ import pytest
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import X86_AMX
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options
@@ -192,7 +192,7 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
     left, right = (x.view(np.uint8) if sign == "u" else x for x, sign in zip((a, b), signs, strict=True))
     c = np.zeros((2, 3), np.int64)
     module = lower(parse(text), target, options=Options(stop_after="to-tiles"))
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", c, a, b)
+    Machine(parse_fully(str(module))).call("f", c, a, b)
     np.testing.assert_array_equal(c, left.astype(np.int64) @ right.astype(np.int64))
 
 

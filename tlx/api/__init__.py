@@ -1,6 +1,8 @@
 """TLX from Python: compile a module, call its functions on numpy arrays, check its meaning.
 
 compiler    `tlx.compile`
+cache       compiled code on disk
+cache_key   the key of a compilation there: all that determines its result
 call        calls of machine code with numpy arrays
 signatures  parameters and results of functions, in terms of numpy
 files       input and output files: paths and `-`, LLVM IR, bitcode, languages of front ends

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import string
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+from tlx.api import files
 from tlx.api.call import CompiledFunction, passed_by_value, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
-from tlx.ir.builder import GOMP_PARALLEL
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
-from tlx.ir.transform import collect_constructors
 from tlx.ir.types import I1, PTR, VOID, Type, VectorType, exceeds_abi
 from tlx.llvm import openmp
-from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject, elf_symbols
-from tlx.lower.memory.allocation import workspace_size
 from tlx.lower.options import Options
-from tlx.lower.pipeline import lower, raise_front_ends
-from tlx.target.target import matrix_emulations
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
@@ -77,17 +72,31 @@ class CompiledModule(Namespace[CompiledFunction]):
 
     Calling the module calls its entry: the function named at compilation, or the only one.
 
-    Attributes:
-        lowered: The LLVM IR that was compiled.
+    Args:
+        functions: The functions that can be called.
+        refused: Errors for those that cannot.
+        entry: Name of the entry, if it was named.
+        lowered: The LLVM IR that was compiled; as bytes, compressed.
     """
 
     def __init__(
-        self, functions: dict[str, CompiledFunction], refused: dict[str, UsageError], entry: str | None, lowered: str
+        self,
+        functions: dict[str, CompiledFunction],
+        refused: dict[str, UsageError],
+        entry: str | None,
+        lowered: str | bytes,
     ) -> None:
         super().__init__(functions)
         self._refused = refused
         self._entry = entry
-        self.lowered = lowered
+        self._lowered = lowered
+
+    @property
+    def lowered(self) -> str:
+        """The LLVM IR that was compiled."""
+        if isinstance(self._lowered, bytes):
+            self._lowered = zlib.decompress(self._lowered).decode(errors="surrogatepass")
+        return self._lowered
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the entry.
@@ -136,6 +145,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     libraries: Sequence[str] = (),
     language: str = "",
     std: str = "",
+    cache: bool | str | os.PathLike[str] = False,
     **settings: Any,
 ) -> CompiledModule:
     """Lower and compile a module.
@@ -150,6 +160,8 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         language: Language of a text or a file, as for `-x`: `ll` or `ir` for LLVM IR, `tl` for the tensor language; by
             default LLVM IR for a text, and by the extension for a file.
         std: Version of that language; its newest by default.
+        cache: Whether to load a module from the cache on disk if it has been compiled before, and to add it if not; or
+            the directory of the cache.
         **settings: Fields of `tlx.lower.options.Options` that override those of `options`: `threads="openmp"`,
             `cpu="skylake"`.
 
@@ -158,14 +170,149 @@ def compile(  # noqa: A001 (tlx.compile is the name)
             value is invalid.
     """
     options = (options or Options()).updated(**settings)
-    text, name = _source_text(source, options.threads, InputFormat(language, std))
+    reading = InputFormat(language, std)
+    source_input = _Input.of(source, reading)
+    if cache is False:
+        code = _compiled(source_input, target, options, opt_level, entry, reading)
+    else:
+        code = _cached(source_input, target, options, opt_level, entry, reading, None if cache is True else cache)
+    _check_entry(entry, code.defined)
+    return code.loaded(entry, libraries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What is compiled.
+
+    Attributes:
+        name: Its name in diagnostics.
+        path: Its path; None for a text or a module.
+        contents: The file's contents, the text, or the module as text.
+        is_module: Whether it is a module.
+    """
+
+    name: str
+    path: str | None
+    contents: str | bytes
+    is_module: bool = False
+
+    @classmethod
+    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> _Input:
+        """The input for a source that `compile` takes."""
+        if isinstance(source, Module):
+            if reading != FORMAT_BY_NAME:
+                raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
+            return cls(source.source.name, None, str(source), is_module=True)
+        if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+            translated = files.ir_name("-", reading) != files.ir_name("-")
+            return cls(f"<string>{' (translated)' * translated}", None, source)
+        path = os.fspath(source)
+        return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+
+    def text(self, threads: openmp.Threads, reading: InputFormat) -> str:
+        """The input as LLVM IR; `threads` is for translating other languages."""
+        if self.path is not None:
+            return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
+        text = cast("str", self.contents)
+        return text if self.is_module else files.assembly_of(text, "<string>", threads, reading)
+
+    @property
+    def data(self) -> bytes:
+        """The contents as bytes."""
+        return self.contents if isinstance(self.contents, bytes) else self.contents.encode(errors="surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """A compiled module, before it is loaded.
+
+    Attributes:
+        defined: The functions that it defines, by name.
+        symbols: Symbols of the functions that can be called, by name.
+        workspaces: Bytes of workspace that functions take as their last argument.
+        start: Symbol of the function to call once it is loaded, if there is one.
+        has_threads: Whether it calls an OpenMP library.
+        image: The object file.
+        lowered: The LLVM IR that was compiled; as bytes, compressed.
+    """
+
+    defined: dict[str, Prototype]
+    symbols: dict[str, str]
+    workspaces: dict[str, int]
+    start: str | None
+    has_threads: bool
+    image: bytes
+    lowered: bytes | str
+
+    def loaded(self, entry: str | None, libraries: Sequence[str]) -> CompiledModule:
+        """The module in this process."""
+        if self.has_threads:
+            runtime = openmp.openmp_library()
+            openmp.prepare_for_forks(runtime)
+            libraries = (*libraries, runtime)
+        library = LoadedObject(self.image, list(self.symbols.values()), libraries, self.start)
+        functions = {
+            name: CompiledFunction(
+                self.defined[name],
+                library.address(symbol),
+                through_memory=symbol != name,
+                owner=library,
+                workspace=self.workspaces.get(name, 0),
+            )
+            for name, symbol in self.symbols.items()
+        }
+        return CompiledModule(functions, _refused(self.defined), entry, self.lowered)
+
+
+def _cached(
+    source: _Input,
+    target: Target | str,
+    options: Options,
+    opt_level: int,
+    entry: str | None,
+    reading: InputFormat,
+    directory: str | os.PathLike[str] | None,
+) -> _Code:
+    """The code of a module from the cache, or compiled and added to it."""
+    from tlx.api.cache import CacheInput, DiskCache, cached
+
+    keyed = CacheInput(source.data, source.name)
+
+    def compute(options: Options) -> list[bytes]:
+        code = _compiled(source, target, options, opt_level, entry, reading)
+        facts = code.defined, code.symbols, code.workspaces, code.start, code.has_threads
+        lowered = cast("str", code.lowered).encode(errors="surrogatepass")
+        return [keyed.dumps(facts), code.image, keyed.compress(lowered)]
+
+    suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
+    others = {"result": "object", "level": opt_level, "suffix": suffix, "module": source.is_module, "reading": reading}
+    facts, image, lowered = cached(
+        DiskCache(directory), keyed, target if options.cpu else _for_host(target), options, others, compute
+    )
+    defined, symbols, workspaces, start, has_threads = keyed.loads(facts)
+    return _Code(defined, symbols, workspaces, start, has_threads, image, lowered)
+
+
+def _compiled(
+    source: _Input, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+) -> _Code:
+    """Lower and compile a module."""
+    from tlx.ir.builder import GOMP_PARALLEL
+    from tlx.ir.parser.module import parse, parse_fully
+    from tlx.ir.transform import collect_constructors
+    from tlx.llvm.codegen import emit_code
+    from tlx.lower.memory.allocation import workspace_size
+    from tlx.lower.pipeline import lower, raise_front_ends
+    from tlx.target.target import matrix_emulations
+
+    name = source.name
+    text = source.text(options.threads, reading)
     text = str(raise_front_ends(parse(text, name)))
-    source_module = parse(text, name, is_parsed=lambda _text: True)
+    source_module = parse_fully(text, name)
     defined = prototypes(source_module)
-    if entry is not None and entry not in defined:
-        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(defined)}")
+    _check_entry(entry, defined)
     lowered = lower(parse(text, name), target if options.cpu else _for_host(target), options=options)
-    refused = {p.name: error for p in defined.values() if (error := unsupported_error(p))}
+    refused = _refused(defined)
     called = [p for p in defined.values() if p.name not in refused]
     wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], defined)
     attributes = _features(source_module) | _features(lowered)  # `lowered` has parsed functions with tensors only
@@ -180,25 +327,21 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
     image = emit_code(code, "obj", level, options.cpu, ",".join(options.features), llvm_options=emulating)
     exported = {name for name, defined in elf_symbols(image) if defined}
-    code_of = {p.name: wrappers.get(p.name, p.name) for p in called}
-    code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
+    symbols = {p.name: wrappers.get(p.name, p.name) for p in called}
+    symbols = {name: symbol for name, symbol in symbols.items() if symbol in exported}
     start = _START if _START in exported else None
-    if GOMP_PARALLEL in code:
-        runtime = openmp.openmp_library()
-        openmp.prepare_for_forks(runtime)
-        libraries = (*libraries, runtime)
-    library = LoadedObject(image, list(code_of.values()), libraries, start)
-    functions = {
-        name: CompiledFunction(
-            defined[name],
-            library.address(symbol),
-            through_memory=name in wrappers,
-            owner=library,
-            workspace=workspaces.get(name, 0),
-        )
-        for name, symbol in code_of.items()
-    }
-    return CompiledModule(functions, refused, entry, str(lowered))
+    return _Code(defined, symbols, workspaces, start, GOMP_PARALLEL in code, image, str(lowered))
+
+
+def _refused(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:
+    """Errors for the functions that cannot be called from numpy, by name."""
+    return {p.name: error for p in defined.values() if (error := unsupported_error(p))}
+
+
+def _check_entry(entry: str | None, defined: Collection[str]) -> None:
+    """Reject an entry that is not defined."""
+    if entry is not None and entry not in defined:
+        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(defined)}")
 
 
 def _for_host(target: Target | str) -> Target:
@@ -207,23 +350,6 @@ def _for_host(target: Target | str) -> Target:
     from tlx.target.lookup import find_target
 
     return with_host_dot_costs(find_target(target) if isinstance(target, str) else target, cpu_flags())
-
-
-def _source_text(
-    source: Module | str | os.PathLike[str], threads: openmp.Threads, reading: InputFormat
-) -> tuple[str, str]:
-    """The text of a source as LLVM IR, and its name in diagnostics; `threads` is for translating other languages."""
-    from tlx.api import files
-
-    if isinstance(source, Module):
-        if reading != FORMAT_BY_NAME:
-            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
-        return str(source), source.source.name
-    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
-        text = files.assembly_of(source, "<string>", threads, reading)
-        return text, "<string>" if text is source else "<string> (translated)"
-    path = os.fspath(source)
-    return files.read_ir(path, threads, reading), files.ir_name(path, reading)
 
 
 def _wrapper_names(wrapped: Sequence[str], functions: Collection[str]) -> dict[str, str]:

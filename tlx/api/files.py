@@ -94,7 +94,16 @@ def read_ir(path: str, threads: Threads = "none", reading: InputFormat = FORMAT_
         UsageError: The file cannot be read, is neither UTF-8 text nor valid bitcode, or the language is unknown.
         TlxError: A front end rejects it.
     """
-    data = read_bytes(path)
+    return ir_of(read_bytes(path), path, threads, reading)
+
+
+def ir_of(data: bytes, path: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+    """The LLVM assembly in the contents of a file; see `read_ir`.
+
+    Raises:
+        UsageError: They are neither UTF-8 text nor valid bitcode, or the language is unknown.
+        TlxError: A front end rejects them.
+    """
     name = display_name(path)
     if (front_end := _front_end(path, data, reading)) is not None:
         return _translated(front_end, decode(data, name, hint=""), name, threads, reading)

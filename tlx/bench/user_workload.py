@@ -15,7 +15,7 @@ from tlx.api import files
 from tlx.api.signatures import Parameter, Prototype, prototypes
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.products import axes_of
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import PointerType
@@ -59,7 +59,7 @@ def user_workload(
     """
     source = files.ir_name(path, reading)
     text = str(raise_front_ends(parse(files.read_ir(path, reading=reading), source)))
-    module = parse(text, source, is_parsed=lambda _text: True)
+    module = parse_fully(text, source)
     prototype = _select_function(prototypes(module), name)
     function = next(f for f in module.functions if f.name.strip('"') == prototype.name)
     ops = analyse(module, function).ops

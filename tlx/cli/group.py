@@ -13,6 +13,7 @@ from tlx.diagnostics import nearest
 
 _COMMANDS: Final = {
     "bench": ("compare the speed of generated code with the machine's peak and other libraries", "tlx.cli.bench:bench"),
+    "cache": ("show or clear the cache of compiled code", "tlx.cli.cache:cache"),
     "canonicalise": (
         "give tensor operations the names and declarations that stock LLVM accepts",
         "tlx.cli.convert:canonicalise",

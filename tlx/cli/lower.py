@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
+import os
+import zlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from tlx import __version__
 from tlx.cli.options import input_options, lowering_options
-from tlx.cli.program import STDERR
+from tlx.cli.program import CACHE, STDERR
 from tlx.diagnostics import UsageError
 from tlx.llvm import OUTPUT_KINDS, OutputKind
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 _CHECK_HELP: Final = (
     "Interpret the input and the output of every stage on N sets of random data (default: 3), and compare."
+)
+
+_CACHE_HELP: Final = (
+    "Reuse the output of an earlier run with the same input and options, from DIR or the user's cache; see 'tlx cache'."
 )
 
 
@@ -37,6 +43,7 @@ _CHECK_HELP: Final = (
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write decisions and the reasons for them to stderr, or to a file.")
 @lowering_options
+@click.option("--cache", "cache", metavar="[=DIR]", help=_CACHE_HELP)
 @click.option("-f", "force", is_flag=True, help="Write binary output even to a terminal.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def lower(
@@ -48,6 +55,7 @@ def lower(
     level: int | None,
     runs: int | None,
     remarks: str | None,
+    cache: str | None,
     force: bool,
     options: Options,
     reading: InputFormat,
@@ -63,31 +71,74 @@ def lower(
     kind = "ll" if as_text else kind
     if options.stop_after not in (None, "legalize") and kind in ("asm", "obj"):
         raise UsageError(f"--stop-after={options.stop_after} leaves tensor operations, which --emit={kind} cannot hold")
+    emission = _Emission(kind, level)
     try:
-        emits = kind != "ll" or level is not None
-        text = _lowered(
-            file, reading, target, options, runs, needs_llvm=emits or _is_verified(file, options.verify_each)
-        )
+        if cache is None or runs is not None:
+            result = _result(file, None, reading, target, options, runs, emission)
+        else:
+            result = _cached(None if cache == CACHE else cache, file, reading, target, options, emission)
     finally:
         _write_remarks(remarks, options.remarks)
-    files.write_output(output, _emitted(text, kind, level, options), force=force)
+    files.write_output(output, result, force=force)
 
 
-def _lowered(
-    file: str, reading: InputFormat, target: str, options: Options, runs: int | None, *, needs_llvm: bool
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Emission:
+    """What is written, and LLVM's level of optimisation."""
+
+    kind: OutputKind
+    level: int | None
+
+
+def _cached(
+    directory: str | None, file: str, reading: InputFormat, target: str, options: Options, emission: _Emission
+) -> bytes | str:
+    """The output, from the cache or added to it."""
+    from tlx.api import files
+    from tlx.api.cache import CacheInput, DiskCache, cached
+
+    data = files.read_bytes(file)
+    source = CacheInput(data, files.ir_name(file, reading))
+
+    def compute(options: Options) -> list[bytes]:
+        result = _result(file, data, reading, target, options, None, emission)
+        return [source.compress(result.encode() if isinstance(result, str) else result)]
+
+    suffix = os.path.splitext(file)[1]  # noqa: PTH122 (a path with a NUL is reported when it is read)
+    others = {"result": emission, "suffix": suffix, "reading": reading}
+    (result,) = cached(DiskCache(directory), source, target, options, others, compute)
+    output = zlib.decompress(result)
+    return output.decode() if emission.kind == "ll" and emission.level is None else output
+
+
+def _result(
+    file: str,
+    data: bytes | None,
+    reading: InputFormat,
+    target: str,
+    options: Options,
+    runs: int | None,
+    emission: _Emission,
+) -> bytes | str:
+    """The output for a file, whose contents are `data` if they have been read."""
     from tlx.api import files
     from tlx.lower import pipeline
 
-    if needs_llvm:
+    emits = emission.kind != "ll" or emission.level is not None
+    if emits or _is_verified(file, options.verify_each):
         from tlx.llvm.process import llvm
 
         llvm().start()  # it starts while this process reads the input
-    text = files.read_ir(file, options.threads, reading)
+    if data is None:
+        text = files.read_ir(file, options.threads, reading)
+    else:
+        text = files.ir_of(data, file, options.threads, reading)
     name = files.ir_name(file, reading)
     if runs is None or not pipeline.has_work(text):
-        return pipeline.lower_text(text, name, target, options=options)
-    return _checked(text, name, target, options, runs)
+        lowered = pipeline.lower_text(text, name, target, options=options)
+    else:
+        lowered = _checked(text, name, target, options, runs)
+    return _emitted(lowered, emission.kind, emission.level, options)
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
@@ -98,7 +149,8 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
     gc.enable()  # frees the memory of the evaluator's machines
     stages = validation.StageRecorder(options.print_after)
     lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
-    for note in validation.compare_stages(text, name, stages, runs):
+    exact = options.bf16_intermediates == "exact"
+    for note in validation.compare_stages(text, name, stages, runs, exact=exact):
         click.echo(note.render(), err=True)
     return lowered
 

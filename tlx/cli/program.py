@@ -112,7 +112,7 @@ def _print_error(message: str) -> None:
 
 STDERR: Final = "<stderr>"
 CACHE: Final = "<cache>"
-_OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3", "--tuned": CACHE}
+_OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3", "--tuned": CACHE, "--cache": CACHE}
 _NUMBER: Final = re.compile(r"-(?:\.?\d|inf$|nan$)")
 
 

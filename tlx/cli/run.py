@@ -151,12 +151,12 @@ def _compiled(module: Module, name: str | None, target: str, level: int, *, emul
 
 def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
     from tlx.evaluate import Machine
-    from tlx.ir.parser.module import parse
+    from tlx.ir.parser.module import parse_fully
     from tlx.lower.pipeline import raise_front_ends
 
     machine = Machine(raise_front_ends(module))
     if name is None:
-        defined = [f.name for f in parse(str(module), is_parsed=lambda _text: True).functions]
+        defined = [f.name for f in parse_fully(str(module)).functions]
         if len(defined) != 1:
             raise UsageError(f"name the function to call by --function, of {', '.join(defined) or 'none'}")
         name = defined[0]

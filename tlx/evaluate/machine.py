@@ -46,7 +46,7 @@ from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.types import LABEL
 from tlx.ir.values import Value as Operand
 
@@ -451,7 +451,7 @@ def _fully_parsed(module: Module) -> Module:
     name = module.source.name
     if text != module.source.text:
         name = f"{name} (lowered)"
-    return parse(text, name, is_parsed=lambda _text: True)
+    return parse_fully(text, name)
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""THE table: each `llvm.tensor.*` intrinsic once. Everything else is derived from it.
+"""The table of all `llvm.tensor.*` intrinsics, from which everything else about them is derived.
 
 Verifier, builder methods, canonical names and declarations, the evaluator, the C header and the reference pages read
 `INTRINSICS`. A new intrinsic is a row in the file of its family, listed in `INTRINSICS`, and a rule in
@@ -11,8 +11,8 @@ convolution  `convolution`
 elementwise  `relu`, `exp`, ...; `reduce.*`
 layout       `transpose`, `broadcast`, `pad`, `concat`, `reshape.*`
 
-A row's `infer` is its typing rule and its `meaning` is what it computes, on logical arrays: dimension `d` of an array
-is logical dimension `d` of the tensor, in whatever order memory has it, and holds data only, no padding.
+A row's `infer` is its typing rule; its `meaning` computes the result from logical arrays. Dimension `d` of a logical
+array is logical dimension `d` of the tensor, whatever the memory order, and holds data only, no padding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PREFIXES: Final = ("llvm.tensor.", "llvm.vector.")
 
 @lru_cache(maxsize=4096)
 def lookup(callee: str) -> Intrinsic | None:
-    """The intrinsic that a function's name means, None if there is none.
+    """The intrinsic of a function's name; None if there is none.
 
     Any suffix is accepted, `llvm.tensor.load.p0i8.v2i32` as well as `llvm.tensor.load`; the longest name wins.
     """
@@ -60,5 +60,5 @@ def lookup(callee: str) -> Intrinsic | None:
 
 @lru_cache(maxsize=4096)
 def is_tensor_name(callee: str) -> bool:
-    """Whether a function's name is in our name space, known or not."""
+    """Whether a function's name is in the name space of tensor intrinsics, known or not."""
     return callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor"))

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Windows:
-    """The positions of the kernel, with an entry for each spatial dimension.
+    """The positions of the kernel, with one entry per spatial dimension.
 
     Attributes:
-        strides: Distance of neighbouring positions.
-        input_steps: Distance of neighbouring elements of `x`: 1 plus the number of holes between them.
-        kernel_steps: Distance of neighbouring elements of `w`.
+        strides: Distance between neighbouring positions.
+        input_steps: Distance between neighbouring elements of `x`: 1 plus the number of holes.
+        kernel_steps: Distance between neighbouring elements of `w`.
     """
 
     strides: tuple[int, ...]
@@ -44,7 +44,7 @@ class Windows:
 
     @classmethod
     def of(cls, rank: int, dims: Dims) -> Windows:
-        """From the vectors of a call; entries for dimensions that are not spatial are left out."""
+        """From the vectors of a call, without their entries for batch and channels."""
         spatial = spatial_rank(rank)
         if not dims:
             ones = (1,) * spatial
@@ -54,12 +54,12 @@ class Windows:
 
 
 def spatial_rank(rank: int) -> int:
-    """How many of a tensor's dimensions are spatial: both of a matrix, else all but batch and channels."""
+    """Number of a tensor's spatial dimensions: both of a matrix, else all but batch and channels."""
     return 2 if rank == 2 else rank - 2
 
 
 def dilated(extent: int, step: int) -> int:
-    """Positions from the first to the last element, holes included."""
+    """Number of positions from the first to the last element, holes included."""
     return (extent - 1) * step + 1
 
 
@@ -83,7 +83,7 @@ def _convolution_type(tensors: Sequence[TensorType], dims: Dims, element: Type) 
 
 
 def _check_vectors(rank: int, dims: Dims) -> None:
-    """Vectors have an entry a dimension or a spatial dimension; strides are positive, dilations not negative."""
+    """Check the lengths of the vectors, that strides are positive, and that dilations are not negative."""
     spatial = spatial_rank(rank)
     counts = sorted({spatial, rank})
     for name, numbers in zip(("strides", "input_dilations", "kernel_dilations"), dims, strict=False):
@@ -100,7 +100,7 @@ def _check_vectors(rank: int, dims: Dims) -> None:
 
 
 def _positions(x: TensorType, w: TensorType, dimension: int, windows: Windows, spatial: int) -> int:
-    """How often the kernel fits along a dimension."""
+    """Number of positions of the kernel along a dimension."""
     extent = dilated(x.extents[dimension], windows.input_steps[spatial])
     kernel = dilated(w.extents[dimension], windows.kernel_steps[spatial])
     if kernel > extent:
@@ -117,7 +117,7 @@ def _with_holes(extent: int, positions: int) -> str:
 
 
 def _check_groups(channels: int, filters: int, group: int) -> None:
-    """The channels of a filter must divide all channels, and the number of groups the filters."""
+    """Check that a filter's channels divide all channels, and that the number of groups divides the filters."""
     if channels % group:
         message = f"x has {channels} channels and w takes {group}: groups of {group} do not divide {channels}"
         raise RuleError(message, "w")
@@ -128,15 +128,15 @@ def _check_groups(channels: int, filters: int, group: int) -> None:
 
 
 def _convolution(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """Cross-correlation: the kernel slides over `x` where it is inside as a whole ("valid") and is not flipped.
+    """Cross-correlation: the kernel, not flipped, slides over all positions where it is entirely inside `x` ("valid").
 
     Matrices are one channel of two spatial dimensions. At higher ranks `x` is (N, C, spatial...), `w` is
     (O, C / groups, spatial...) and the result (N, O, spatial...); the number of groups follows from the extents, and
     filter `o` sees the channels of group `o / (O / groups)`.
 
-    The vectors have an entry a dimension, those for N and C being ignored, or an entry a spatial dimension. A dilation
-    is the number of holes between neighbours, 0 for none: those of `x` are zeros, those of the kernel skip elements.
-    Without the vectors strides are 1 and dilations 0.
+    The vectors have an entry for each dimension (those for N and C are ignored) or for each spatial dimension. A
+    dilation is the number of holes between neighbours, 0 for none: holes in `x` are zeros, holes in the kernel skip
+    elements of `x`. Without the vectors, strides are 1 and dilations 0.
 
     Integers are signed and wrap. Operands narrower than the result are extended to it first.
     """
@@ -150,7 +150,7 @@ def _convolution(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array],
 
 
 def _slide(x: Array, w: Array, windows: Windows) -> Array:
-    """The sum over positions in the kernel of matrix products: filters by channels times channels by windows."""
+    """Sum of matrix products, filters x channels times channels x windows, over the elements of the kernel."""
     import numpy as np
 
     x = _with_zeros(x, windows.input_steps)
@@ -160,16 +160,16 @@ def _slide(x: Array, w: Array, windows: Windows) -> Array:
     groups = channels // w.shape[1]
     result = np.zeros((batch, groups, w.shape[0] // groups, int(np.prod(extents))), x.dtype)
     for position in np.ndindex(*w.shape[2:]):
-        places = zip(position, windows.kernel_steps, windows.strides, extents, strict=True)
-        seen = x[:, :, *(slice(p * k, p * k + s * (e - 1) + 1, s) for p, k, s, e in places)]
-        columns = seen.reshape(batch, groups, w.shape[1], -1)
+        bounds = zip(position, windows.kernel_steps, windows.strides, extents, strict=True)
+        operand = x[:, :, *(slice(p * k, p * k + s * (e - 1) + 1, s) for p, k, s, e in bounds)]
+        columns = operand.reshape(batch, groups, w.shape[1], -1)
         with np.errstate(all="ignore"):
             result += matrix_product(w[:, :, *position].reshape(groups, -1, w.shape[1]), columns)
     return result.reshape(batch, w.shape[0], *extents)
 
 
 def _with_zeros(x: Array, steps: Sequence[int]) -> Array:
-    """Zeros between the elements along spatial dimensions."""
+    """Insert zeros between the elements along the spatial dimensions."""
     import numpy as np
 
     extents = [dilated(extent, step) for extent, step in zip(x.shape[2:], steps, strict=True)]
@@ -187,7 +187,7 @@ CONVOLUTIONS: Final = (
         (
             _X,
             _W,
-            Operand("strides", OperandKind.DIMS, "how far the kernel moves on in each dimension"),
+            Operand("strides", OperandKind.DIMS, "step of the kernel in each dimension"),
             Operand("input_dilations", OperandKind.DIMS, "holes between neighbours of `x` in each dimension"),
             Operand("kernel_dilations", OperandKind.DIMS, "holes between neighbours of `w` in each dimension"),
         ),
@@ -204,7 +204,7 @@ CONVOLUTIONS: Final = (
                                   <4 x i32> zeroinitializer)
 ; 1 x 4 x 6 x 6
 %y = call <144 x float> @llvm.tensor.convolution(token %x, token %w)
-; 1 x 4 x 3 x 2: two rows further each time, and every second column of x under the kernel
+; 1 x 4 x 3 x 2: stride 2, and the kernel reads every second column of x
 %z = call <24 x float> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 2, i32 2>,
                                                 <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 1>)""",
         variants=((_X, _W),),

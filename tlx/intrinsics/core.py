@@ -44,10 +44,10 @@ class Operand:
         name: What messages and the reference call it.
         kind: What it must be.
         doc: One line for the reference.
-        like_previous: Whether its type is that of the DIMS operand before it, so that it is not mangled.
-        repeated: Whether it may stand once or more often.
-        empty: Of DIMS: the spelling of an empty list, as LLVM has no vectors without elements; empty where the list
-            must have entries.
+        like_previous: Whether it has the type of the DIMS operand before it, so that its type is not mangled.
+        repeated: Whether one or more operands of this kind may follow each other.
+        empty: Of DIMS: advice on how to write an empty list, as LLVM has no vectors without elements; empty if the
+            list must have entries.
     """
 
     name: str
@@ -64,23 +64,22 @@ class Intrinsic:
 
     Attributes:
         name: `matmul` of `llvm.tensor.matmul`.
-        operands: The canonical form's.
+        operands: Operands of the canonical form.
         result: What a call returns; a vector is the flattened result.
-        doc: One line.
+        doc: One line for the reference.
         infer: From the operands' tensor types, the values of the DIMS (and INDEX) operands and the result's element
-            type to the allowed results, the preferred one first. Raises ValueError (RuleError where one operand is to
-            blame) if the operands do not match. For loads and typeinfo the result is the type that they describe.
+            type to the allowed results, the preferred one first. Raises ValueError (RuleError if one operand is to
+            blame) if the operands do not match. The result of loads and typeinfo is the type that they describe.
         meaning: From logical arrays, DIMS, SCALAR operands and the result's dtype to the result's logical array.
-        example: Calls in the canonical spelling, complete but for the function around them.
-        effects: On memory; `typeinfo` is pure, but neither speculatable nor `willreturn` (see `attributes`).
+        example: Calls in the canonical spelling, without the function around them.
+        effects: Effects on memory; `typeinfo` is pure, but neither speculatable nor `willreturn` (see `attributes`).
         variants: Other accepted forms.
         aliases: Other accepted names.
-        narrow: Tensor operands (by their number among the tensors) whose elements may be narrower than the result's.
-        is_function: Whether it is an elementary function such as exp, which `tlx.lower.legalize.math` computes by many
-            instructions.
+        narrow: Tensor operands (by index among the tensors) whose elements may be narrower than those of the result.
+        is_function: Whether it is an elementary function such as exp, which `tlx.lower.legalize.math` expands.
         is_product: Whether it multiplies and adds, so that its rule in `tlx.lower.to_2d.rules.products` takes an
-            epilogue: operations that are computed on its sums before they are stored.
-        prefix: What stands before the name.
+            epilogue: operations on the sums before they are stored.
+        prefix: Prefix of the full name.
     """
 
     name: str
@@ -109,12 +108,12 @@ class Intrinsic:
         return (self.operands, *self.variants)
 
     def attributes(self, *, reads: bool = False) -> str:
-        """Attributes of the declaration, in words that LLVM 14 to 22 all take.
+        """Attributes of the declaration, as LLVM 14 to 22 spell them.
 
         Args:
-            reads: Whether the operand that may be a pointer is one.
+            reads: Whether the operand of `typeinfo` is a pointer.
 
-        `typeinfo` is not `willreturn speculatable`: with these LLVM deletes a loop whose token is used after it.
+        `typeinfo` is not `willreturn speculatable`: otherwise LLVM deletes a loop whose token is used after it.
         """
         return _ATTRIBUTES["read" if reads else self.effects]
 
@@ -131,8 +130,8 @@ class RuleError(ValueError):
     """Operands break a rule of their intrinsic.
 
     Attributes:
-        operand: Name of the operand to blame, None where no single one is.
-        number: Which of them, where it is repeated.
+        operand: Name of the operand to blame; None if it is not a single one.
+        number: Index of a repeated operand.
     """
 
     def __init__(self, message: str, operand: str | None = None, number: int = 0) -> None:
@@ -145,7 +144,7 @@ _MOST_SUBSETS: Final = 6
 
 
 def extents_text(extents: Iterable[int]) -> str:
-    """`3x4`, as messages show extents."""
+    """Extents as messages show them, such as `3x4`."""
     return "x".join(map(str, extents))
 
 
@@ -176,7 +175,7 @@ def _bits(type_: Type) -> int:
 
 
 def check_extends(name: str, operand: Type, to: Type, what: str) -> None:
-    """An operand's elements must be the result's or extend to them: i8 to i32, bfloat to float."""
+    """Check that an operand's elements have the result's type or extend to it: i8 to i32, bfloat to float."""
     if isinstance(operand, IntType) != isinstance(to, IntType):
         message = f"{name} has elements of type {operand} and {what} of type {to}: both must be integers or both floats"
         raise RuleError(message, name)
@@ -186,25 +185,25 @@ def check_extends(name: str, operand: Type, to: Type, what: str) -> None:
 
 
 def check_same_element(tensor: TensorType, element: Type) -> None:
-    """The operand's elements must be of the result's type."""
+    """Check that the operand's elements have the result's type."""
     if tensor.element != element:
         message = f"the operand has elements of type {tensor.element} and the result of type {element}: they must agree"
         raise RuleError(message)
 
 
 def check_permutation(name: str, numbers: Sequence[int], rank: int) -> None:
-    """An operand must name each dimension once."""
+    """Check that an operand names each dimension once."""
     if sorted(numbers) != list(range(rank)):
-        message = f"{name} {vector_text(numbers)} is no permutation of 0 to {rank - 1}"
+        message = f"{name} {vector_text(numbers)} is not a permutation of 0 to {rank - 1}"
         raise RuleError(message, name)
 
 
 def own_type(tensors: Sequence[TensorType], _dims: Dims, element: Type) -> list[TensorType]:
-    """The typing rule of operations whose result has the type of the (only) operand."""
+    """The typing rule of operations whose result has the type of their only operand."""
     check_same_element(tensors[0], element)
     return [tensors[0]]
 
 
 def same_array(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], _dtype: np.dtype[Any]) -> Array:
-    """The meaning of operations that leave the logical array as it is."""
+    """The meaning of operations that do not change the logical array."""
     return arrays[0]

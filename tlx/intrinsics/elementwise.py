@@ -1,4 +1,4 @@
-"""Elementwise functions of one tensor, and reductions over windows that slide over a tensor."""
+"""Elementwise functions of one tensor, and reductions over sliding windows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _TYPES: Final = "The result has the shape, layout and padding of `x`; padding positions are zero."
 _ACCURACY: Final = """\
-The result is within 4 ulp of the infinitely precise one for float and double; half and bfloat are computed in float
-and rounded. What becomes of infinities, NaNs and signed zeros is as in IEEE 754 and C."""
+The result is within 4 ulp of the exact one for float and double; half and bfloat are computed in float and rounded.
+Infinities, NaNs and signed zeros are treated as in IEEE 754 and C."""
 
 
 def _of_floats(name: str) -> Infer:
-    """The rule of what takes floats only."""
+    """The typing rule of functions of floats."""
 
     def infer(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
         if not isinstance(tensors[0].element, FloatType):
@@ -44,7 +44,7 @@ def _of_floats(name: str) -> Infer:
 
 
 def _in_numpy(name: str, x: Array) -> Array:
-    """The function of the name in numpy, in the type of `x`."""
+    """A function of numpy by name, computed in the type of `x`."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -70,7 +70,7 @@ def _exact(name: str, text: str) -> Meaning:
     """The meaning of a function whose result is correctly rounded.
 
     Rounding the double result again is correct: floor and ceil are exact, and the square root of a narrower number is
-    never so near the midpoint of two neighbours that its rounding to double matters.
+    never close enough to the midpoint of two neighbours for double rounding to matter.
     """
 
     def meaning(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
@@ -88,14 +88,14 @@ def _relu(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype
     import numpy as np
 
     (x,) = arrays
-    if dtype.kind == "b":  # the signed numbers of one bit are 0 and -1
+    if dtype.kind == "b":  # a signed i1 is 0 or -1
         return np.zeros_like(x)
     zero = np.zeros((), dtype)
     with np.errstate(invalid="ignore"):
         return np.where((x > zero) | (x != x), x, zero)  # noqa: PLR0124 - a NaN differs from itself
 
 
-_relu.__doc__ = f"""`x` where that is greater than zero, else zero.
+_relu.__doc__ = f"""`x` if it is greater than zero, else zero.
 
 A NaN stays NaN, and zeros of both signs become +0. Integers are signed.
 
@@ -150,7 +150,7 @@ ELEMENTWISE: Final = (
     _row("ceil", "Rounds up.", _exact("ceil", "The smallest integer that is not less than `x`; -0.5 becomes -0.")),
 )
 _WINDOWS: Final = """\
-The window lies at every multiple of `strides` where it is inside the tensor as a whole ("valid"), so the result has
+The window is at every multiple of `strides` where it is entirely inside the tensor ("valid"), so the result has
 `(extent - window) / strides + 1` elements along a dimension, rounded down. It is row-major without padding."""
 _UFUNCS: Final = {
     "add": "add",
@@ -164,7 +164,7 @@ _UFUNCS: Final = {
 
 
 def check_window(extents: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> None:
-    """A window must have an entry for each dimension and fit into the tensor; strides must be positive."""
+    """Check that a window has an entry for each dimension and fits into the tensor, and that strides are positive."""
     for name, numbers in (("window", window), ("strides", strides)):
         if len(numbers) != len(extents):
             message = f"{name} {vector_text(numbers)} has {len(numbers)} entries and x has rank {len(extents)}"
@@ -178,14 +178,18 @@ def check_window(extents: Sequence[int], window: Sequence[int], strides: Sequenc
 
 
 def _reduce_type(bits_only: bool) -> Infer:
-    """The rule of reductions, of those that take integers only if so."""
+    """The typing rule of reductions.
+
+    Args:
+        bits_only: Whether the reduction takes integers only.
+    """
 
     def infer(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
         (x,) = tensors
         window, strides = dims
         check_same_element(x, element)
         if bits_only and not isinstance(element, IntType):
-            raise RuleError(f"x has elements of type {element}: bits are those of integers", "x")
+            raise RuleError(f"x has elements of type {element}: bitwise reductions take integers only", "x")
         check_window(x.extents, window, strides)
         sizes = zip(x.extents, window, strides, strict=True)
         return row_major_results(element, [(e - w) // s + 1 for e, w, s in sizes], [0] * x.rank)
@@ -203,8 +207,8 @@ def _reduce(operation: str, text: str) -> Meaning:
 
         window, strides = dims
         x = extend(arrays[0], working_type(dtype))
-        every = np.lib.stride_tricks.sliding_window_view(x, window)
-        windows = every[tuple(slice(None, None, stride) for stride in strides)]
+        all_windows = np.lib.stride_tricks.sliding_window_view(x, window)
+        windows = all_windows[tuple(slice(None, None, stride) for stride in strides)]
         inner = tuple(range(x.ndim, 2 * x.ndim))
         ufunc: np.ufunc = getattr(np, _UFUNCS[operation])
         with np.errstate(all="ignore"):
@@ -219,7 +223,7 @@ _REDUCTION_EXAMPLE: Final = """\
                                       <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
 ; of each row
 %rows = call <4 x TYPE> @llvm.tensor.reduce.NAME(token %t, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 1, i32 1>)
-; of 2 x 2 windows, two apart: pooling
+; of 2 x 2 windows with stride 2: pooling
 %pool = call <6 x TYPE> @llvm.tensor.reduce.NAME(token %t, <2 x i32> <i32 2, i32 2>, <2 x i32> <i32 2, i32 2>)"""
 
 
@@ -229,16 +233,14 @@ def _reduction(name: str, doc: str, text: str, bits_only: bool = False) -> Intri
     operands = (
         Operand("x", OperandKind.TENSOR, "the tensor"),
         Operand("window", OperandKind.DIMS, "extent of the window in each logical dimension"),
-        Operand(
-            "strides", OperandKind.DIMS, "how far the window moves on in each logical dimension", like_previous=True
-        ),
+        Operand("strides", OperandKind.DIMS, "step of the window in each logical dimension", like_previous=True),
     )
     infer, meaning = _reduce_type(bits_only), _reduce(name, text)
     return Intrinsic(f"reduce.{name}", operands, "vector", doc, infer, meaning, example)
 
 
 _SUMS: Final = "Integers wrap; the order of floating-point operations is free."
-_EXTREMES: Final = "Integers are signed. A NaN in a window is its result; of zeros that differ in sign either may be."
+_EXTREMES: Final = "Integers are signed. The result of a window with a NaN is NaN; of zeros of both signs it is either."
 
 REDUCTIONS: Final = (
     _reduction("add", "Adds the elements of each window.", f"The sum of each window. {_SUMS}"),

@@ -46,8 +46,8 @@ def _transpose_type(tensors: Sequence[TensorType], dims: Dims, element: Type) ->
 def _transpose(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """The same logical tensor, stored in `new_layout` order: its shape, layout and padding follow.
 
-    Without `new_layout` the last two memory dimensions are swapped. Giving the result another `typeinfo` with a
-    row-major layout makes it the mathematical transpose.
+    Without `new_layout` the last two memory dimensions are swapped. A `typeinfo` of the result with a row-major
+    layout turns it into the mathematical transpose.
     """
     return same_array(arrays, dims, scalars, dtype)
 
@@ -57,44 +57,44 @@ def _broadcast_type(tensors: Sequence[TensorType], dims: Dims, element: Type) ->
     check_same_element(tensor, element)
     if not dims:
         return [tensor]
-    shape, places = dims
+    shape, positions = dims
     rank = len(shape)
     if min(shape) < 1:
         raise RuleError(f"out_shape {vector_text(shape)} must be at least 1 in every dimension", "out_shape")
-    if len(places) != tensor.rank:
-        message = f"dims {vector_text(places)} has {len(places)} entries and x has rank {tensor.rank}"
+    if len(positions) != tensor.rank:
+        message = f"dims {vector_text(positions)} has {len(positions)} entries and x has rank {tensor.rank}"
         raise RuleError(message, "dims")
-    if len(set(places)) != len(places) or not all(0 <= place < rank for place in places):
-        message = f"dims {vector_text(places)} must be distinct dimensions of the result, 0 to {rank - 1}"
+    if len(set(positions)) != len(positions) or not all(0 <= d < rank for d in positions):
+        message = f"dims {vector_text(positions)} must be distinct dimensions of the result, 0 to {rank - 1}"
         raise RuleError(message, "dims")
     paddings = [0] * rank
-    for dimension, (place, extent) in enumerate(zip(places, tensor.extents, strict=True)):
-        if extent not in (1, shape[place]):
+    for dimension, (position, extent) in enumerate(zip(positions, tensor.extents, strict=True)):
+        if extent not in (1, shape[position]):
             message = (
-                f"dimension {dimension} of x has extent {extent} and becomes dimension {place} of "
-                f"{extents_text(shape)}, extent {shape[place]}: extents must agree or be 1"
+                f"dimension {dimension} of x has extent {extent} and becomes dimension {position} of "
+                f"{extents_text(shape)}, extent {shape[position]}: extents must agree or be 1"
             )
             raise RuleError(message, "x")
-        paddings[place] = logical_paddings(tensor)[dimension] if extent == shape[place] else 0
+        paddings[position] = logical_paddings(tensor)[dimension] if extent == shape[position] else 0
     return row_major_results(element, shape, paddings)
 
 
 def _broadcast(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """With a scalar: a tensor of the type of `like` whose every data element is `scalar`.
 
-    With `out_shape` and `dims`: dimension `i` of `x` becomes dimension `dims[i]` of the result, extents 1 stretch, and
-    the result does not depend on its other dimensions (XLA's BroadcastInDim).
+    With `out_shape` and `dims`: dimension `i` of `x` becomes dimension `dims[i]` of the result; extents of 1 and the
+    other dimensions of the result are repeated (XLA's BroadcastInDim).
     """
     import numpy as np
 
     (x,) = arrays
     if scalars:
         return np.full(x.shape, scalars[0], dtype)
-    shape, places = dims
+    shape, positions = dims
     aligned = [1] * len(shape)
-    for place, extent in zip(places, x.shape, strict=True):
-        aligned[place] = extent
-    order = sorted(range(len(places)), key=places.__getitem__)
+    for position, extent in zip(positions, x.shape, strict=True):
+        aligned[position] = extent
+    order = sorted(range(len(positions)), key=positions.__getitem__)
     return np.broadcast_to(np.transpose(x, order).reshape(aligned), shape)
 
 
@@ -121,7 +121,7 @@ MOVES: Final = (
     Intrinsic(
         "broadcast",
         (
-            Operand("like", OperandKind.TENSOR, "tensor whose type the result has"),
+            Operand("like", OperandKind.TENSOR, "tensor that determines the type of the result"),
             Operand("scalar", OperandKind.SCALAR, "value of every element"),
         ),
         "vector",
@@ -159,17 +159,19 @@ def _pad_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[
     for dimension, (below, extent, above) in enumerate(zip(low, inner, high, strict=True)):
         _check_crop(dimension, below, extent, above)
     extents = [below + extent + above for below, extent, above in zip(low, inner, high, strict=True)]
-    changed = [any(numbers) for numbers in zip(low, high, interior, strict=True)]
-    result_paddings = [0 if moved else padding for moved, padding in zip(changed, logical_paddings(x), strict=True)]
+    are_changed = [any(numbers) for numbers in zip(low, high, interior, strict=True)]
+    result_paddings = [
+        0 if is_changed else padding for is_changed, padding in zip(are_changed, logical_paddings(x), strict=True)
+    ]
     return row_major_results(element, extents, result_paddings)
 
 
 def _check_crop(dimension: int, low: int, extent: int, high: int) -> None:
-    """What is cropped must leave something of a dimension."""
+    """Check that cropping leaves at least one position of a dimension."""
     cropped = -min(low, 0) - min(high, 0)
     if cropped >= extent:
         message = f"low {low} and high {high} crop {cropped} of the {extent} positions of dimension {dimension}: "
-        raise RuleError(f"{message}at least one must be left", "low" if low < 0 else "high")
+        raise RuleError(f"{message}at least one must remain", "low" if low < 0 else "high")
 
 
 def _borders(rank: int, dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -178,10 +180,10 @@ def _borders(rank: int, dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], t
 
 
 def _pad(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """Along each dimension `low` elements before `x` and `high` after it, all equal to `value`.
+    """Adds `low` elements equal to `value` before `x` and `high` after it, along each dimension.
 
-    Negative numbers crop instead. `interior` elements of `value` first come between neighbours (XLA's pad). What is
-    added is data of the result, unlike the padding of a token.
+    Negative numbers crop. First, `interior` elements of `value` are inserted between neighbours (XLA's pad). All of
+    them are data of the result, unlike the padding of a token.
     """
     import numpy as np
 
@@ -200,7 +202,7 @@ def _concat_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> li
     first = tensors[0]
     ((axis,),) = dims
     if not 0 <= axis < first.rank:
-        raise RuleError(f"axis {axis} is no dimension of x[0], 0 to {first.rank - 1}", "axis")
+        raise RuleError(f"axis {axis} is not a dimension of x[0], 0 to {first.rank - 1}", "axis")
     for number, tensor in enumerate(tensors):
         if tensor.element != element:
             message = f"x[{number}] has elements of type {tensor.element} and the result of type {element}: "
@@ -212,7 +214,7 @@ def _concat_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> li
 
 
 def _check_joint(first: TensorType, tensor: TensorType, axis: int, number: int) -> None:
-    """A tensor must be like the first but along the axis."""
+    """Check that a tensor has the extents of the first one, except along the axis."""
     if tensor.rank != first.rank:
         message = f"x[0] has rank {first.rank} and x[{number}] has rank {tensor.rank}: ranks must agree"
         raise RuleError(message, "x", number)
@@ -220,13 +222,13 @@ def _check_joint(first: TensorType, tensor: TensorType, axis: int, number: int) 
         if d != axis and extent != other:
             message = (
                 f"x[0] is {extents_text(first.extents)} and x[{number}] is {extents_text(tensor.extents)}: "
-                f"extents {extent} and {other} of dimension {d} differ, only those of dimension {axis} may"
+                f"extents {extent} and {other} of dimension {d} differ, but only those of dimension {axis} may"
             )
             raise RuleError(message, "x", number)
 
 
 def _concat(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dtype: np.dtype[Any]) -> Array:
-    """The tensors one after the other along logical dimension `axis`; one tensor alone is copied."""
+    """Concatenates the tensors along logical dimension `axis`; a single tensor is copied."""
     import numpy as np
 
     ((axis,),) = dims
@@ -234,9 +236,9 @@ def _concat(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dty
 
 
 _X: Final = Operand("x", OperandKind.TENSOR, "the tensor")
-_LOW: Final = Operand("low", OperandKind.DIMS, "elements to add before each logical dimension, to crop where negative")
+_LOW: Final = Operand("low", OperandKind.DIMS, "elements to add before each logical dimension; negative numbers crop")
 _HIGH: Final = Operand("high", OperandKind.DIMS, "elements to add after each logical dimension", like_previous=True)
-_VALUE: Final = Operand("value", OperandKind.SCALAR, "value of what is added")
+_VALUE: Final = Operand("value", OperandKind.SCALAR, "value of the added elements")
 _INTERIOR: Final = Operand("interior", OperandKind.DIMS, "elements to add between neighbours in each logical dimension")
 
 JOINS: Final = (
@@ -285,7 +287,7 @@ def _block_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> lis
         message = f"dims {vector_text(blocked)} must be dimensions of x, 0 to {tensor.rank - 1}"
         raise RuleError(message, "dims")
     if len(blocked) != len(sizes):
-        message = f"dims {vector_text(blocked)} and sizes {vector_text(sizes)} must have as many entries"
+        message = f"dims {vector_text(blocked)} and sizes {vector_text(sizes)} must have the same number of entries"
         raise RuleError(message, "sizes")
     if min(sizes) < 1:
         message = f"sizes {vector_text(sizes)} must be at least 1"
@@ -299,10 +301,10 @@ def _block_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> lis
 
 
 def _block(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dtype: np.dtype[Any]) -> Array:
-    """Blocked storage: from each listed dimension a block of that size is split off.
+    """Blocked storage: splits each listed dimension into blocks of the given size.
 
-    The blocks are new innermost dimensions, in list order; where a dimension is listed more than once its later block
-    is the inner one (`dims <1, 0, 1>`, `sizes <4, 16, 4>` is `OI4i16o4i`). Extents are rounded up; what is added is
+    The blocks are new innermost dimensions, in list order; if a dimension is listed more than once, its later block is
+    the inner one (`dims <1, 0, 1>`, `sizes <4, 16, 4>` is `OI4i16o4i`). Extents are rounded up; the added elements are
     zero, and data of the result.
     """
     import numpy as np
@@ -312,8 +314,8 @@ def _block(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dtyp
     for dimension, size in reversed(list(zip(*dims, strict=True))):
         fill = [(0, -x.shape[d] % size if d == dimension else 0) for d in range(x.ndim)]
         x = np.pad(x, fill)
-        split = x.reshape(*x.shape[:dimension], x.shape[dimension] // size, size, *x.shape[dimension + 1 :])
-        x = np.moveaxis(split, dimension + 1, rank)
+        blocked = x.reshape(*x.shape[:dimension], x.shape[dimension] // size, size, *x.shape[dimension + 1 :])
+        x = np.moveaxis(blocked, dimension + 1, rank)
     return x
 
 
@@ -350,7 +352,7 @@ RESHAPES: Final = (
             Operand("sizes", OperandKind.DIMS, "size of each block"),
         ),
         "vector",
-        "Splits dimensions into blocks, as packing for a kernel does.",
+        "Splits dimensions into blocks, for example to pack an operand of a kernel.",
         _block_type,
         _block,
         """\

@@ -1,4 +1,4 @@
-"""Tokens, load and store: where tensors come from and where they go."""
+"""Tokens of flattened vectors, and loads and stores of tensors."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def _nothing(_tensors: Sequence[TensorType], _dims: Dims, _element: Type) -> lis
 
 
 def _typeinfo(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """The tensor that lies in the flattened vector, outermost memory dimension first.
+    """The tensor in a flattened vector, outermost memory dimension first.
 
     Memory dimension `k` has `shape[k]` positions, holds logical dimension `layout[k]`, and its last `padding[k]`
-    positions hold no data. Where the operand is a pointer, the flattened vector is read from memory there.
+    positions hold no data. If the operand is a pointer, the flattened vector is read from that address.
     """
     return same_array(arrays, dims, scalars, dtype)
 
@@ -39,7 +39,7 @@ def _typeinfo(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dty
 def _load(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """The tensor whose element `(x_0 ... x_{n-1})` is at element offset `((x_0*p_1 + x_1)*p_2 + ...) + x_{n-1}`.
 
-    `p_k`, the pitch of memory dimension `k`, is `strides[k]`, or `shape[k]` where that is 0; `strides[0]` is ignored.
+    `p_k`, the pitch of memory dimension `k`, is `strides[k]`, or `shape[k]` if that is 0; `strides[0]` is ignored.
     Padding is not read. A pitch may be smaller than the shape: windows may overlap.
     """
     return same_array(arrays, dims, scalars, dtype)
@@ -48,7 +48,7 @@ def _load(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: 
 def _store(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """Write element `(x_0 ... x_{n-1})` to element offset `((x_0*p_1 + x_1)*p_2 + ...) + x_{n-1}`.
 
-    `p_k` is `strides[k]`, or the tensor's `shape[k]` where that is 0; `strides[0]` is ignored. Padding is not written.
+    `p_k` is `strides[k]`, or the tensor's `shape[k]` if that is 0; `strides[0]` is ignored. Padding is not written.
     A pitch smaller than the shape is an error.
     """
     return same_array(arrays, dims, scalars, dtype)
@@ -74,7 +74,7 @@ _LOAD_STRIDES: Final = Operand(
 _STORE_STRIDES: Final = Operand(
     "strides", OperandKind.DIMS, "pitch of each dimension in the enclosing array, 0 for dense"
 )
-_POINTER: Final = Operand("pointer", OperandKind.POINTER, "where the first element is")
+_POINTER: Final = Operand("pointer", OperandKind.POINTER, "address of the first element")
 _STORED: Final = Operand("tensor", OperandKind.TENSOR, "the tensor to write")
 
 MEMORY: Final = (
@@ -87,7 +87,7 @@ MEMORY: Final = (
             _PADDING,
         ),
         "token",
-        "Says what shape, layout and padding a flattened vector has.",
+        "Declares the shape, layout and padding of a flattened vector.",
         _described_type,
         _typeinfo,
         """\
@@ -100,7 +100,7 @@ MEMORY: Final = (
         "totensor",
         (Operand("vector", OperandKind.FLAT, "the flattened vector"), _SHAPE, _LAYOUT, _PADDING),
         "token",
-        "Makes a token for a flattened vector; another name of `llvm.tensor.typeinfo`.",
+        "Makes a token of a flattened vector; another name for `llvm.tensor.typeinfo`.",
         _described_type,
         _typeinfo,
         """\
@@ -144,7 +144,7 @@ call void @llvm.tensor.store(ptr %p, token %t, <3 x i32> <i32 0, i32 12, i32 10>
         "tovector",
         (Operand("x", OperandKind.TENSOR, "the tensor"),),
         "vector",
-        "Gives the flattened vector of a token.",
+        "Returns the flattened vector of a token.",
         own_type,
         _tovector,
         """\

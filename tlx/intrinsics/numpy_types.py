@@ -28,7 +28,7 @@ _DTYPES: Final[dict[Type, np.dtype[Any]]] = {
 
 
 def dtype_of(type_: Type) -> np.dtype[Any]:
-    """The dtype of an LLVM scalar type: `i1` is bool, `bfloat` is ml_dtypes' (float32 where that is not installed).
+    """The dtype of an LLVM scalar type: `i1` is bool, `bfloat` is that of ml_dtypes (float32 if not installed).
 
     Raises:
         ValueError: numpy has no such type.
@@ -42,9 +42,9 @@ def dtype_of(type_: Type) -> np.dtype[Any]:
 
 
 def memory_dtype(type_: Type) -> np.dtype[Any] | None:
-    """The dtype of arrays that hold an LLVM scalar in its memory format; None where numpy has none.
+    """The dtype of arrays that hold an LLVM scalar in its memory format; None if numpy has none.
 
-    Without ml_dtypes a `bfloat` is its bits, a `uint16`.
+    Without ml_dtypes, a `bfloat` is stored as its bits in a `uint16`.
     """
     if type_ == BFLOAT:
         return bfloat_dtype("uint16")
@@ -52,31 +52,31 @@ def memory_dtype(type_: Type) -> np.dtype[Any] | None:
 
 
 def type_of(dtype: np.dtype[Any]) -> Type:
-    """The LLVM type of a dtype; unsigned integers are the type of their width.
+    """The LLVM type of a dtype; that of an unsigned integer is the integer of its width.
 
     Raises:
-        ValueError: No element type of tensors is stored like that.
+        ValueError: No element type of tensors has this format.
     """
     if dtype.name == "bfloat16":
         return BFLOAT
     if dtype.kind == "u":
         dtype = np.dtype(f"i{dtype.itemsize}")
-    for type_, known in _DTYPES.items():
-        if known == dtype:
+    for type_, candidate in _DTYPES.items():
+        if candidate == dtype:
             return type_
     message = f"no LLVM type for numpy's {dtype}"
     raise ValueError(message)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a floating-point type; ml_dtypes' are not numpy's, so `np.floating` does not tell."""
+    """Whether a dtype is a floating-point type, of numpy or of ml_dtypes (which are no subtypes of `np.floating`)."""
     return dtype.kind not in "biu"
 
 
 def extend(array: Array, dtype: np.dtype[Any], *, signed: bool = True) -> Array:
-    """Convert to a type at least as wide: integers by their sign or by zeros, floats exactly.
+    """Convert to a type at least as wide: integers are sign- or zero-extended, floats are exact.
 
-    A signed `i1` is 0 or -1, as LLVM's `sext` has it.
+    A signed `i1` is 0 or -1, as for LLVM's `sext`.
     """
     if is_float(array.dtype):
         return array.astype(dtype)
@@ -87,7 +87,7 @@ def extend(array: Array, dtype: np.dtype[Any], *, signed: bool = True) -> Array:
 
 
 def working_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to compute sums and products of `dtype` in: float64 for floats, the type itself for integers."""
+    """The type in which sums and products of `dtype` are computed: float64 for floats, `dtype` for integers."""
     if is_float(dtype):
         return np.dtype(np.float64)
     return np.dtype(np.int8) if dtype.kind == "b" else dtype
@@ -103,7 +103,7 @@ def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
 
 @cache
 def bfloat_dtype(substitute: str) -> np.dtype[Any]:
-    """bfloat16 of ml_dtypes, or the substitute where that package is not installed."""
+    """bfloat16 of ml_dtypes, or the substitute if that package is not installed."""
     try:
         import ml_dtypes
     except ImportError:

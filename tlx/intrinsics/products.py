@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _check_product(lhs: TensorType, rhs: TensorType) -> None:
-    """The inner extents of a (batched) matrix product."""
+    """Check the inner extents of a (batched) matrix product."""
     if lhs.extents[-1] != rhs.extents[-2]:
         message = (
             f"lhs is {extents_text(lhs.extents)} and rhs is {extents_text(rhs.extents)}: "
@@ -44,9 +44,9 @@ def _matmul_type(tensors: Sequence[TensorType], _dims: Dims, element: Type) -> l
     if lhs.rank != rhs.rank or lhs.rank < 2:
         message = f"lhs has rank {lhs.rank} and rhs has rank {rhs.rank}: both must have the same rank of at least 2"
         raise RuleError(message)
-    batch, other = lhs.extents[:-2], rhs.extents[:-2]
-    if batch != other:
-        message = f"batch extents differ: {extents_text(batch)} of lhs and {extents_text(other)} of rhs"
+    batch, rhs_batch = lhs.extents[:-2], rhs.extents[:-2]
+    if batch != rhs_batch:
+        message = f"batch extents differ: {extents_text(batch)} of lhs and {extents_text(rhs_batch)} of rhs"
         raise RuleError(message)
     _check_product(lhs, rhs)
     check_extends("lhs", lhs.element, element, "the result")
@@ -68,7 +68,7 @@ def _matmul(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dty
 
 
 def matrix_product(lhs: Array, rhs: Array) -> Array:
-    """`lhs @ rhs`, batch by batch, in the type of both: integers wrap."""
+    """`lhs @ rhs` for each batch index, in the type of both operands: integers wrap."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -76,7 +76,7 @@ def matrix_product(lhs: Array, rhs: Array) -> Array:
 
 
 def _mma_type(floats: bool) -> Infer:
-    """The rule of a matrix product with an accumulator: `MxN MxK KxN -> MxN`."""
+    """The typing rule of a matrix product with an accumulator: `MxN MxK KxN -> MxN`."""
 
     def infer(tensors: Sequence[TensorType], _dims: Dims, element: Type) -> list[TensorType]:
         acc, lhs, rhs = tensors
@@ -93,15 +93,15 @@ def _mma_type(floats: bool) -> Infer:
             message = f"acc has elements of type {acc.element} and the result of type {element}: they must agree"
             raise RuleError(message, "acc")
         if not floats and not isinstance(element, IntType):
-            message = f"acc has elements of type {element}: floating-point products are smma's"
+            message = f"acc has elements of type {element}: use smma for floating-point products"
             raise RuleError(message, "acc")
         check_extends("lhs", lhs.element, element, "acc")
         check_extends("rhs", rhs.element, element, "acc")
-        pads = [
+        paddings = [
             logical_paddings(acc)[0] or logical_paddings(lhs)[0],
             logical_paddings(acc)[1] or logical_paddings(rhs)[1],
         ]
-        return row_major_results(element, product, pads)
+        return row_major_results(element, product, paddings)
 
     return infer
 
@@ -120,7 +120,7 @@ def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
     meaning.__doc__ = f"""`L(acc) + L(lhs) @ L(rhs)` on matrices.
 
     Integers of `lhs` are {_SIGN[lhs_signed]}, those of `rhs` {_SIGN[rhs_signed]}. Both are extended to the
-    accumulator's type first; arithmetic wraps.{" Floats are taken as well." if lhs_signed and rhs_signed else ""}
+    accumulator's type first; arithmetic wraps.{" Floats are accepted as well." if lhs_signed and rhs_signed else ""}
     """
     return meaning
 
@@ -128,7 +128,7 @@ def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
 _SIGN: Final = {True: "signed", False: "unsigned"}
 
 
-_ACC: Final = Operand("acc", OperandKind.TENSOR, "M x N matrix that the product is added to")
+_ACC: Final = Operand("acc", OperandKind.TENSOR, "M x N matrix to which the product is added")
 _LHS: Final = Operand("lhs", OperandKind.TENSOR, "M x K matrix")
 _RHS: Final = Operand("rhs", OperandKind.TENSOR, "K x N matrix")
 
@@ -166,7 +166,7 @@ PRODUCTS: Final = (
             Operand("rhs", OperandKind.TENSOR, "K x N matrix, or a batch of them"),
         ),
         "vector",
-        "Multiplies matrices, batch by batch.",
+        "Multiplies matrices, or batches of matrices.",
         _matmul_type,
         _matmul,
         """\
@@ -189,16 +189,16 @@ EMPTY: Final = (-1,)
 """An empty list of dimensions."""
 
 
-def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
+def free_axes(rank: int, *paired: Sequence[int]) -> list[int]:
     """The free dimensions, which are neither contracted nor batch dimensions, in order."""
-    taken = {axis for axes in used for axis in axes}
-    return [d for d in range(rank) if d not in taken]
+    paired_axes = {axis for axes in paired for axis in axes}
+    return [d for d in range(rank) if d not in paired_axes]
 
 
 def axes_of(dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Contracted dimensions of `a` and of `b`, and batch dimensions of both.
 
-    Lists that a form leaves out are empty, and so is <-1>: LLVM has no vectors without elements.
+    Omitted lists are empty, and so is <-1>: LLVM has no vectors without elements.
     """
     axes_a, axes_b, batch_a, batch_b = (
         () if axes == EMPTY else tuple(axes) for axes in (*dims, *[()] * (4 - len(dims)))
@@ -225,7 +225,7 @@ def _contract_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> 
 
 
 def _check_axes(operand: str, tensor: TensorType, lists: dict[str, tuple[int, ...]]) -> None:
-    """Axes must be dimensions of their operand, each named once at most."""
+    """Check that axes are distinct dimensions of their operand."""
     seen: dict[int, str] = {}
     for name, axes in lists.items():
         for axis in axes:
@@ -241,10 +241,12 @@ def _check_axes(operand: str, tensor: TensorType, lists: dict[str, tuple[int, ..
 def _check_pairs(
     a: TensorType, b: TensorType, of_a: tuple[str, tuple[int, ...]], of_b: tuple[str, tuple[int, ...]]
 ) -> None:
-    """Axes come in pairs of the same extent."""
+    """Check that axes pair dimensions of equal extents."""
     (name_a, axes_a), (name_b, axes_b) = of_a, of_b
     if len(axes_a) != len(axes_b):
-        message = f"{name_a} {_list_text(axes_a)} and {name_b} {_list_text(axes_b)} must have as many entries"
+        message = (
+            f"{name_a} {_list_text(axes_a)} and {name_b} {_list_text(axes_b)} must have the same number of entries"
+        )
         raise RuleError(message, name_b)
     for i, j in zip(axes_a, axes_b, strict=True):
         if a.extents[i] != b.extents[j]:
@@ -260,12 +262,13 @@ def _list_text(axes: Sequence[int]) -> str:
 
 
 def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """The sum over all pairs of contracted dimensions of the products of elements (`numpy.tensordot`).
+    """Products of elements, summed over all pairs of contracted dimensions (`numpy.tensordot`).
 
-    The result's dimensions are the batch in the order of `batch_a`, then those of `a` that are left, then those of
-    `b`, both in order; where none are left it has one element. Over no dimensions, `contract(a, b)`, it is the outer
-    product. LLVM has no vectors without elements: the list `<1 x i32> <i32 -1>` is empty, as the axes are of a batch of
-    outer products.
+    The result's dimensions are the batch dimensions in the order of `batch_a`, then the free dimensions of `a`, then
+    those of `b`, both in order; without any of them the result has one element. Without lists, `contract(a, b)` is the
+    outer product. LLVM has no vectors without elements: `<1 x i32> <i32 -1>` is an empty list, as a batch of outer
+    products needs it for its axes.
+
     Integers are signed and wrap. Operands narrower than the result are extended to it first.
     """
     import numpy as np
@@ -285,16 +288,22 @@ def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dt
 
 _A: Final = Operand("a", OperandKind.TENSOR, "the first tensor")
 _B: Final = Operand("b", OperandKind.TENSOR, "the second tensor")
-_NONE: Final = "write <1 x i32> <i32 -1> for an empty list, or leave all lists out"
+_NONE: Final = "write <1 x i32> <i32 -1> for an empty list, or omit all lists"
 _AXES_A: Final = Operand(
     "axes_a", OperandKind.DIMS, "logical dimensions of `a` to contract; <-1> for none", empty=_NONE
 )
 _AXES_B: Final = Operand(
-    "axes_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+    "axes_b", OperandKind.DIMS, "the dimension of `b` that each of them is paired with", like_previous=True, empty=_NONE
 )
-_BATCH_A: Final = Operand("batch_a", OperandKind.DIMS, "logical dimensions of `a` that count batches", empty=_NONE)
+_BATCH_A: Final = Operand(
+    "batch_a", OperandKind.DIMS, "logical dimensions of `a` that are batch dimensions", empty=_NONE
+)
 _BATCH_B: Final = Operand(
-    "batch_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+    "batch_b",
+    OperandKind.DIMS,
+    "the dimension of `b` that each of them is paired with",
+    like_previous=True,
+    empty=_NONE,
 )
 
 CONTRACTIONS: Final = (
@@ -308,14 +317,14 @@ CONTRACTIONS: Final = (
         """\
 %a = call token @llvm.tensor.typeinfo(<8 x float> %v, <3 x i32> <i32 2, i32 2, i32 2>,
                                       <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
-; dimension 1 of %a is left, then dimension 2: four elements
+; the free dimensions are 1 of the first %a and 2 of the second: four elements
 %c = call <4 x float> @llvm.tensor.contract(token %a, token %a, <2 x i32> <i32 0, i32 2>, <2 x i32> <i32 0, i32 1>)
 ; for each index of dimension 0: 2 x 2 times 2 x 2
 %d = call <8 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 2>, <1 x i32> <i32 1>,
                                             <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
 ; every element of %a times every element of %a
 %e = call <64 x float> @llvm.tensor.contract(token %a, token %a)
-; for each index of dimension 0: 2 x 2 elements, each times each
+; for each index of dimension 0: the outer product of 2 x 2 elements
 %f = call <32 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 -1>, <1 x i32> <i32 -1>,
                                              <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)""",
         variants=((_A, _B, _AXES_A, _AXES_B, _BATCH_A, _BATCH_B), (_A, _B)),

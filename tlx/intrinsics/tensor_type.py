@@ -1,6 +1,6 @@
-"""TensorType: what a token says about a flattened vector.
+"""TensorType: element type, shape, layout and padding of a flattened vector.
 
-A tensor lies in memory (or in a flattened vector) outermost dimension first. Memory dimension `k` has `shape[k]`
+A tensor is stored in memory (or in a flattened vector) outermost dimension first. Memory dimension `k` has `shape[k]`
 positions, holds logical dimension `layout[k]`, and its last `padding[k]` positions hold no data:
 
     shape <4, 3>, layout <1, 0>, padding <1, 0>       a column-major matrix, logically 3 x 3
@@ -29,7 +29,7 @@ class TensorType:
         padding: Positions at the end of each memory dimension that hold no data.
 
     Raises:
-        ValueError: The four do not fit together; the message says which rule is broken.
+        ValueError: The attributes contradict each other; the message names the broken rule.
     """
 
     element: Type
@@ -91,8 +91,8 @@ class TensorType:
         """Distance in elements between neighbours along each *memory* dimension.
 
         Args:
-            pitches: The `strides` operand of a load or store: how many positions each dimension has in the
-                enclosing array, 0 for as many as the tensor; the first entry is ignored. None means dense.
+            pitches: The `strides` operand of a load or store: the number of positions of each dimension in the
+                enclosing array, 0 for that of the tensor; the first entry is ignored. None means dense.
         """
         return _strides(self.shape, tuple(pitches or self.shape))
 
@@ -121,7 +121,7 @@ class TensorType:
 
 @lru_cache(maxsize=4096)
 def tensor_type(element: Type, shape: tuple[int, ...], layout: tuple[int, ...], padding: tuple[int, ...]) -> TensorType:
-    """A tensor type; equal ones are one object.
+    """A tensor type; equal types are one object.
 
     Raises:
         ValueError: See `TensorType`.
@@ -130,16 +130,16 @@ def tensor_type(element: Type, shape: tuple[int, ...], layout: tuple[int, ...], 
 
 
 def vector_text(numbers: Sequence[int]) -> str:
-    """`<1, 0, 2>`, as messages show a vector of integers."""
+    """A vector of integers as messages show it, such as `<1, 0, 2>`."""
     return f"<{', '.join(map(str, numbers))}>"
 
 
 def type_problem(shape: Sequence[int], layout: Sequence[int], padding: Sequence[int]) -> str | None:
-    """What is wrong with a shape, layout and padding, None if they fit together."""
+    """What is wrong with a shape, layout and padding; None if they form a type."""
     return _type_problem(tuple(shape), tuple(layout), tuple(padding))
 
 
-# A program has few shapes, and asks for their extents and strides again and again.
+# A program has few shapes, but their extents and strides are needed again and again.
 
 
 @lru_cache(maxsize=4096)
@@ -155,7 +155,7 @@ def _strides(shape: tuple[int, ...], pitches: tuple[int, ...]) -> tuple[int, ...
 
 @lru_cache(maxsize=4096)
 def _logical(by_memory: tuple[int, ...], layout: tuple[int, ...]) -> tuple[int, ...]:
-    """Numbers of the memory dimensions, in the order of the logical ones."""
+    """Reorder numbers from memory dimensions to logical dimensions."""
     return tuple(by_memory[layout.index(d)] for d in range(len(layout)))
 
 
@@ -180,7 +180,7 @@ def _type_problem(shape: tuple[int, ...], layout: tuple[int, ...], padding: tupl
     if math.prod(shape) >= 1 << 63:
         return f"shape {vector_text(shape)} has {math.prod(shape)} elements, which overflows 64 bits"
     if sorted(layout) != list(range(rank)):
-        return f"layout {vector_text(layout)} is no permutation of 0 to {rank - 1}"
+        return f"layout {vector_text(layout)} is not a permutation of 0 to {rank - 1}"
     for k, (pad, extent) in enumerate(zip(padding, shape, strict=True)):
         if not 0 <= pad < extent:
             return f"padding {pad} of dimension {k} is outside 0 to {extent - 1} (shape {vector_text(shape)})"

@@ -1,18 +1,18 @@
 """The builder: a method for each instruction, with arithmetic that folds constants; loops, branches, parallel regions.
 
-In a parallel region every thread of a team runs the body. It calls functions that both GCC's and LLVM's OpenMP
-libraries have:
+In a parallel region every thread of a team runs the body. The emitted code calls functions that both GCC's and LLVM's
+OpenMP libraries have:
 
     store the values into %shared
-    call void @GOMP_parallel(ptr @name, ptr %shared, i32 team, i32 0)      team 0: as many as OMP_NUM_THREADS says
+    call void @GOMP_parallel(ptr @name, ptr %shared, i32 team, i32 0)      team 0: OMP_NUM_THREADS
 
     define internal void @name(ptr %data) {      each thread calls it
       load the values
       body(values, omp_get_thread_num(), omp_get_num_threads())
     }
 
-clang's own calls (`__kmpc_fork_call`) exist in LLVM's library alone. With GOMP's a program needs one OpenMP library,
-and `omp_in_parallel` is right inside the program's own parallel regions.
+clang calls `__kmpc_fork_call`, which only LLVM's library has. With GOMP's functions a program needs one OpenMP library,
+and `omp_in_parallel` is true inside the program's own parallel regions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Span
@@ -45,6 +46,7 @@ from tlx.ir.types import (
     bytes_of,
 )
 from tlx.ir.values import (
+    Aggregate,
     ConstInt,
     Global,
     Keyword,
@@ -59,9 +61,9 @@ from tlx.ir.values import (
 )
 
 ASM_MEMORY_BARRIER: Final = 'asm sideeffect "", "r,~{memory}"'
-"""Empty assembly that the compiler must assume to read and write memory."""
+"""Empty assembly that LLVM must assume to read and write memory."""
 ASM_OPAQUE_SCALAR: Final = 'asm "", "=r,0"'
-"""Empty assembly whose pointer or integer result the compiler cannot relate to its operand."""
+"""Empty assembly that returns its pointer or integer operand, which LLVM cannot know."""
 
 
 def new_function(
@@ -70,11 +72,11 @@ def new_function(
     """An empty void function at the end of the module.
 
     Args:
-        module: Where it is added.
-        name: A free global name.
+        module: The module, to which it is added.
+        name: Its name, which must be free.
         parameters: Type, attributes as text, and name of each parameter.
-        attributes: What follows the parameter list.
-        linkage: Linkage word.
+        attributes: The text after the parameter list.
+        linkage: The linkage keyword.
     """
     arguments = [Argument(type_, text, parameter) for type_, text, parameter in parameters]
     spelled = ", ".join(" ".join(x for x in (str(a.type), a.attributes, f"%{a.name}") if x) for a in arguments)
@@ -94,10 +96,10 @@ class ValueBuilder:
         module: The module of the function.
         function: The function.
         block: The block of the insertion point.
-        index: Position in the block's instructions where the next one goes.
-        debug: Metadata attachment put on every call, such as `, !dbg !7`.
-        span: The user's code that the inserted instructions come from.
-        hint: Name stem of results without a name.
+        index: Index in the block at which the next instruction is inserted.
+        debug: Metadata attachment of every call, such as `, !dbg !7`.
+        span: The user's code from which the inserted instructions are lowered.
+        hint: Stem of the names of results for which the caller gives no name.
     """
 
     def __init__(
@@ -158,7 +160,7 @@ class ValueBuilder:
     def call_named(
         self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
     ) -> Instruction:
-        """A call of a function by its full name, declared if it is not."""
+        """A call of a function by its name; it is declared if it is not yet."""
         type_ = FunctionType(result, tuple(a.type for a in args))
         return self.call(declare_function(self.module, name, type_, attributes), type_, args, result_name)
 
@@ -212,7 +214,7 @@ class ValueBuilder:
         return self.select(self.icmp("ult", lhs, other), lhs, other, name)
 
     def cast(self, opcode: str, value: Value, type_: Type, name: str = "") -> Value:
-        """A conversion; none where the types are equal."""
+        """A conversion; the value itself if the types are equal."""
         if value.type == type_:
             return value
         return self.value(opcode, type_, [value], f"{opcode} {value.typed} to {type_}", name)
@@ -240,7 +242,7 @@ class ValueBuilder:
         return self.value("extractelement", type_.element, [vector, position], body, name)
 
     def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
-        """`shufflevector`; negative mask entries are undefined lanes; an identity mask is no instruction."""
+        """`shufflevector`; negative mask entries are undefined lanes; the identity needs no instruction."""
         type_ = first.type
         if not isinstance(type_, VectorType):
             msg = f"shufflevector of {type_}"
@@ -248,7 +250,7 @@ class ValueBuilder:
         if tuple(mask) == tuple(range(type_.count)):
             return first
         other = second if second is not None else Keyword(type_, "undef")
-        lanes = const_vector([const_int(I32, m) if m >= 0 else Keyword(I32, "undef") for m in mask])
+        lanes = _shuffle_mask(tuple(mask))
         body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
         return self.value("shufflevector", VectorType(len(mask), type_.element), [first, other, lanes], body, name)
 
@@ -262,7 +264,7 @@ class ValueBuilder:
 
 
 class Builder(ValueBuilder):
-    """Inserts any instructions at a point of a function: a `ValueBuilder` with memory and control flow."""
+    """A `ValueBuilder` that also inserts memory accesses and control flow."""
 
     # Memory ----------------------------------------------------------------------------------------------------
 
@@ -271,14 +273,14 @@ class Builder(ValueBuilder):
         return self.module.pointer_to(pointee)
 
     def retype(self, pointer: Value, pointee: Type, name: str = "") -> Value:
-        """The pointer as a pointer to `pointee`: a bitcast where pointers are typed, itself where they are not."""
+        """The pointer as a pointer to `pointee`: a bitcast if pointers are typed, else the pointer itself."""
         type_ = pointer.type
         if not isinstance(type_, PointerType) or not self.module.typed_pointers or type_.pointee == pointee:
             return pointer
         return self.cast("bitcast", pointer, PointerType(pointee, type_.addrspace), name)
 
     def alloca(self, type_: Type, name: str = "", align: int = 64) -> Local:
-        """Stack memory, at the head of the entry block."""
+        """Stack memory, allocated at the start of the entry block."""
         saved = self.block, self.index
         entry = self.function.entry
         at_entry = self.block is entry
@@ -301,28 +303,28 @@ class Builder(ValueBuilder):
         self.emit("store", VOID, [value, pointer], f"store {value.typed}, {pointer.typed}, align {align}{metadata}")
 
     def fence(self) -> None:
-        """`fence seq_cst`: orders non-temporal stores before it, too."""
+        """`fence seq_cst`, which orders non-temporal stores, too."""
         self.emit("fence", VOID, [], "fence seq_cst")
 
     def keep_in_memory(self, pointer: Value) -> None:
-        """Keep stack memory in memory, by an asm that may read and write it.
+        """Keep LLVM from promoting stack memory to registers, by an asm that may read and write it.
 
-        LLVM would promote it to more registers than there are, and spill them to the stack again.
+        LLVM would use more registers than there are, and spill them to the stack again.
         """
         operand = self.retype(pointer, I8)
         body = f"call void {ASM_MEMORY_BARRIER}({operand.typed})"
         self.emit("call", VOID, [Text(PTR, ASM_MEMORY_BARRIER), operand], body).arg_attributes = ("",)
 
     def opaque(self, vector: Value, constraint: str, name: str = "") -> Local:
-        """The same vector, opaque to LLVM; `constraint` is that of the target's vector registers."""
+        """The same vector, opaque to LLVM's optimiser; `constraint` is the asm constraint of vector registers."""
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
     def opaque_address(self, pointer: Value, name: str = "") -> Local:
-        """The same pointer in a register of its own, which LLVM does not split into base and index."""
+        """The same pointer, computed into one register: LLVM does not split it into base and index."""
         return self._unchanged(ASM_OPAQUE_SCALAR, pointer, name)
 
     def _unchanged(self, assembly: str, value: Value, name: str) -> Local:
-        """The result of empty assembly on a value."""
+        """The value, passed through empty assembly."""
         body = f"call {value.type} {assembly}({value.typed})"
         instruction = self.emit("call", value.type, [Text(PTR, assembly), value], body, name)
         instruction.arg_attributes = ("",)
@@ -338,7 +340,7 @@ class Builder(ValueBuilder):
         return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
 
     def align_up(self, pointer: Value, align: int, name: str = "") -> Value:
-        """An `i8` pointer rounded up to a multiple of `align`, a power of two."""
+        """An `i8` pointer, rounded up to a multiple of `align`, a power of two."""
         address = self.cast("ptrtoint", pointer, I64)
         gap = self.binary("and", self.sub(ConstInt(I64, 0), address), ConstInt(I64, align - 1))
         return self.gep(I8, pointer, gap, name)
@@ -352,12 +354,12 @@ class Builder(ValueBuilder):
             locality: 3 for all caches, 2 for all but L1.
             write: Whether the line will be written, else read.
         """
-        distance = as_value(offset, I64)
+        byte_offset = as_value(offset, I64)
         address = self.retype(pointer, I8)
-        body = f"getelementptr {I8}, {address.typed}, {distance.typed}"  # not inbounds: it may be outside
-        place = self.emit("getelementptr", address.type, [address, distance], body, "", source_type=I8)
+        body = f"getelementptr {I8}, {address.typed}, {byte_offset.typed}"  # not inbounds: it may be outside
+        line = self.emit("getelementptr", address.type, [address, byte_offset], body, "", source_type=I8)
         hints = [ConstInt(I32, int(write)), ConstInt(I32, locality), ConstInt(I32, 1)]  # ..., data
-        self.call_intrinsic("llvm.prefetch", [address.type], VOID, [place.value, *hints])
+        self.call_intrinsic("llvm.prefetch", [address.type], VOID, [line.value, *hints])
 
     def memcpy(self, destination: Value, source: Value, size: IntOrValue) -> None:
         """`llvm.memcpy`."""
@@ -446,9 +448,9 @@ class Builder(ValueBuilder):
     ) -> Generator[LoopState]:
         """A counted loop over `start, start + step, ...` below `stop`.
 
-        `state.carried` are the carried values in the body; `state.next(...)` gives their next values;
-        `state.results` holds them after the loop. No loop is emitted for a trip count of one; a loop that is known to
-        run (constant bounds, or `nonempty`) is tested at its end only.
+        `state.carried` are the carried values in the body; `state.next(...)` sets their next values;
+        `state.results` are their values after the loop. A trip count of one needs no loop. A loop that is known to run
+        (constant bounds, or `nonempty`) is tested at its end only.
         """
         first, last = as_value(start, I64), as_value(stop, I64)
         trips = (
@@ -473,10 +475,10 @@ class LoopState:
 
     Attributes:
         index: The loop variable, i64.
-        mark: Metadata of the branch back, as text.
-        carried: Values that the loop carries, in its body.
-        following: Their values at the end of the body.
-        results: Values carried out of the loop, filled in when the loop is closed.
+        mark: Metadata of the branch back to the header, as text.
+        carried: The loop-carried values in the body.
+        following: Their values for the next iteration.
+        results: Their values after the loop, set when the loop is closed.
     """
 
     index: Value
@@ -486,7 +488,7 @@ class LoopState:
     results: list[Value] = field(default_factory=list[Value])
 
     def next(self, *values: Value) -> None:
-        """Set the carried values' next ones, in the order of `carry`."""
+        """Set the carried values of the next iteration, in the order of `carry`."""
         self.following = list(values)
 
 
@@ -496,11 +498,11 @@ def counted_loop(
     """Build a loop around the code that the caller emits inside the `with` block of `Builder.loop`.
 
     Args:
-        b: The builder; its insertion point is after the loop when the block ends.
-        bounds: First value, the bound it stays below, and the step of the loop variable.
-        carry: Values that the loop carries, as they enter it.
+        b: The builder; it is left after the loop.
+        bounds: First value, exclusive bound, and step of the loop variable.
+        carry: Initial values of what the loop carries.
         name: Stem of the names.
-        guarded: Whether the loop may not run at all.
+        guarded: Whether to test before the loop that it runs at all.
     """
     first, last, step = bounds
     tail = split_block(b.function, b.block, b.index, f"{name}.end")
@@ -531,7 +533,7 @@ def counted_loop(
 
 
 def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
-    """`opcode lhs, rhs` folded, for integer constants or a neutral element; None where an instruction is needed."""
+    """`opcode lhs, rhs` folded, for integer constants or a neutral element; None if an instruction is needed."""
     if not isinstance(rhs, ConstInt):
         return fold_binary(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
     if isinstance(lhs, ConstInt):
@@ -541,6 +543,12 @@ def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
     if (opcode in ("add", "sub") and rhs.value == 0) or (opcode in ("mul", "udiv") and rhs.value == 1):
         return lhs
     return rhs if opcode == "mul" and rhs.value == 0 else None
+
+
+@lru_cache(maxsize=4096)
+def _shuffle_mask(lanes: tuple[int, ...]) -> Aggregate:
+    """The mask operand of a `shufflevector`; negative lanes are undefined."""
+    return const_vector([const_int(I32, lane) if lane >= 0 else Keyword(I32, "undef") for lane in lanes])
 
 
 IntOrValue = int | Value
@@ -566,7 +574,7 @@ class Thread:
     team: Value
 
     def share(self, b: Builder, total: Value) -> tuple[Value, Value]:
-        """The thread's part of the range 0 to `total`: its first number, and its end (exclusive)."""
+        """The thread's part of the range 0 to `total`: its start and its exclusive end."""
         return partition(b, total, self.number, self.team)
 
 
@@ -587,10 +595,10 @@ def emit_parallel_region(
     """Emit code that calls a new function on every thread of a team, and waits for all of them.
 
     Args:
-        b: Where to emit.
+        b: The builder.
         name: Name of the new function.
-        values: What it is passed.
-        body: Emits the function's body, up to its `ret`: with a builder, the values in there, and the thread.
+        values: The values that the function is passed.
+        body: Emits the function's body, without its `ret`, given a builder, the passed values, and the thread.
         attributes: Attributes of the function.
         team: The number of threads (i32); None for OMP_NUM_THREADS.
     """
@@ -624,19 +632,19 @@ def _thread_function(
     function = new_function(b.module, name, [(b.pointer(I8), "", "data")], attributes)
     inner = Builder(b.module, function)
     memory = inner.retype(function.arguments[0].value, shared)
-    own: list[Value] = [
+    values: list[Value] = [
         inner.load(t, _field(inner, shared, memory, k), _alignment(t)) for k, t in enumerate(shared.elements)
     ]
     number, team = (
-        inner.cast("sext", inner.call_named(asked, I32, []).value, I64, stem)
-        for asked, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
+        inner.cast("sext", inner.call_named(callee, I32, []).value, I64, stem)
+        for callee, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
     )
-    body(inner, own, Thread(number, team))
+    body(inner, values, Thread(number, team))
     inner.ret()
 
 
 def _alignment(type_: Type) -> int:
-    """Bytes that a field of the structure is aligned to at least."""
+    """The alignment in bytes of a structure's field of a type."""
     if isinstance(type_, PointerType):
         return 8
     size = bytes_of(type_)

@@ -164,6 +164,8 @@ _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 """Marks a load of floats none of which is subnormal."""
+SHORT: Final = ", !tlx.short !{}"
+"""Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 STREAMING: Final = ", !tlx.passing !{}"
 """Marks a load of data that is evicted from the L1 cache before it is read again."""
 
@@ -185,6 +187,11 @@ def is_nontemporal(instruction: Instruction) -> bool:
 def is_streaming(instruction: Instruction) -> bool:
     """Whether the loaded data need not stay in the L1 cache."""
     return STREAMING in instruction.text
+
+
+def is_short(instruction: Instruction) -> bool:
+    """Whether an error of 2^-14 is enough for an elementary function."""
+    return SHORT in instruction.text
 
 
 def has_no_subnormals(instruction: Instruction) -> bool:

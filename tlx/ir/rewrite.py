@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tlx.ir.functions import Argument, Function, Signature
@@ -74,6 +74,23 @@ def replace_uses(function: Function, name: str, value: Value) -> None:
     """Replace every use of the local of that name in a function."""
     for use in uses(function).get(name, []):
         set_operand(use.instruction, use.index, value)
+
+
+def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:
+    """Remove the candidates whose results nothing uses but other dead candidates."""
+    counts = {name: len(local_uses) for name, local_uses in uses(function).items()}
+    by_result = {i.result: i for i in candidates if i.result is not None}
+    dead = {name for name in by_result if not counts.get(name)}
+    pending = list(dead)
+    while pending:
+        for operand in by_result[pending.pop()].operands:
+            if isinstance(operand, Local) and operand.name in by_result:
+                counts[operand.name] -= 1
+                if not counts[operand.name]:
+                    dead.add(operand.name)
+                    pending.append(operand.name)
+    for block in function.blocks if dead else ():
+        block.instructions = [i for i in block.instructions if i.result not in dead]
 
 
 def add_incoming(phi: Instruction, value: Value, block: str) -> None:

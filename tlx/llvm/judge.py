@@ -1,4 +1,4 @@
-"""Verification of modules by LLVM's parser and verifier; respells what the current LLVM no longer reads."""
+"""Verification of modules by LLVM's parser and verifier; rewrites spellings that the current LLVM no longer reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
 
 
 def escape_nul(text: str) -> str:
-    """The text with NUL characters replaced: llvmlite takes the first one for the end of the text.
+    """The text with NUL characters replaced: llvmlite ends the text at the first one.
 
     LLVM reads NUL as white space, except in a string.
     """
@@ -43,7 +43,7 @@ def upgrade_ir(text: str) -> str:
 
 
 def _typed(match: re.Match[str]) -> str:
-    """`byval` with the type in front of it, or as it is where no typed pointer stands there."""
+    """`byval` with the type of the typed pointer before it; unchanged if there is none."""
     before = match.string[max(0, match.start() - _LONGEST_TYPE) : match.start()]
     before = _ATTRIBUTES.sub("", before)
     if not before.endswith("*"):
@@ -52,7 +52,7 @@ def _typed(match: re.Match[str]) -> str:
 
 
 def _last_type(text: str) -> str:
-    """The type at the end of a text: back to the bracket, comma or space that it follows."""
+    """The type at the end of a text, which starts after an opening bracket, a comma or white space."""
     depth = 0
     quoted = False
     for index in range(len(text) - 1, -1, -1):
@@ -81,8 +81,8 @@ class Rejection:
 
     Attributes:
         parsing: Whether parsing failed; else verification did.
-        message: LLVM's message, without places and quoted lines.
-        offsets: Places in the text; the first is the main one. Empty if LLVM names none.
+        message: LLVM's message, without locations and quoted lines.
+        offsets: Offsets in the text that LLVM points to, the main one first.
     """
 
     parsing: bool
@@ -99,23 +99,23 @@ def check_text(
         text: LLVM assembly.
         source_name: What diagnostics call the text.
         user_source: The text as the user wrote it, if `text` is a copy with the same lines and columns.
-        stage: The stage that made the text, if it is not the user's.
+        stage: The stage that wrote the text; None for the user's text.
 
     Raises:
         ParseError: LLVM cannot parse the text.
-        VerifyError: It parses, and breaks a rule.
-        LLVMCrashError: LLVM crashed over it.
+        VerifyError: LLVM's verifier rejects it.
+        LLVMCrashError: LLVM crashed.
     """
-    rejected = _judged(text, source_name)
-    if rejected is None:
+    rejection = _judged(text, source_name)
+    if rejection is None:
         return
     source = user_source or Source(source_name, text)
-    error = _error(rejected, [source.span(offset) for offset in rejected.offsets], source_name, stage)
+    error = _error(rejection, [source.span(offset) for offset in rejection.offsets], source_name, stage)
     raise error if stage is not None else _cause(error, source)
 
 
 def check_module(module: Module, stage: str | None = None) -> None:
-    """Have LLVM parse and verify a module; places are those of the text it was read from.
+    """Have LLVM parse and verify a module; errors point into the text it was read from.
 
     Args:
         module: The module, changed or not.
@@ -123,8 +123,8 @@ def check_module(module: Module, stage: str | None = None) -> None:
 
     Raises:
         ParseError: LLVM cannot parse it.
-        VerifyError: It parses, and breaks a rule.
-        LLVMCrashError: LLVM crashed over it.
+        VerifyError: LLVM's verifier rejects it.
+        LLVMCrashError: LLVM crashed.
     """
     from tlx.ir.functions import DuplicateFunction
 
@@ -135,15 +135,15 @@ def check_module(module: Module, stage: str | None = None) -> None:
     ):
         return
     text = str(module)
-    rejected = _judged(text, name)
-    if rejected is None:
+    rejection = _judged(text, name)
+    if rejection is None:
         return
-    users = [span for offset in rejected.offsets if (span := user_span(module, offset))]
+    user_spans = [span for offset in rejection.offsets if (span := user_span(module, offset))]
     if stage is None:
-        raise _cause(_error(rejected, users, name, None), module.source)
+        raise _cause(_error(rejection, user_spans, name, None), module.source)
     lowered = Source(f"{name} after {stage}", text)
-    error = _error(rejected, [lowered.span(offset) for offset in rejected.offsets], name, stage)
-    error.notes.extend(Note("lowered from here", span) for span in users)
+    error = _error(rejection, [lowered.span(offset) for offset in rejection.offsets], name, stage)
+    error.notes.extend(Note("lowered from here", span) for span in user_spans)
     raise error
 
 
@@ -160,14 +160,14 @@ def judge(text: str) -> Rejection | None:
     replaced in a copy, with the same columns where that is possible.
 
     Raises:
-        LLVMCrashError: LLVM crashed over it.
+        LLVMCrashError: LLVM crashed.
     """
     text = escape_nul(text)
     try:
         llvm().ask("check", text)
     except LLVMRejectedError as rejected:
-        newer = upgrade_ir(text) if rejected.kind == "parse" else text
-        return judge(newer) if newer != text else _rejection(rejected, text)
+        upgraded = upgrade_ir(text) if rejected.kind == "parse" else text
+        return judge(upgraded) if upgraded != text else _rejection(rejected, text)
     return None
 
 
@@ -175,7 +175,7 @@ def _judged(text: str, name: str) -> Rejection | None:
     try:
         return judge(text)
     except LLVMCrashError as crash:
-        message = "LLVM crashed while it read or verified this, which must be malformed in a way it does not expect"
+        message = "LLVM crashed while parsing or verifying the module, which is probably malformed"
         raise LLVMCrashError(f"{message}: {crash.message}", name=name) from None
 
 
@@ -188,14 +188,14 @@ def disassemble(bitcode: bytes, name: str) -> bytes:
     try:
         return llvm().ask("disassemble", bitcode)
     except LLVMRejectedError as rejected:
-        said = rejected.message.removeprefix("LLVM bitcode parsing error\n")
-        raise UsageError(f"invalid bitcode: {said}", name=name) from None
-    except LLVMCrashError as died:
-        raise UsageError(f"invalid bitcode: {died.message}", name=name) from None
+        message = rejected.message.removeprefix("LLVM bitcode parsing error\n")
+        raise UsageError(f"invalid bitcode: {message}", name=name) from None
+    except LLVMCrashError as crash:
+        raise UsageError(f"invalid bitcode: {crash.message}", name=name) from None
 
 
 def user_span(module: Module, offset: int) -> Span | None:
-    """The position in the source of what is at `offset` of `str(module)`; None for what the lowering added."""
+    """The source location of the text at `offset` of `str(module)`; None for text that the lowering added."""
     from tlx.ir.functions import DuplicateFunction, Function
 
     for item in module.items:
@@ -231,8 +231,8 @@ def _in_function(function: object, offset: int) -> Span | None:
             if span is None or inside <= 0:
                 return span
             written = span.source.text[span.start : span.end]
-            same = written.startswith(instruction.text[: inside + 1])
-            return span.source.span(span.start + inside) if same else span
+            is_unchanged = written.startswith(instruction.text[: inside + 1])
+            return span.source.span(span.start + inside) if is_unchanged else span
     return function.span
 
 
@@ -246,12 +246,12 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
 
         offset = _offset(text, int(place.group(1)), int(place.group(2)))
         return Rejection(True, with_suggestion(place.group(3), text, offset), (offset,))
-    said = [line for line in message.splitlines() if not _quotes_ir(line)]
-    return Rejection(False, said[0] if said else message, tuple(_places(text, message)))
+    lines = [line for line in message.splitlines() if not _quotes_ir(line)]
+    return Rejection(False, lines[0] if lines else message, tuple(_places(text, message)))
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    """Offset of a place that LLVM gives: it counts a column's bytes."""
+    """Offset of a line and column of LLVM, which counts columns in bytes."""
     source = Source("", text)
     before = source.line(line).encode(errors="surrogatepass")[: column - 1]
     return source.offset(line, len(before.decode(errors="ignore")) + 1)
@@ -276,8 +276,8 @@ def _place_of(text: str, line: str) -> int | None:
         pattern = rf"(?m)^[ \t]*(?:define|declare)\b[^\n]*?(?P<at>{re.escape(match.group(1))})[ \t]*\("
     elif line.startswith("  "):
         words = _METADATA.sub("", line).split()
-        spelled = r"[ \t]+".join(map(re.escape, words))
-        pattern = rf"(?m)^[ \t]*(?P<at>{spelled})"
+        spelling = r"[ \t]+".join(map(re.escape, words))
+        pattern = rf"(?m)^[ \t]*(?P<at>{spelling})"
         if not re.search(pattern, text) and len(words) > 1 and words[1] == "=":
             pattern = rf"(?m)^[ \t]*(?P<at>{re.escape(words[0])}[ \t]*=)"
     else:
@@ -286,9 +286,9 @@ def _place_of(text: str, line: str) -> int | None:
     return match.start("at") if match else None
 
 
-def _error(rejected: Rejection, spans: list[Span], name: str, stage: str | None) -> TlxError:
-    kind = ParseError if rejected.parsing else VerifyError
-    message = rejected.message
+def _error(rejection: Rejection, spans: list[Span], name: str, stage: str | None) -> TlxError:
+    kind = ParseError if rejection.parsing else VerifyError
+    message = rejection.message
     if stage is not None:
         message = f"LLVM rejects the output of {stage}: {message}{_BUG}"
     error = kind(message, spans[0] if spans else None, name=None if spans else name)

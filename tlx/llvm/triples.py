@@ -1,10 +1,10 @@
 """Target triples: their normal form, and the baseline features that they imply.
 
-armv7-linux-gnueabihf -> armv7-unknown-linux-gnueabihf      LLVM would take `linux` for the vendor, and floats would
-                                                            be passed in integer registers
-riscv64-unknown-linux-gnu: +m,+a,+f,+d,+c                   the machines that Linux distributions are made for; LLVM
-                                                            makes code for the smallest one, without registers for
-                                                            floats, and linkers refuse to mix both
+armv7-linux-gnueabihf -> armv7-unknown-linux-gnueabihf      LLVM would parse `linux` as the vendor, and pass floats in
+                                                            integer registers
+riscv64-unknown-linux-gnu: +m,+a,+f,+d,+c                   the baseline of Linux distributions; LLVM's default has no
+                                                            floating-point registers, and linkers reject a mix of both
+                                                            ABIs
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def native_triple() -> str:
 
 
 def baseline(triple: str, text: str = "") -> tuple[str, ...]:
-    """Features that all programs of a platform are compiled for, as clang has them, where LLVM has fewer.
+    """Features that clang enables by default for a platform and LLVM does not.
 
-    They decide how floats are passed.
+    They determine the calling convention of floats.
 
     Args:
-        triple: The platform.
-        text: A module; its flag `target-abi`, if there is one, takes precedence.
+        triple: The target triple.
+        text: A module; if it has the flag `target-abi`, that takes precedence.
     """
     architecture, _, system, environment, *_ = (*normalized(triple).split("-"), "", "", "")
     hosted = bool(_SYSTEM.fullmatch(system)) and not system.startswith("none")

@@ -81,6 +81,11 @@ class Knobs:
         """The knobs that are set, by name."""
         return {name: value for name in KNOB_NAMES if (value := getattr(self, name)) is not None}
 
+    @property
+    def description(self) -> tuple[str, str]:
+        """The settings, and where they come from."""
+        return str(self), self.origin.text if self.origin else ""
+
     def __str__(self) -> str:
         """The spelling of `--knobs`: `tile=8x48,kc=512,pack_b=false`."""
         return ",".join(f"{name}={value_text(value)}" for name, value in self.settings.items())
@@ -128,6 +133,19 @@ class TrackedKnobSource(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribedKnobSource(Protocol):
+    """A source of knobs whose answers are determined by a description, so that they can be cached."""
+
+    def __call__(self, query: KnobQuery, /) -> Knobs:
+        """The knobs of a product."""
+        ...
+
+    def description(self) -> object:
+        """What determines the answers, in tuples, strings and numbers."""
+        ...
+
+
 @dataclass(slots=True)
 class FixedKnobs:
     """The same knobs for every product."""
@@ -145,6 +163,10 @@ class FixedKnobs:
         origin = self.knobs.origin
         if not self.used and origin is not None:
             yield f"no product takes {self.knobs} {origin.text}", origin.span
+
+    def description(self) -> object:
+        """See `DescribedKnobSource`."""
+        return self.knobs.description
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ VECTOR_BITS: Final = (128, 256, 512)
 Workspace = Literal["malloc", "arena", "argument"]
 """Who allocates temporaries: malloc in each call, an arena that each thread keeps, or the caller."""
 WORKSPACES: Final[tuple[Workspace, ...]] = ("malloc", "arena", "argument")
+Intermediates = Literal["exact", "float"]
+"""Whether intermediate results of bfloat expressions are rounded to bfloat, or kept in float."""
+INTERMEDIATES: Final[tuple[Intermediates, ...]] = ("exact", "float")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,17 @@ class Options:
                 "Where temporaries live: malloc'd in each call, in an arena that each thread keeps, or in memory of "
                 "the caller.",
                 choices=WORKSPACES,
+            )
+        },
+    )
+    bf16_intermediates: Intermediates = field(
+        default="exact",
+        metadata={
+            "setting": Setting(
+                "--bf16-intermediates",
+                str,
+                "Round each operation of fused bfloat expressions, or compute them in float and round the result.",
+                choices=INTERMEDIATES,
             )
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -62,6 +62,11 @@ class Remarks:
     ) -> None:
         """Add a remark."""
         self.items.setdefault(Remark(kind, stage, message, span, prediction))
+
+    def extend(self, remarks: Iterable[Remark]) -> None:
+        """Add remarks."""
+        for remark in remarks:
+            self.items.setdefault(remark)
 
     def __iter__(self) -> Iterator[Remark]:
         return iter(self.items)

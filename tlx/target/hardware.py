@@ -102,6 +102,8 @@ class FloatInstructions:
         exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
         mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of negative numbers.
         look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
+        round_to_bits: (builder, x, lanes) -> in those lanes, the number whose bits are the integer nearest to x; x in
+            the others.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
@@ -110,6 +112,7 @@ class FloatInstructions:
     exponent: Callable[[Builder, Value], Value]
     mantissa: Callable[[Builder, Value], Value]
     look_up: Callable[[Builder, Sequence[float], Value], Value]
+    round_to_bits: Callable[[Builder, Value, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)

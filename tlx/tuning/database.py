@@ -224,9 +224,18 @@ class TunedKnobs:
             examples = f"{', '.join(without[:_MAX_LISTED])}{', ...' * (len(without) > _MAX_LISTED)}"
             yield f"{self._database.path} has nothing better than the model's choice for {examples}", None
 
-    def _best(self, query: KnobQuery) -> Knobs:
+    def description(self) -> object:
+        """See `tlx.lower.knobs.DescribedKnobSource`."""
+        best = {name: entry.get("best") for name, entry in self._loaded().items()}
+        return str(self._database.path), self._cpu, self._threads, best
+
+    def _loaded(self) -> dict[str, Entry]:
+        """The entries, which are read once."""
         if self._entries is None:
             self._entries = self._database.entries()
+        return self._entries
+
+    def _best(self, query: KnobQuery) -> Knobs:
         for problem in self._similar(query.text):
             knobs = self._best_of(query, problem)
             if knobs and FUSED in query.text and FUSED not in problem:
@@ -245,10 +254,9 @@ class TunedKnobs:
             yield problem
 
     def _best_of(self, query: KnobQuery, problem: str) -> Knobs:
-        assert self._entries is not None
         target = query.target.partition(".")[0]  # a version is named `target.features`
         key = EntryKey(problem, target, query.features, self._cpu)
-        best = best_of(self._entries.get(str(key), {}))
+        best = best_of(self._loaded().get(str(key), {}))
         return parse_knobs(best.knobs, KnobOrigin(best.text, binding=False)) if best else NO_KNOBS
 
 

@@ -88,6 +88,10 @@ class KnobsFile:
             if entry.pattern not in self.used and entry.knobs.origin is not None:
                 yield f"no product matches '{entry.pattern}'{others}", entry.knobs.origin.span
 
+    def description(self) -> object:
+        """See `tlx.lower.knobs.DescribedKnobSource`."""
+        return tuple((entry.pattern, entry.knobs.description) for entry in self.entries)
+
 
 def read_knobs_file(path: str) -> KnobsFile:
     """Read a file.

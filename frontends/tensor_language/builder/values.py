@@ -8,18 +8,13 @@ a < b                     less_than; gives a `bool` of the kernel, for `if_`
 
 from __future__ import annotations
 
-import inspect
-import linecache
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, cast
 
-from tlx.diagnostics import Source, Span, UsageError
+from tlx.diagnostics import Source, Span, UsageError, python_call
 from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.operations.context import type_problem
 from tlx.frontends.tensor_language.operations.control import Yield
@@ -166,33 +161,7 @@ def place_of_call(sources: dict[str, Source] | None = None) -> Span | None:
     Args:
         sources: Files that were seen before, so that spans in one file share a source.
     """
-    frame = inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith((_PACKAGE, "contextlib")):
-        frame = frame.f_back
-    return None if frame is None else _place(frame, {} if sources is None else sources)
-
-
-def _place(frame: FrameType, sources: dict[str, Source]) -> Span | None:
-    code = frame.f_code
-    if code.co_filename not in sources:
-        lines = linecache.getlines(code.co_filename, frame.f_globals)
-        sources[code.co_filename] = Source(_shown(code.co_filename), "".join(lines))
-    source = sources[code.co_filename]
-    line, last, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
-    if not source.text or line is None or start is None or end is None:
-        return None
-    text = source.line(line).encode()
-    begin = source.offset(line, len(text[:start].decode(errors="replace")) + 1)
-    if last != line:
-        return source.span(begin)
-    return source.span(begin, source.offset(line, len(text[:end].decode(errors="replace")) + 1))
-
-
-def _shown(path: str) -> str:
-    """A path as a user names it: relative if it is below the working directory."""
-    with suppress(ValueError, OSError):
-        return str(Path(path).relative_to(Path.cwd()))
-    return path
+    return python_call(_PACKAGE, sources)
 
 
 def _operator(name: str) -> Callable[[Value, Operand], Value]:

@@ -1,7 +1,7 @@
 ; Each blocked dimension has a size.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: block_count_invalid.ll:14:99: error: reshape.block: dims <0, 1> and sizes <3> must have as many entries
+; CHECK: block_count_invalid.ll:14:99: error: reshape.block: dims <0, 1> and sizes <3> must have the same number of entries
 ; CHECK-NEXT: %u = call <18 x float> @llvm.tensor.reshape.block(token %t, <2 x i32> <i32 0, i32 1>, <1 x i32> <i32 3>)
 ; CHECK-NEXT: {{^ {98}\^~~~~~~$}}
 ; CHECK-NEXT: block_count_invalid.ll:12:3: note: x is 3x4 float

@@ -1,7 +1,7 @@
 ; The axis is a dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: concat_axis_invalid.ll:19:70: error: concat: axis 2 is no dimension of x[0], 0 to 1
+; CHECK: concat_axis_invalid.ll:19:70: error: concat: axis 2 is not a dimension of x[0], 0 to 1
 ; CHECK-NEXT: %c = call <20 x float> @llvm.tensor.concat(token %a, token %b, i32 2)
 ; CHECK-NEXT: {{^ {69}\^$}}
 ; CHECK-NEXT: concat_axis_invalid.ll:15:3: note: x[0] is 3x4 float

@@ -1,7 +1,7 @@
 ; Joined tensors differ in extent along the axis only.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: concat_extents_invalid.ll:19:62: error: concat: x[0] is 3x4 and x[1] is 2x4: extents 3 and 2 of dimension 0 differ, only those of dimension 1 may
+; CHECK: concat_extents_invalid.ll:19:62: error: concat: x[0] is 3x4 and x[1] is 2x4: extents 3 and 2 of dimension 0 differ, but only those of dimension 1 may
 ; CHECK-NEXT: %c = call <20 x float> @llvm.tensor.concat(token %a, token %b, i32 1)
 ; CHECK-NEXT: {{^ {61}\^~$}}
 ; CHECK-NEXT: concat_extents_invalid.ll:15:3: note: x[0] is 3x4 float

@@ -1,7 +1,7 @@
 ; Axes of both operands come in pairs.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: contract_axes_count_invalid.ll:19:104: error: contract: axes_a <1, 2> and axes_b <1> must have as many entries
+; CHECK: contract_axes_count_invalid.ll:19:104: error: contract: axes_a <1, 2> and axes_b <1> must have the same number of entries
 ; CHECK-NEXT: %c = call <10 x float> @llvm.tensor.contract(token %a, token %b, <2 x i32> <i32 1, i32 2>, <1 x i32> <i32 1>)
 ; CHECK-NEXT: {{^ {103}\^~~~~~~$}}
 ; CHECK-NEXT: contract_axes_count_invalid.ll:15:3: note: a is 2x3x4 float

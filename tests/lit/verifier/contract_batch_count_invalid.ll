@@ -1,7 +1,7 @@
 ; Batch dimensions of both operands come in pairs.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: contract_batch_count_invalid.ll:19:150: error: contract: batch_a <0, 1> and batch_b <1> must have as many entries
+; CHECK: contract_batch_count_invalid.ll:19:150: error: contract: batch_a <0, 1> and batch_b <1> must have the same number of entries
 ; CHECK-NEXT: %c = call <30 x float> @llvm.tensor.contract(token %a, token %b, <1 x i32> <i32 2>, <1 x i32> zeroinitializer, <2 x i32> <i32 0, i32 1>, <1 x i32> <i32 1>)
 ; CHECK-NEXT: {{^ {149}\^~~~~~~$}}
 ; CHECK-NEXT: contract_batch_count_invalid.ll:15:3: note: a is 2x3x4 float

@@ -6,9 +6,9 @@
 ; RUN: not tlx verify %t/shape.ll 2>&1 | FileCheck %s --check-prefix=SHAPE
 ; RUN: not tlx verify %t/one.ll 2>&1 | FileCheck %s --check-prefix=ONE
 ; RUN: not tlx verify %t/two.ll 2>&1 | FileCheck %s --check-prefix=TWO
-; ZERO: zero.ll:3:78: error: contract: operand axes_a is a <0 x i32>, which LLVM does not have: write <1 x i32> <i32 -1> for an empty list, or leave all lists out
+; ZERO: zero.ll:3:78: error: contract: operand axes_a is a <0 x i32>, which LLVM does not have: write <1 x i32> <i32 -1> for an empty list, or omit all lists
 ; SHAPE: shape.ll:2:67: error: typeinfo: operand shape is a <0 x i32>, which LLVM does not have: shape needs a number for each dimension
-; ONE: one.ll:3:98: error: contract: axes_a (empty) and axes_b <0> must have as many entries
+; ONE: one.ll:3:98: error: contract: axes_a (empty) and axes_b <0> must have the same number of entries
 ; TWO: two.ll:3:78: error: contract: axes_a <-1, -1> must be dimensions of a, 0 to 0
 
 ;--- zero.ll

@@ -1,7 +1,7 @@
 ; A layout is a permutation.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_permutation_invalid.ll:11:88: error: load: layout <1, 1> is no permutation of 0 to 1
+; CHECK: dynamic_permutation_invalid.ll:11:88: error: load: layout <1, 1> is not a permutation of 0 to 1
 ; CHECK-NEXT: %w = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> <i32 1, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
 ; CHECK-NEXT: {{^ {87}\^~~~~~~~~~~~~~$}}
 

@@ -1,7 +1,7 @@
 ; Only smma takes floating-point matrices.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: mma_float_invalid.ll:24:49: error: umma: acc has elements of type float: floating-point products are smma's
+; CHECK: mma_float_invalid.ll:24:49: error: umma: acc has elements of type float: use smma for floating-point products
 ; CHECK-NEXT: %c = call <9 x float> @llvm.tensor.umma(token %acc, token %a, token %b)
 ; CHECK-NEXT: {{^ {48}\^~~~$}}
 ; CHECK-NEXT: mma_float_invalid.ll:18:3: note: acc is 3x3 float

@@ -1,7 +1,7 @@
 ; Bitwise reductions take integers.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: reduce_bits_invalid.ll:14:55: error: reduce.xor: x has elements of type float: bits are those of integers
+; CHECK: reduce_bits_invalid.ll:14:55: error: reduce.xor: x has elements of type float: bitwise reductions take integers only
 ; CHECK-NEXT: %c = call <6 x float> @llvm.tensor.reduce.xor(token %x, <2 x i32> <i32 2, i32 2>, <2 x i32> <i32 2, i32 2>)
 ; CHECK-NEXT: {{^ {54}\^~$}}
 ; CHECK-NEXT: reduce_bits_invalid.ll:12:3: note: x is 4x6 float

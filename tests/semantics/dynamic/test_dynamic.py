@@ -26,7 +26,7 @@ from tlx.evaluate.memory import MemoryRegion
 from tlx.fuzz.check import GuardedArray
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import STAGE_NAMES, Options, Workspace
@@ -91,7 +91,7 @@ def lowered(name: str, target: str) -> dict[str, Module]:
     """A program after each stage, by the stage's name."""
     stages = StageRecorder()
     lower(parse(PROGRAMS[name].text), target, options=Options(print_after=stages))
-    return {step.name: parse(text, is_parsed=lambda _text: True) for step, text in stages.texts}
+    return {step.name: parse_fully(text) for step, text in stages.texts}
 
 
 @pytest.mark.parametrize(("name", "size"), SMALL)
@@ -107,7 +107,7 @@ def test_stages_mean_the_same(name: str, size: tuple[int, ...]) -> None:
 def without_shapes(name: str) -> Module:
     """A program after stage 1 alone."""
     module = lower(parse(PROGRAMS[name].text), "generic", options=Options(stop_after="to-2d"))
-    return parse(str(module), is_parsed=lambda _text: True)
+    return parse_fully(str(module))
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY[::3])
@@ -122,7 +122,7 @@ def test_stock_llvm_may_optimise_first(name: str, size: tuple[int, ...]) -> None
     module = parse(PROGRAMS[name].text)
     canonicalise(module)
     optimised = lower(parse(emit_code(str(module), "ll", 2).decode()), "generic", options=Options(stop_after="to-2d"))
-    got = evaluated(parse(str(optimised), is_parsed=lambda _text: True), name, arguments(PROGRAMS[name], size))
+    got = evaluated(parse_fully(str(optimised)), name, arguments(PROGRAMS[name], size))
     compare(PROGRAMS[name], got, expected(name, size))
 
 
@@ -198,7 +198,7 @@ def test_mismatching_sizes_trap(case: str) -> None:
         Machine(parse(text)).call("f", *values)
     module = lower(parse(text), "generic")
     with pytest.raises(EvaluationError, match=r"llvm\.trap"):
-        Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", *values)
+        Machine(parse_fully(str(module))).call("f", *values)
 
 
 def _gemm_text() -> str:
@@ -226,6 +226,6 @@ def test_a_size_that_is_used_before_it_is_checked_traps() -> None:
     text = str(lower(parse(f"define void @f({parameters}, i32 %m, i32 %n) {{\n{lines}\n  ret void\n}}\n"), "generic"))
     assert text.count("call void @tlx.dynamic.allocate(") == 1
     for extent in (-1, 0, -(1 << 31)):
-        machine = Machine(parse(text, is_parsed=lambda _text: True))
+        machine = Machine(parse_fully(text))
         with pytest.raises(EvaluationError, match=r"llvm\.trap|heap block of .* is too large"):
             machine.call("f", *(np.ones(4, np.float32) for _ in range(4)), 4, extent)

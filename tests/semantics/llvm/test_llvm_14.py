@@ -13,7 +13,7 @@ import pytest
 from tests.tools import require
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower import pipeline
 
 PROGRAM: Final = Path(__file__).with_name("operations_typed.ll")
@@ -41,7 +41,7 @@ def optimised(text: str) -> str:
 
 @cache
 def results(text: str) -> dict[str, Array]:
-    machine = Machine(parse(text, is_parsed=lambda _body: True))
+    machine = Machine(parse_fully(text))
     result: dict[str, Array] = {}
     for name in NAMES:
         generator = np.random.default_rng(0)

@@ -91,24 +91,24 @@ class _Tree:
         if token.kind == "load":
             self._load(token)
             return
-        maker = self.tensors.maker(token)
-        name = maker.intrinsic.name if maker is not None else ""
-        if maker is not None and name == "transpose" and not token.type.is_row_major:
-            assert maker.result == token.type
+        definition = self.tensors.definition(token)
+        name = definition.intrinsic.name if definition is not None else ""
+        if definition is not None and name == "transpose" and not token.type.is_row_major:
+            assert definition.result == token.type
             self._add(token.definition)
-            self._add(maker.instruction)
-            self._transposed_load(maker.tensors[0])
+            self._add(definition.instruction)
+            self._transposed_load(definition.tensors[0])
             return
         assert token.type.is_row_major
-        if maker is not None and name.startswith("reduce."):
-            self._reduction(token, maker)
+        if definition is not None and name.startswith("reduce."):
+            self._reduction(token, definition)
         else:
             self.extents = token.type.extents
             self._value_token(token)
 
     def _is_shuffle(self, value: Value) -> bool:
-        made = self.defined.get(value.name) if isinstance(value, Local) else None
-        return made is not None and made.opcode == "shufflevector"
+        definition = self.defined.get(value.name) if isinstance(value, Local) else None
+        return definition is not None and definition.opcode == "shufflevector"
 
     def _shuffle(self, token: Tensor) -> None:
         """Check a root that is a row shuffled from others; rows may have padding."""
@@ -118,14 +118,14 @@ class _Tree:
         while pending:
             value = pending.pop()
             assert isinstance(value, Local)
-            made = self.defined[value.name]
-            if not self._add(made):
+            definition = self.defined[value.name]
+            if not self._add(definition):
                 continue
-            if made.opcode == "shufflevector":
-                assert made.operands[0].type == made.type
-                pending += [operand for operand in made.operands[:2] if not isinstance(operand, Keyword)]
+            if definition.opcode == "shufflevector":
+                assert definition.operands[0].type == definition.type
+                pending += [operand for operand in definition.operands[:2] if not isinstance(operand, Keyword)]
                 continue
-            op = self.tensors.op_of(made)
+            op = self.tensors.op_of(definition)
             assert op is not None
             assert op.intrinsic.name == "tovector"
             (line,) = op.tensors
@@ -161,16 +161,17 @@ class _Tree:
         self._value_token(tensor)
         assert self.products
 
-    def _reduction(self, token: Tensor, maker: TensorOp) -> None:
+    def _reduction(self, token: Tensor, definition: TensorOp) -> None:
         """Check a root that reduces the rows or the columns of a value."""
-        (whole,) = maker.tensors
+        (whole,) = definition.tensors
         rows, columns = whole.type.extents
-        assert maker.dims[0] in ((1, columns), (rows, 1))
+        assert definition.dims[0] in ((1, columns), (rows, 1))
         assert (
-            token.type.extents == ((1, columns) if maker.dims[0] == (rows, 1) else (rows, 1)) or whole.type.count == 1
+            token.type.extents == ((1, columns) if definition.dims[0] == (rows, 1) else (rows, 1))
+            or whole.type.count == 1
         )
         self._add(token.definition)
-        self._add(maker.instruction)
+        self._add(definition.instruction)
         self.extents = whole.type.extents
         self._value_token(whole)
 
@@ -224,7 +225,7 @@ class _Tree:
         self._load(lhs)
         self._right_operand(rhs)
         assert all(tensor.type.is_row_major for tensor in acc)
-        before = self.tensors.maker(acc[0]) if acc and acc[0].kind == "value" else None
+        before = self.tensors.definition(acc[0]) if acc and acc[0].kind == "value" else None
         if before is not None:
             assert before.intrinsic.name in ("matmul", *MMA)
             self._add(acc[0].definition)
@@ -237,22 +238,22 @@ class _Tree:
 
     def _right_operand(self, rhs: Tensor) -> None:
         """Check a right operand; it may have interleaved rows that are permuted back, with readable padding."""
-        maker = self.tensors.maker(rhs)
-        if maker is None or maker.intrinsic.name != "reshape.permute":
+        definition = self.tensors.definition(rhs)
+        if definition is None or definition.intrinsic.name != "reshape.permute":
             self._load(rhs)
             return
-        (packed,) = maker.tensors
+        (packed,) = definition.tensors
         assert packed.kind == "load"
         if packed.type.rank == 4:
             strips, groups, columns, width = packed.type.shape
             assert not packed.type.is_padded
-            assert maker.dims == ((1, 3, 0, 2), (groups * width, strips * columns))
+            assert definition.dims == ((1, 3, 0, 2), (groups * width, strips * columns))
             assert strips * columns - columns < rhs.type.extents[1] <= strips * columns
         else:
             groups, columns, width = packed.type.extents
             assert packed.type.padding[0] == packed.type.padding[2] == 0
-            assert maker.dims == ((0, 2, 1), (groups * width, columns))
-        for part in (packed.definition, maker.instruction, rhs.definition):
+            assert definition.dims == ((0, 2, 1), (groups * width, columns))
+        for part in (packed.definition, definition.instruction, rhs.definition):
             self._add(part)
         self.loads.append(packed)
 
@@ -336,8 +337,10 @@ def _poison(module: Module, function: Function, tree: _Tree) -> None:
 
 def _defined_before(tree: _Tree, pointer: Value) -> int:
     """The first index, from the tree's start on, at which the destination's address is defined."""
-    made = [i for i, x in enumerate(tree.block.instructions) if x.result is not None and f"%{x.result}" == str(pointer)]
-    return max([tree.first, *(i + 1 for i in made)])
+    definitions = [
+        i for i, x in enumerate(tree.block.instructions) if x.result is not None and f"%{x.result}" == str(pointer)
+    ]
+    return max([tree.first, *(i + 1 for i in definitions)])
 
 
 def _may_be_destination(tree: _Tree, tensor: Tensor) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from tests.semantics.to_2d.cases import DENSE, load, lower, numbers, product, same, store
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.llvm.judge import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
@@ -202,8 +202,8 @@ e:
 }
 """
     for case in (0, 1, 2, 3):
-        module = parse(text, is_parsed=lambda _text: True)
-        lowered = parse(text, is_parsed=lambda _text: True)
+        module = parse_fully(text)
+        lowered = parse_fully(text)
         to_2d(lowered, LoweringContext(find_target("generic")))
         check_module(lowered, "to-2d")
         results: list[tuple[int, Array]] = []

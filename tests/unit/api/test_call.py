@@ -14,7 +14,7 @@ from tlx.api import compiler
 from tlx.api.call import ArgumentError
 from tlx.api.signatures import prototypes
 from tlx.diagnostics import TlxError, UsageError
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.llvm import loader
 from tlx.llvm.codegen import CodegenError, emit_code
 from tlx.llvm.loader import LinkError, LoadedObject
@@ -271,7 +271,7 @@ def test_element_types_of_pointers_follow_from_tensors() -> None:
 
 def test_element_types_of_typed_pointers() -> None:
     text = "define void @f(<9 x half>* %p, [2 x [3 x i16]]* %q, i8* %r, float* %s) {\n  ret void\n}\n"
-    actual = prototypes(parse(text, is_parsed=lambda _: True))["f"].parameters
+    actual = prototypes(parse_fully(text))["f"].parameters
     assert [str(p.element) for p in actual] == ["half", "i16", "None", "float"]
     assert [p.count for p in actual] == [9, 6, None, None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx.api.signatures import Parameter, prototype_of
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 
 _DECLARED = """
 declare <8 x i16> @llvm.masked.load.v8i16.p0(ptr, i32, <8 x i1>, <8 x i16>)
@@ -28,7 +28,7 @@ _SCATTER = """
 def parameter(body: str) -> Parameter:
     """The inferred parameter %p of a function with a body."""
     text = f"define void @f(ptr %p, <8 x i1> %m, <8 x i64> %i, <8 x float> %v) {{\n{body}\n  ret void\n}}\n{_DECLARED}"
-    module = parse(text, "f.ll", is_parsed=lambda _text: True)
+    module = parse_fully(text, "f.ll")
     return prototype_of(module, module.functions[0]).parameters[0]
 
 

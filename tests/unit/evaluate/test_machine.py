@@ -10,7 +10,7 @@ import pytest
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import Machine, evaluate
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 
 
 def run(text: str, *args: Any, **options: Any) -> Any:
@@ -320,7 +320,7 @@ def test_only_executed_functions_are_compiled() -> None:
 
 
 def test_changed_text_is_parsed_again() -> None:
-    module = parse("define i32 @f() {\n  ret i32 1\n}\n", "test.ll", is_parsed=lambda _text: True)
+    module = parse_fully("define i32 @f() {\n  ret i32 1\n}\n", "test.ll")
     instruction = module.function("f").entry.terminator
     instruction.text = "ret i32 2"
     assert evaluate(module, "f") == 2

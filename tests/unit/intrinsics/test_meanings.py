@@ -299,7 +299,7 @@ def test_bits_of_floats_are_not_reduced(operation: str) -> None:
     row = lookup(f"llvm.tensor.reduce.{operation}")
     assert row is not None
     for element in (HALF, BFLOAT, FLOAT, DOUBLE):
-        with pytest.raises(RuleError, match="bits are those of integers"):
+        with pytest.raises(RuleError, match="bitwise reductions take integers only"):
             row.infer([TensorType.dense(element, (4,))], [(2,), (1,)], element)
 
 

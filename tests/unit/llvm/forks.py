@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -44,6 +46,29 @@ def ask(number: int) -> None:
     answer = llvm().ask("emit", text, kind="ll", level=None, cpu="", features="", triple="", jit=False).decode()
     assert f"@g = global i32 {number}\n" in answer
     assert f'"{"x" * size}"' in answer
+
+
+def llvm_child() -> int:
+    """The process of LLVM that this process runs: a child with a command line of LLVM's service."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = [int(child) for task in tasks for child in task.read_text().split()]
+    (service,) = [child for child in children if b"service.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return service
+
+
+def requests_pipe(child: int) -> int:
+    """This process's end of the pipe that is a child's standard input."""
+    pipe = Path(f"/proc/{child}/fd/0").readlink()
+    (descriptor,) = [
+        int(entry.name)
+        for entry in Path("/proc/self/fd").iterdir()
+        if entry.is_symlink() and entry.readlink() == pipe and is_writable(int(entry.name))
+    ]
+    return descriptor
+
+
+def is_writable(descriptor: int) -> bool:
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
 
 
 def compile_and_call(number: int) -> int:
@@ -111,7 +136,7 @@ def rounds() -> None:
         assert all_right([mine])
 
     asked(0, 20)
-    process = llvm()._connection
+    process = llvm_child()
     right = True
 
     def work(k: int) -> None:
@@ -122,7 +147,7 @@ def rounds() -> None:
             asked(10_000 * k, 65)
 
     right = in_threads(5, work) and right
-    say("right", right, "same process", llvm()._connection is process)
+    say("right", right, "same process", llvm_child() == process)
 
 
 def compilations() -> None:
@@ -157,8 +182,7 @@ def pools() -> None:
 def ends() -> None:
     """What the end of one process does to the LLVM of another."""
     ask(1)
-    running = llvm()._connection
-    assert running is not None
+    running = llvm_child()
 
     def child() -> None:
         ask(2)
@@ -168,14 +192,13 @@ def ends() -> None:
 
         atexit._run_exitfuncs()
 
-    say("child", all_right([in_child(child)]), "alive", running.child.poll() is None)
+    say("child", all_right([in_child(child)]), "alive", llvm_child() == running)
     ask(3)
-    say("same process", llvm()._connection is running)
+    say("same process", llvm_child() == running)
 
     idle = in_child(lambda: time.sleep(60))
-    assert running.child.stdin is not None
-    running.child.stdin.close()
-    say("ends with its owner", running.child.wait(20) == 0)
+    os.close(requests_pipe(running))
+    say("ends with its owner", os.waitpid(running, 0)[1] == 0)
     os.kill(idle, signal.SIGKILL)
     os.waitpid(idle, 0)
 
@@ -184,16 +207,12 @@ def kills() -> None:
     """LLVM's process is killed: between requests, and during one."""
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
         ask(1)
-        running = llvm()._connection
-        assert running is not None
-        running.child.send_signal(number)
+        os.kill(llvm_child(), number)
         ask(2)
-        running.child.wait(20)
         ask(3)
-    running = llvm()._connection
-    assert running is not None
-    running.child.send_signal(signal.SIGSTOP)
-    threading.Timer(0.3, running.child.kill).start()
+    running = llvm_child()
+    os.kill(running, signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, (running, signal.SIGKILL)).start()
     ask(4)
     say("right")
 
@@ -205,10 +224,7 @@ def strangers() -> None:
         ask(2)
         os._exit(0)
     say("child", all_right([child]))
-    running = llvm()._connection
-    assert running is not None
-    assert running.child.stdin is not None
-    running.child.stdin.write(b'{"do": "check", "number": 0, "size": 0, "seconds": 0}\n')
+    os.write(requests_pipe(llvm_child()), b'{"do": "check", "number": 0, "size": 0, "seconds": 0}\n')
     time.sleep(0.3)
     try:
         ask(3)

@@ -77,10 +77,10 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
             "target avx512 is for machines with avx512f; 'tlx targets' lists",
         ),
         ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
-        ("avx512", Options(cpu="native"), "unknown processor 'native'; --target=native is for this machine"),
+        ("avx512", Options(cpu="native"), "unknown processor 'native'; use --target=native for this machine"),
         ("avx512", Options(cpu="help"), "unknown processor 'help'"),
         ("avx512", Options(features=("+help",)), "unknown feature 'help'"),
-        ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
+        ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that triple"),
     ],
 )
 def test_unknown_names_are_errors(target: str, options: Options, message: str) -> None:
@@ -97,7 +97,7 @@ def test_each_unknown_name_has_a_suggestion() -> None:
 
 def test_the_triple_of_a_file_is_checked() -> None:
     text = 'target triple = "aarch64-linux-gnu"\n' + _FUNCTION.replace("ATTRIBUTES", "")
-    with pytest.raises(UsageError, match="machines of triple 'aarch64-linux-gnu' do not have: avx512f"):
+    with pytest.raises(UsageError, match="triple 'aarch64-linux-gnu' does not have: avx512f"):
         lower(parse(text), "avx512")
     lower(parse(text), "generic")
 

@@ -127,7 +127,7 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
     functions: list[RandomFunction] = []
     least = 1 if "dataflow" in contents.forms else contents.functions
     for index, part in enumerate(choose.parts(least, contents.functions)):
-        maker = DataflowWriter(
+        writer = DataflowWriter(
             contents,
             part,
             f"f{index}",
@@ -136,7 +136,7 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
             callees=functions,
             operations=weighted_operations(contents.operations),
         )
-        functions.append(_finish_function(maker))
+        functions.append(_finish_function(writer))
     declarations = sorted({line for function in functions for line in function.declarations})
     text = "\n".join([*(function.text for function in functions), *declarations])
     return RandomProgram(
@@ -151,14 +151,14 @@ def canonical(text: str) -> str:
     return str(module)
 
 
-def _finish_function(maker: DataflowWriter) -> RandomFunction:
-    form = maker.random.choice(maker.profile.forms)
-    data = maker.random.randrange(1 << 32)
-    getattr(maker, form)()
-    maker.draw_calling()
-    steps = None if form == "dataflow" else tuple(maker.steps)
-    declarations = tuple(sorted(maker.declarations))
-    buffers = tuple(maker.buffers)
+def _finish_function(writer: DataflowWriter) -> RandomFunction:
+    form = writer.random.choice(writer.profile.forms)
+    data = writer.random.randrange(1 << 32)
+    getattr(writer, form)()
+    writer.draw_calling()
+    steps = None if form == "dataflow" else tuple(writer.steps)
+    declarations = tuple(sorted(writer.declarations))
+    buffers = tuple(writer.buffers)
     return RandomFunction(
-        maker.name, form, maker.text, buffers, steps, data, declarations, frozenset(maker.used), maker.calling
+        writer.name, form, writer.text, buffers, steps, data, declarations, frozenset(writer.used), writer.calling
     )

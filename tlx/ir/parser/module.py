@@ -81,6 +81,11 @@ def parse(
         raise root_cause(error, source) from None
 
 
+def parse_fully(text: str, filename: str = "<string>") -> Module:
+    """Read a module with the body of each function, whether it needs lowering or not (see `parse`)."""
+    return parse(text, filename, lambda _text: True)
+
+
 def has_tensors(text: str) -> bool:
     """Whether a text mentions a tensor intrinsic."""
     return _TENSOR.search(text) is not None

@@ -170,9 +170,11 @@ class TensorBuilder(Builder):
         """Slide `w` over `x`; `windows` are strides, dilations of `x` and dilations of `w`."""
         return self._operation("convolution", result, [x, w], windows or (), name)
 
-    def unary(self, function: str, x: Value, result: ResultType = None, name: str = "") -> Local:
-        """An elementwise function: relu, tanh, sigmoid, sin, exp, ..."""
-        return self._operation(function, result, [x], (), name)
+    def unary(self, function: str, x: Value, result: ResultType = None, name: str = "", metadata: str = "") -> Local:
+        """An elementwise function: relu, tanh, sigmoid, sin, exp, ...; metadata such as `, !tlx.short !{}`."""
+        value = self._operation(function, result, [x], (), name)
+        self.block.instructions[self.index - 1].text += metadata
+        return value
 
     def reduce(
         self,

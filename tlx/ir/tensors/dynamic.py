@@ -52,7 +52,7 @@ def check_dynamic_dims(call: TensorCall, folder: ConstantFolder) -> tuple[int, .
         name = "layout" if len(layout) != rank else "padding"
         raise call.error(message + "a tensor needs one of each per dimension", call.named(name))
     if sorted(layout) != list(range(rank)):
-        message = f"layout {vector_text(layout)} is no permutation of 0 to {rank - 1}"
+        message = f"layout {vector_text(layout)} is not a permutation of 0 to {rank - 1}"
         raise call.error(message, call.named("layout"))
     for k, (extent, pad) in enumerate(zip(shape, padding, strict=True)):
         _check_dimension(call, k, extent, pad)

@@ -171,11 +171,11 @@ class FunctionTensors:
         """The operation of a call; None for other instructions and for calls that make tokens."""
         return self._by_call.get(id(instruction))
 
-    def maker(self, tensor: Tensor) -> TensorOp | None:
+    def definition(self, tensor: Tensor) -> TensorOp | None:
         """The operation whose result is the tensor of a token; None for other tensors."""
-        return self.maker_of(tensor.source) if tensor.kind == "value" else None
+        return self.definition_of(tensor.source) if tensor.kind == "value" else None
 
-    def maker_of(self, value: Value) -> TensorOp | None:
+    def definition_of(self, value: Value) -> TensorOp | None:
         """The operation whose result a flattened vector is."""
         return self._by_result.get(value.name) if isinstance(value, Local) else None
 

@@ -93,7 +93,7 @@ class TileProducts:
 
     def packed_b(self, tensor: Tensor) -> Tensor | None:
         """The packed load that a token reads, if the token is tiles of B in VNNI order."""
-        op = self.tensors.maker(tensor)
+        op = self.tensors.definition(tensor)
         if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in _TILE_ORDERS:
             return None
         source = op.tensors[0]
@@ -222,7 +222,7 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _is_flushed(self, value: Value) -> bool:
         """Whether a vector has no subnormal floats: sums, loads that are marked as sums, and relu of them."""
-        op = self.tensors.maker_of(value)
+        op = self.tensors.definition_of(value)
         if op is not None and op.intrinsic.name in ("tovector", "relu"):
             tensor = op.tensors[0]
             return has_no_subnormals(tensor.definition) if tensor.kind == "load" else self._is_flushed(tensor.source)
@@ -300,8 +300,8 @@ class MatrixLegalizer(VectorLegalizer):
     def _loaded_starts(self, value: Value, grid: TileGrid) -> list[Callable[[], Value]]:
         """The same for an initial value in memory, or one that goes through scratch memory."""
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
-        maker = self.tensors.op_of(definition) if definition is not None else None
-        tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
+        op = self.tensors.op_of(definition) if definition is not None else None
+        tensor = op.tensors[0] if op is not None and op.intrinsic.name == "tovector" else None
         if tensor is not None and tensor.kind == "load" and not tensor.type.is_padded:
             return self._loads(tensor.source, tensor.type.strides(tensor.pitches)[0] * _WORD_BYTES, grid)
         assert isinstance(value.type, VectorType)

@@ -164,9 +164,9 @@ def i16_factors(function: Function, tensors: FunctionTensors) -> dict[str, int]:
     for instruction in function.instructions():
         if instruction.opcode in ("sext", "zext") and instruction.result and scalar_of(instruction.type) == I32:
             value, is_zero = instruction.operands[0], instruction.opcode == "zext"
-            source, maker = scalar_of(value.type), tensors.maker_of(value)
+            source, definition = scalar_of(value.type), tensors.definition_of(value)
             if source == I8 or (source == I16 and not is_zero):
-                is_broadcast = maker is not None and maker.intrinsic.name == "broadcast"
+                is_broadcast = definition is not None and definition.intrinsic.name == "broadcast"
                 ranks[instruction.result] = 2 if is_zero else int(is_broadcast)
     return ranks
 

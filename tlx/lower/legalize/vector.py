@@ -17,7 +17,7 @@ from functools import partial
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, is_nontemporal
+from tlx.ir.module import Module, is_nontemporal, is_short
 from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, VectorType, scalar_of
@@ -179,7 +179,7 @@ class VectorLegalizer(TileValues):
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load that defines a token, and its VNNI factor, if the token is a packed tile."""
-        op = self.tensors.maker(tensor)
+        op = self.tensors.definition(tensor)
         if op is None or op.intrinsic.name != "reshape.permute":
             return None
         source = op.tensors[0]
@@ -229,7 +229,8 @@ class VectorLegalizer(TileValues):
         tile = self.registers(op.tensors[0], op.instruction.value)
         tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        emitters = [partial(emit_unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
+        emit = partial(emit_unary, self.b, self.target, name, tile.element, short=is_short(op.instruction))
+        emitters = [partial(emit, r) for r in tile.flat()]
         return tile.replaced(emit_interleaved(self.b, emitters))
 
     # Ordinary instructions on flattened tiles ------------------------------------------------------------------
@@ -295,7 +296,7 @@ class VectorLegalizer(TileValues):
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
         """A division of each row by one number, computed by products; empty for other operations."""
-        divisor = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
+        divisor = self.tensors.definition_of(values[1]) if operation.opcode == "fdiv" else None
         if divisor is None or divisor.intrinsic.name != "broadcast" or divisor.tensors[0].type.shape[-1] > 1:
             return []
         return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))

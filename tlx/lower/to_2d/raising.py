@@ -30,7 +30,6 @@ of all bits, which become reductions again::
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,7 +41,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import Use, definitions, set_operand, split_block, uses
+from tlx.ir.rewrite import Use, definitions, remove_dead, set_operand, split_block, uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
@@ -97,7 +96,7 @@ def raise_vectors(module: Module, function: Function) -> None:
             replaced.update(instruction)
     del function.facts[_Replaced]
     insert_selected_elements(module, function)
-    _remove_dead(function)
+    remove_dead(function, _large_moves(function))
 
 
 def _builder_at(module: Module, function: Function, instruction: Instruction) -> TensorBuilder:
@@ -357,25 +356,13 @@ def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
 # Clean-up ------------------------------------------------------------------------------------------------------------
 
 
-def _remove_dead(function: Function) -> None:
-    """Remove large inserts and shuffles without uses."""
-    known = definitions(function)
-    counts = Counter({name: len(users) for name, users in uses(function).items()})
-    pending = [i for i in known.values() if not counts[str(i.result)]]
-    dead: set[int] = set()
-    for instruction in pending:
-        if instruction.opcode not in ("insertelement", "shufflevector") or not exceeds_register_elements(
-            instruction.type
-        ):
-            continue
-        dead.add(id(instruction))
-        for operand in instruction.operands:
-            if isinstance(operand, Local):
-                counts[operand.name] -= 1
-                pending += [known[operand.name]] if not counts[operand.name] and operand.name in known else []
-    if dead:
-        for block in function.blocks:
-            block.instructions = [i for i in block.instructions if id(i) not in dead]
+def _large_moves(function: Function) -> list[Instruction]:
+    """Inserts into large vectors, and shuffles whose result is one."""
+    return [
+        i
+        for i in function.instructions()
+        if i.opcode in ("insertelement", "shufflevector") and exceeds_register_elements(i.type)
+    ]
 
 
 def insert_selected_elements(module: Module, function: Function) -> None:

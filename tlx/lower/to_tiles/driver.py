@@ -10,10 +10,10 @@ from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import uses
+from tlx.ir.rewrite import remove_dead
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.types import I8, Type
-from tlx.ir.values import Local, Value
+from tlx.ir.values import Value
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.memory.planner import plan_memory
 from tlx.lower.outlining import outline_nests
@@ -24,6 +24,7 @@ from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.parallel.worksharing import parallel_blocks, parallelise_nests
 from tlx.lower.to_tiles.problem import Gemm, Operand
+from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.versions import multiversion_nests
@@ -70,6 +71,8 @@ class _FunctionLowering:
         self.hoist_points = HoistPoints(kernels.module, self.loops)
         stores = [op for op in self.snapshot.tensors.ops if op.intrinsic.name == "store"]
         self.matches = [match_store(self.snapshot, op) for op in stores]
+        if kernels.context.options.bf16_intermediates == "float":
+            self._keep_floats()
         self.calls: dict[int, list[Instruction]] = defaultdict(list)
 
     def lower(self) -> None:
@@ -82,8 +85,16 @@ class _FunctionLowering:
         self._call_kernels()
         for block in self.function.blocks:
             block.instructions = [new for old in block.instructions for new in self.calls.get(id(old), (old,))]
-        _remove_dead(self.function, candidates)
+        remove_dead(self.function, candidates)
         self.hoist_points.finish()
+
+    def _keep_floats(self) -> None:
+        """Compute bfloat expressions in float."""
+        for match in self.matches:
+            match.problem, unrounded = with_float_intermediates(match.problem)
+            if unrounded:
+                text = f"bfloat expression computed in float: not rounded after {unrounded}"
+                self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
 
     def _builder(self, name: str) -> Builder:
         """A builder of instructions that are inserted later."""
@@ -173,20 +184,3 @@ def _place(b: Builder, pointers: Sequence[tuple[Value, Type]], operand: Operand)
 def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, MatrixView]]) -> None:
     """Call a kernel that takes pointers only."""
     call_function(b, kernel, [b.retype(pointer, view.element) for pointer, view in operands])
-
-
-def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
-    """Remove instructions of trees whose results are no longer used."""
-    counts = {name: len(users) for name, users in uses(function).items()}
-    by_result = {i.result: i for i in candidates if i.result is not None}
-    dead = {name for name in by_result if not counts.get(name)}
-    pending = list(dead)
-    while pending:
-        for operand in by_result[pending.pop()].operands:
-            if isinstance(operand, Local) and operand.name in by_result:
-                counts[operand.name] -= 1
-                if not counts[operand.name] and operand.name not in dead:
-                    dead.add(operand.name)
-                    pending.append(operand.name)
-    for block in function.blocks:
-        block.instructions = [i for i in block.instructions if i.result not in dead]

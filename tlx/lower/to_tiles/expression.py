@@ -208,11 +208,19 @@ class InstructionNode:
 
 @dataclass(frozen=True, slots=True)
 class UnaryNode:
-    """A unary tensor operation by its name: relu, tanh, ..."""
+    """A unary tensor operation by its name: relu, tanh, ...
+
+    Attributes:
+        element: Element type of the result.
+        name: The operation.
+        operands: The number of its operand node.
+        short: Whether an error of 2^-14 is enough for a function of floats, as the result is rounded to bfloat.
+    """
 
     element: Type
     name: str
     operands: tuple[int, ...]
+    short: bool = False
 
 
 Node = MatrixLeaf | ScalarLeaf | SplatLeaf | ProductLeaf | InstructionNode | UnaryNode

@@ -220,8 +220,8 @@ class KernelCache:
             prepacked = with_panel_offsets(problem, self.recipes(problem, target, at))
         kernels: list[Function] = []
         for number, version in enumerate(target.versions):
-            made = zip(target.versions, kernels, strict=False)
-            weaker = (k for v, k in made if self._equals_weaker_version(problem, v, version, at))
+            previous = zip(target.versions, kernels, strict=False)
+            weaker = (k for v, k in previous if self._equals_weaker_version(problem, v, version, at))
             kernels.append(next(weaker, None) or self._make(problem, version, at, *prepacked[number : number + 1]))
         if len({id(kernel) for kernel in kernels}) == 1:
             return kernels[0]

@@ -372,13 +372,13 @@ def match_store(snapshot: FunctionSnapshot, op: TensorOp) -> Match:
     out = MatrixView.of(stored.type, op.pitches)
     if stored.kind == "load":
         return _copy(op, stored, (op.pointer, out))
-    maker = snapshot.tensors.maker(stored)
-    if maker is not None and maker.intrinsic.name == "transpose":
-        return _transposed_store(snapshot, op, maker.tensors[0], (op.pointer, out))
+    definition = snapshot.tensors.definition(stored)
+    if definition is not None and definition.intrinsic.name == "transpose":
+        return _transposed_store(snapshot, op, definition.tensors[0], (op.pointer, out))
     if not stored.type.is_row_major:
         raise unlowered_operation(op)
-    if maker is not None and maker.intrinsic.name.startswith("reduce."):
-        return _reduction(snapshot, op, maker, (op.pointer, out))
+    if definition is not None and definition.intrinsic.name.startswith("reduce."):
+        return _reduction(snapshot, op, definition, (op.pointer, out))
     _, shuffled = snapshot.definitions.get(str(stored.source)[1:], (0, None))
     if shuffled is not None and shuffled.opcode == "shufflevector":
         lines = ShuffleReader(snapshot, op, shuffled)
@@ -463,7 +463,7 @@ def accumulator_chain(snapshot: FunctionSnapshot, last: TensorOp) -> list[Tensor
     """
     chain = [last]
     while len(chain[0].tensors) > 2 and (acc := chain[0].tensors[0]).kind == "value":
-        before = snapshot.tensors.maker(acc)
+        before = snapshot.tensors.definition(acc)
         if before is None:
             break
         chain.insert(0, before)
@@ -488,10 +488,10 @@ def product_operands(
     lhs = a.source, MatrixView.of(a.type, a.pitches)
     if b.kind == "load":
         return lhs, (b.source, MatrixView.of(b.type, b.pitches))
-    maker = snapshot.tensors.maker(b)
-    if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
+    definition = snapshot.tensors.definition(b)
+    if definition is None or definition.intrinsic.name != "reshape.permute" or definition.tensors[0].kind != "load":
         raise unlowered_operation(op)
-    packed = maker.tensors[0]
+    packed = definition.tensors[0]
     if packed.type.rank == _STRIPS:
         return lhs, (packed.source, MatrixView.strips(packed.type, b.type.extents[1]))
     return lhs, (packed.source, MatrixView.interleaved(packed.type, packed.pitches))

@@ -4,7 +4,7 @@
 ; CHECK: merged_element_invalid.ll:14:3: error: %m merges tokens, so what they say must be known: give the load an element type
 ; CHECK-NEXT: %m = select i1 %c, i32 %t, i32 %u
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
-; CHECK-NEXT: merged_element_invalid.ll:12:3: note: made here
+; CHECK-NEXT: merged_element_invalid.ll:12:3: note: defined here
 ; CHECK-NEXT: %t = call i32 (ptr, ...) @tensor_load(ptr %p, i32 4, i32 0, i32 0, i32 0)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -4,10 +4,10 @@
 ; CHECK: merged_types_invalid.ll:23:3: error: %m is a token of 2x2 float on one path and of 4 float on another
 ; CHECK-NEXT: %m = phi i32 [ %t, %0 ], [ %u, %then ]
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
-; CHECK-NEXT: merged_types_invalid.ll:15:3: note: made here
+; CHECK-NEXT: merged_types_invalid.ll:15:3: note: defined here
 ; CHECK-NEXT: %t = call i32 (...) @tensor_typeinfo(<4 x float> %v, double 0x200000002, double 0x100000000, double 0.000000e+00)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
-; CHECK-NEXT: merged_types_invalid.ll:19:3: note: made here
+; CHECK-NEXT: merged_types_invalid.ll:19:3: note: defined here
 ; CHECK-NEXT: %u = call i32 (...) @tensor_typeinfo(<4 x float> %v, i32 4, i32 0, i32 0)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -2,7 +2,7 @@
 //
 // REQUIRES: clang-19
 // RUN: clang-19 -g -O1 -S -emit-llvm -I%include %s -o - | not tlx raise 2>&1 | FileCheck %s
-// CHECK: <stdin>:{{[0-9]+}}:{{[0-9]+}}: error: tensor_typeinfo: layout <1, 1> is no permutation of 0 to 1
+// CHECK: <stdin>:{{[0-9]+}}:{{[0-9]+}}: error: tensor_typeinfo: layout <1, 1> is not a permutation of 0 to 1
 // CHECK: {{^}}note: this is {{.*}}origin_invalid.c:[[# @LINE + 8 ]]:{{[0-9]+}} of the C program
 
 #include <tlx.h>

@@ -4,7 +4,7 @@
 ; CHECK: token_compared_invalid.ll:13:20: error: a tensor's token is not a number: it cannot be an operand of icmp eq
 ; CHECK-NEXT: %c = icmp eq i32 %t, 0
 ; CHECK-NEXT: {{^ {19}\^~$}}
-; CHECK-NEXT: token_compared_invalid.ll:12:3: note: made here
+; CHECK-NEXT: token_compared_invalid.ll:12:3: note: defined here
 ; CHECK-NEXT: %t = call i32 (...) @tensor_typeinfo(<4 x float> %v, double 0x200000002, double 0x100000000, double 0.000000e+00)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

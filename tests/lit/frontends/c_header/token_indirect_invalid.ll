@@ -4,7 +4,7 @@
 ; CHECK: token_indirect_invalid.ll:13:22: error: a tensor's token is passed through a pointer to a function: call the function by its name
 ; CHECK-NEXT: call void %use(i32 %t)
 ; CHECK-NEXT: {{^ {21}\^~$}}
-; CHECK-NEXT: token_indirect_invalid.ll:12:3: note: made here
+; CHECK-NEXT: token_indirect_invalid.ll:12:3: note: defined here
 ; CHECK-NEXT: %t = call i32 (...) @tensor_typeinfo(<4 x float> %v, double 0x200000002, double 0x100000000, double 0.000000e+00)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -4,7 +4,7 @@
 ; CHECK: unknown_operation_of_token_invalid.ll:13:59: error: unknown tensor operation tensor_frobnicate
 ; CHECK-NEXT: %r = call <4 x float> (i32, ...) @tensor_frobnicate(i32 %t)
 ; CHECK-NEXT: {{^ {58}\^~$}}
-; CHECK-NEXT: unknown_operation_of_token_invalid.ll:12:3: note: made here
+; CHECK-NEXT: unknown_operation_of_token_invalid.ll:12:3: note: defined here
 ; CHECK-NEXT: %t = call i32 (...) @tensor_typeinfo(<4 x float> %v, double 0x200000002, double 0x100000000, double 0.000000e+00)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -14,7 +14,7 @@ from tests.tools import require
 from tlx.evaluate import Machine
 from tlx.frontends.matrix import RAISE, to_matrix
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.pipeline import verify
 from tlx.lower.remarks import Remarks
 
@@ -128,7 +128,7 @@ def test_llvm_expands_them_to_the_same(seed: int) -> None:
     command = [require("opt-19"), "-passes=lower-matrix-intrinsics", "-S"]
     expanded = subprocess.run(command, input=written, capture_output=True, text=True, check=True).stdout
     assert not [line for line in expanded.splitlines() if "@llvm.matrix." in line and "call" in line.split("@")[0]]
-    module = parse(expanded, is_parsed=lambda _body: True)
+    module = parse_fully(expanded)
     expected = outcome(parse(program.text), program.element)
     np.testing.assert_array_equal(outcome(module, program.element), expected)
 

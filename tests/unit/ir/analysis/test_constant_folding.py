@@ -5,7 +5,7 @@ import pytest
 from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.values import Value
 
 TEMPLATE = """\
@@ -23,7 +23,7 @@ define void @f(<2 x i32> %a, i32 %n) {{
 
 
 def last(body: str, value: str, type_: str = "<2 x i32>") -> tuple[Module, Function, Value]:
-    module = parse(TEMPLATE.format(body=body, type=type_, value=value), is_parsed=lambda _: True)
+    module = parse_fully(TEMPLATE.format(body=body, type=type_, value=value))
     function = module.functions[0]
     call = next(i for i in function.instructions() if i.callee == "use")
     return module, function, call.args[0]

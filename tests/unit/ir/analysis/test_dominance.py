@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 
 Graph = list[list[int]]
 
@@ -38,7 +38,7 @@ def function_of(graph: Graph, fillers: int = 0) -> Function:
                 lines.append(f"  switch i32 %a, label %b{first} [ {cases} ]")
         blocks.append("\n".join(lines))
     text = "define void @f(i32 %a) {\n" + "\n".join(blocks) + "\n}\n"
-    return parse(text, is_parsed=lambda _: True).functions[0]
+    return parse_fully(text).functions[0]
 
 
 def reached(graph: Graph, starts: list[int], without: int = -1) -> set[int]:

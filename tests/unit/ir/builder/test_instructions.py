@@ -14,7 +14,7 @@ from tests.unit.ir.transform.test_rewrite import accepted
 from tlx.evaluate import evaluate
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.rewrite import declare_function, set_operand
 from tlx.ir.types import (
     DOUBLE,
@@ -282,10 +282,9 @@ def test_nested_loops_with_carried_values_and_conditions() -> None:
 
 def test_a_loop_in_the_middle_of_a_block() -> None:
     """Instructions after the insertion point stay after the loop, and phis of later blocks are updated."""
-    module = parse(
+    module = parse_fully(
         "define i64 @f(i64 %n) {\n  %a = add i64 %n, 1\n  %b = mul i64 %a, 2\n  br label %end\n\nend:\n"
         "  %r = phi i64 [ %b, %0 ]\n  ret i64 %r\n}\n",
-        is_parsed=lambda _: True,
     )
     (function,) = module.functions
     b = Builder(module, function, function.entry, 1)
@@ -310,7 +309,7 @@ def test_loops_without_new_carried_values_keep_theirs() -> None:
 def test_an_opaque_address_is_the_same_address(pointer: str) -> None:
     """It points to the same, in either dialect."""
     text = f"define float @f({pointer} %p) {{\n  %x = load float, {pointer} %p\n  ret float %x\n}}\n"
-    module = parse(text, is_parsed=lambda _: True)
+    module = parse_fully(text)
     (function,) = module.functions
     b = Builder(module, function, function.entry, 0)
     own = b.opaque_address(function.arguments[0].value)

@@ -10,7 +10,7 @@ import pytest
 from tlx.diagnostics import ParseError
 from tlx.ir.instructions import OPCODES, Instruction
 from tlx.ir.parser.instructions import PARSERS, parse_instruction_text
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.types import PointerType
 from tlx.ir.values import ConstFloat, ConstInt, Local, Splat, int_elements
 
@@ -235,7 +235,7 @@ def read(text: str) -> Instruction:
     known = set(re.findall(r'label %("[^"]+"|[^,\s\]]+)', text)) | set(re.findall(r", %(\"[^\"]+\"|\w+) \]", text))
     labels = "".join(f"{name}:\n  unreachable\n" for name in sorted(known))
     body = f"define void @f() {{\nstart:\n  {text}\n  unreachable\n{labels}}}\n"
-    module = parse(f"%pair = type {{\n i32, float }}\n{body}", is_parsed=lambda _: True)
+    module = parse_fully(f"%pair = type {{\n i32, float }}\n{body}")
     return module.functions[0].entry.instructions[0]
 
 
@@ -279,11 +279,9 @@ def test_numbers() -> None:
 
 
 def test_alloca_has_the_modules_kind_of_pointer() -> None:
-    typed = parse(
-        "define void @f(i8* %p) {\n  %a = alloca [4 x i8], align 4\n  ret void\n}\n", is_parsed=lambda _: True
-    )
+    typed = parse_fully("define void @f(i8* %p) {\n  %a = alloca [4 x i8], align 4\n  ret void\n}\n")
     assert str(typed.functions[0].entry.instructions[0].type) == "[4 x i8]*"
-    opaque = parse("define void @f(ptr %p) {\n  %a = alloca [4 x i8]\n  ret void\n}\n", is_parsed=lambda _: True)
+    opaque = parse_fully("define void @f(ptr %p) {\n  %a = alloca [4 x i8]\n  ret void\n}\n")
     assert opaque.functions[0].entry.instructions[0].type == PointerType()
 
 

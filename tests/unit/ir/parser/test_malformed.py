@@ -15,7 +15,7 @@ import pytest
 from tests.unit.ir.parser.modules import OPAQUE, TYPED
 from tlx.diagnostics import ParseError, TlxError, VerifyError
 from tlx.ir.control_flow import ControlFlow, natural_loops
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.rewrite import uses
 from tlx.ir.tensors.inference import collect_errors, verify_tensors
 
@@ -87,7 +87,7 @@ def examine(text: str) -> None:
     Raises:
         ParseError, VerifyError: Something is wrong with it.
     """
-    module = parse(text, "t.ll", is_parsed=lambda _: True)
+    module = parse_fully(text, "t.ll")
     for function in module.functions:
         uses(function)
         natural_loops(ControlFlow(function))

@@ -11,7 +11,7 @@ from tlx.diagnostics import ParseError
 from tlx.ir.functions import Function
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.instructions import parse_instruction_text
-from tlx.ir.parser.module import parse, uses_typed_pointers
+from tlx.ir.parser.module import parse, parse_fully, uses_typed_pointers
 from tlx.ir.rewrite import set_operand, uses
 
 MODULES = {"opaque": OPAQUE, "typed": TYPED}
@@ -36,7 +36,7 @@ def varied(text: str, variant: str) -> str:
 
 
 def read_all(text: str) -> Module:
-    return parse(text, "t.ll", is_parsed=lambda _: True)
+    return parse_fully(text, "t.ll")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.ir.tensors.texts import DENSE, PROPOSAL, SQUARE, load
 from tlx.diagnostics import ParseError, VerifyError
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.tensors.inference import analyse, collect_errors, verify_tensors
@@ -159,7 +159,7 @@ def test_collect_reports_one_error_per_function_and_every_malformed_call() -> No
 
 
 def test_builder_makes_canonical_calls() -> None:
-    module = parse("define void @f(ptr %p) {\n  ret void\n}\n", is_parsed=lambda _: True)
+    module = parse_fully("define void @f(ptr %p) {\n  ret void\n}\n")
     function = module.functions[0]
     builder = TensorBuilder(module, function, function.entry, 0)
     type_ = TensorType.dense(FLOAT, (4, 4))

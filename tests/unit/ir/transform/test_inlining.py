@@ -9,7 +9,7 @@ from tlx.evaluate.machine import Machine
 from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.transform import LoopRegion, can_inline, inline_call, loop_region, outline_region
 from tlx.llvm.judge import check_module
 
@@ -58,7 +58,7 @@ loop:
 
 
 def _parsed(text: str = PROGRAM) -> Module:
-    return parse(text, is_parsed=lambda _text: True)
+    return parse_fully(text)
 
 
 def _result(module: Module) -> list[float]:

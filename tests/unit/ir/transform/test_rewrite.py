@@ -13,7 +13,7 @@ from tlx.evaluate import evaluate
 from tlx.ir.instructions import may_read, may_write
 from tlx.ir.module import Module
 from tlx.ir.parser.instructions import parse_instruction_text
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.rewrite import (
     declare_function,
     declare_intrinsic,
@@ -51,7 +51,7 @@ define i32 @f(i32 %0, i32 %1) {
 
 
 def read(text: str) -> Module:
-    return parse(text, "t.ll", is_parsed=lambda _: True)
+    return parse_fully(text, "t.ll")
 
 
 def f(n: int, m: int) -> int:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.legalize.x86.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.legalize.x86.amx import number_tiles
 from tlx.lower.memory.allocation import ALLOCATORS
 
@@ -16,7 +16,7 @@ _OTHER = "declare void @other()\n"
 
 
 def _numbered(text: str) -> str:
-    module = parse(DECLARED + _OTHER + text, is_parsed=lambda _: True)
+    module = parse_fully(DECLARED + _OTHER + text)
     number_tiles(module)
     return str(module)
 

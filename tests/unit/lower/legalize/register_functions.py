@@ -12,7 +12,7 @@ from tlx.evaluate import Machine
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import I8, Type
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.registers import Registers, register_element, register_widths
@@ -43,7 +43,7 @@ def rearranged(change: Change, element: Type, tile: NDArray[Any], lanes: int) ->
     module, result = function(change, element, (rows, cols), lanes)
     check_widths(result)
     out = np.zeros((result.rows, result.cols), tile.dtype)
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", out, np.ascontiguousarray(tile))
+    Machine(parse_fully(str(module))).call("f", out, np.ascontiguousarray(tile))
     return out
 
 

@@ -13,7 +13,7 @@ import tlx
 from tests.unit.lower.legalize.register_functions import GENERIC
 from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, Type, VectorType
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.registers import register_element
@@ -62,7 +62,7 @@ def _converted(target: Target, opcode: str, source: Type, to: Type, values: Arra
     register = b.load(VectorType(LANES, register_element(source)), into, 1)
     b.store(convert_register(b, target, opcode, register, source, to), out, 1)
     b.ret()
-    machine = Machine(parse(str(module), is_parsed=lambda _text: True))
+    machine = Machine(parse_fully(str(module)))
     result = np.zeros(values.shape, DTYPES[to])
     for at in range(0, values.size, LANES):
         part = np.zeros(LANES, DTYPES[to])

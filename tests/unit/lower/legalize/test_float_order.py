@@ -8,7 +8,7 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import BFLOAT, HALF, I8, I16, FloatType, VectorType
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation
 
@@ -53,7 +53,7 @@ def _combined(combine: ReductionOperation, x: np.ndarray, y: np.ndarray, *, with
     narrow = combine.narrowed(b, combine.apply(b, wide[0], other))
     b.store(b.cast("bitcast", narrow, VectorType(_LANES, I16)), out, 1)
     b.ret()
-    machine = Machine(parse(str(module), is_parsed=lambda _text: True))
+    machine = Machine(parse_fully(str(module)))
     result = np.zeros(x.shape, x.dtype)
     for at in range(0, result.size, _LANES):
         part = np.zeros(_LANES, x.dtype)

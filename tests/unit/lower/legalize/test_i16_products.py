@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 
@@ -64,7 +64,7 @@ def test_products_are_exact(target: str, left: str, right: str, cast: str) -> No
     x = _numbers(np.dtype(left.replace("i", "int")), (ROWS, COLS), 0)
     z, w = _numbers(kind, (ROWS, COLS), 1), _numbers(kind, (ROWS, 1), 2)
     y = np.zeros((ROWS, COLS), np.int32)
-    Machine(parse(module, is_parsed=lambda _text: True)).call("f", y, x, z, w)
+    Machine(parse_fully(module)).call("f", y, x, z, w)
     wide = x.astype(np.int64)
     assert np.array_equal(y, (wide * z + wide * w).astype(np.int32))
 

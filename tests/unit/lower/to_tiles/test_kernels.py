@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
 from tlx.ir.builder import new_function
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, VectorType
 from tlx.ir.values import Local, const_int
@@ -114,7 +114,7 @@ def _check(
     expected = product if operation == "matmul" else product + before
     between = np.concatenate([c, np.zeros(spare, c.dtype)]).reshape(m, n + spare)[:, n:].copy()
     module = lower(parse(_product(extents, types, operation, order, spare)), target, options=Options(stop_after=stage))
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", c, a, b)
+    Machine(parse_fully(str(module))).call("f", c, a, b)
     assert np.array_equal(_logical(c, m, n, spare, "r").astype(np.float64), expected.astype(result).astype(np.float64))
     after = np.concatenate([c, np.zeros(spare, c.dtype)]).reshape(m, n + spare)[:, n:]
     assert np.array_equal(after[:-1], between[:-1])  # what lies between the rows of C is not touched
@@ -194,7 +194,7 @@ def test_copies_of_any_shape(element: str, seed: int) -> None:
     matrix = _logical(source, rows, cols, spare, "r")
     target = rng.choice(("generic", "avx2", "avx512"))
     out = np.zeros((rows, cols) if straight else (cols, rows), dtype)
-    Machine(parse(str(lower(parse(text), target)), is_parsed=lambda _text: True)).call("f", out, source)
+    Machine(parse_fully(str(lower(parse(text), target)))).call("f", out, source)
     assert np.array_equal(out.view(np.uint8), np.ascontiguousarray(matrix if straight else matrix.T).view(np.uint8))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import tlx
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.judge import check_module
 from tlx.lower.context import LoweringContext
@@ -276,7 +276,7 @@ def _other_bits(expected: Array, got: Array) -> Array:
 
 
 def _evaluated(text: str, cases: Sequence[Case]) -> list[Array]:
-    machine = Machine(parse(text, is_parsed=lambda _text: True))
+    machine = Machine(parse_fully(text))
     results: list[Array] = []
     for number, case in enumerate(cases):
         results.append(case.out.copy())
@@ -310,9 +310,7 @@ def stages(
     text: str, target: str, remarks: Remarks | None = None, *, emulate: bool = False
 ) -> tuple[Module, Module, Module]:
     """The tree as it is, as tiles, and as registers; LLVM judges each."""
-    first, tiles, registers = (
-        parse(t, is_parsed=lambda _t: True) for t in _texts(text, target, remarks, emulate=emulate)
-    )
+    first, tiles, registers = (parse_fully(t) for t in _texts(text, target, remarks, emulate=emulate))
     return first, tiles, registers
 
 

@@ -269,18 +269,60 @@ def power_of_two(lanes: LaneArithmetic, exponent: Value) -> Value:
     return _with_field(lanes, lanes.integer_op("add", exponent, lanes.bias))
 
 
-def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
-    """Multiply x, near one, by 2^exponent: through overflow to infinity and gradual underflow to zero.
+@dataclass(frozen=True, slots=True)
+class ScaledNumber:
+    """A positive number x 2^n that may be below the normal ones, where arithmetic is slow on many machines.
 
-    Without an instruction for it, 2^exponent may be out of range, so it is split into two factors of about its square
-    root. For x near one the first product is exact, so the result is rounded once.
+    Attributes:
+        number: x 2^n, in the subnormal lanes multiplied by the power of two that makes an ulp of subnormal numbers 1.
+        is_subnormal: The lanes where x 2^n is subnormal or zero. Lanes just above may be among them.
+    """
+
+    number: Value
+    is_subnormal: Value
+
+
+def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> ScaledNumber:
+    """Multiply x, from 0.7 to 2, by 2^exponent, with no instruction that has a subnormal operand or result.
+
+    `round_scaled` makes it a number. The exponent has to be above -2 bias. With an instruction for it, overflow gives
+    infinity and NaN stays; otherwise the exponent is added to the bits of x, so neither may occur.
     """
     if lanes.float_instructions is not None:
-        return lanes.float_instructions.scale(lanes.b, x, exponent.number)
-    both = lanes.integer_op("add", exponent.word, 2 * lanes.bias)
-    first = lanes.integer_op("lshr", both, 1)
-    second = lanes.integer_op("sub", both, first)
-    return lanes.mul(lanes.mul(x, _with_field(lanes, first)), _with_field(lanes, second))
+        return scale_by_instruction(lanes, lanes.float_instructions, x, exponent.number)
+    word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.word, lanes.fraction))
+    is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
+    raise_by = lanes.b.select(is_subnormal, lanes.word(_ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
+    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal)
+
+
+def scale_by_instruction(
+    lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value, exponent: Value
+) -> ScaledNumber:
+    """Multiply x, from 0.7 to 2, by 2^floor(exponent)."""
+    is_subnormal = lanes.compare("olt", exponent, 2.0 - lanes.bias)
+    raised = lanes.choose(is_subnormal, lanes.add(exponent, _ulp_to_one(lanes)), exponent)
+    return ScaledNumber(float_instructions.scale(lanes.b, x, raised), is_subnormal)
+
+
+def _ulp_to_one(lanes: LaneArithmetic) -> int:
+    return lanes.bias - 1 + lanes.fraction
+
+
+def round_scaled(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
+    """The number itself: the bits of a subnormal number are the integer that its raised form rounds to.
+
+    Without an instruction for it, 2^p is added, with p the bits of the fraction: the sum ends in the integer.
+    """
+    if lanes.float_instructions is not None:
+        return lanes.float_instructions.round_to_bits(lanes.b, x.number, x.is_subnormal)
+    magic = lanes.choose(x.is_subnormal, 2.0**lanes.fraction, 0.0)
+    return lanes.from_bits(lanes.integer_op("sub", lanes.bits(lanes.add(x.number, magic)), lanes.bits(magic)))
+
+
+def away_from_zero(lanes: LaneArithmetic, x: Value) -> Value:
+    """Add a number to x that is too small to change e^x, so that neither x nor x² is subnormal."""
+    return lanes.add(x, 2.0**-50 if lanes.single else 2.0**-100)
 
 
 def _with_field(lanes: LaneArithmetic, field: Value) -> Value:

@@ -36,6 +36,7 @@ negative numbers, so there are no special cases.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -197,12 +198,13 @@ def _split(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:
 
     The bits of a number minus those of sqrt(1/2) have k in the exponent field; the bits below it, with those of
     sqrt(1/2) added again, are 1 + f. k + bias, which is positive, is converted to a number as the low bits of 2^p + k,
-    with p the bits of the fraction. A denormal is multiplied by 2^(p + 2) first.
+    with p the bits of the fraction. The bits of a subnormal number are an integer, which is converted in the same way.
     """
     p = lanes.fraction
-    is_denormal = lanes.compare("olt", x, 2.0 ** (1 - lanes.bias))
-    x = lanes.choose(is_denormal, lanes.mul(x, 2.0 ** (p + 2)), x)
-    offset = lanes.choose(is_denormal, 2.0**p + lanes.bias + p + 2, 2.0**p + lanes.bias)
+    is_subnormal = lanes.compare("olt", x, 2.0 ** (1 - lanes.bias))
+    integer = lanes.integer_op("or", lanes.bits(x), (lanes.bias + p) << p)
+    x = lanes.choose(is_subnormal, lanes.sub(lanes.from_bits(integer), 2.0**p), x)
+    offset = lanes.choose(is_subnormal, 2.0**p + 2 * lanes.bias - 1 + p, 2.0**p + lanes.bias)
     root = 0x3F3504F3 if lanes.single else 0x3FE6A09E667F3BCD
     above = lanes.integer_op("sub", lanes.bits(x), root)
     fraction = lanes.integer_op("add", lanes.integer_op("and", above, (1 << p) - 1), root)
@@ -223,6 +225,6 @@ def _rest(lanes: LaneArithmetic, f: Value, base: LogarithmBase) -> Value:
 
 
 def _with_special_values(lanes: LaneArithmetic, x: Value, result: Value) -> Value:
-    result = lanes.choose(lanes.compare("olt", x, float("inf")), result, lanes.add(x, x))
-    result = lanes.choose(lanes.compare("olt", x, 0.0), float("nan"), result)
-    return lanes.choose(lanes.compare("oeq", x, 0.0), float("-inf"), result)
+    result = lanes.choose(lanes.compare("olt", x, math.inf), result, lanes.add(x, math.inf))
+    result = lanes.choose(lanes.compare("olt", x, 0.0), math.nan, result)
+    return lanes.choose(lanes.compare("oeq", x, 0.0), -math.inf, result)

@@ -1,1 +1,1 @@
-"""Problems replaced by cheaper equivalents: transposed products, row sums, fp16 by bf16 products, fused rows."""
+"""Problems replaced by cheaper ones: transposed products, row sums, split fp16, fused rows, bfloat in float."""

@@ -14,7 +14,7 @@ from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
 from tlx.ir.builder import Builder, Thread, new_function
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.options import Options
@@ -386,7 +386,7 @@ end:
 declare void @kernel(ptr, ptr)
 """
     for place, shared in (("0", False), ("%at", True)):
-        module = parse(text.format(name="nest", place=place), is_parsed=lambda _text: True)
+        module = parse_fully(text.format(name="nest", place=place))
         parallelise_nests(module, list(module.functions), {"kernel": 1000.0}, 10_000)
         assert ("GOMP_parallel" in str(module)) == shared
         assert ("@nest.part" in str(module)) == shared
@@ -407,7 +407,7 @@ def test_four_byte_arguments_reach_threads() -> None:
         "  store <4096 x i32> %s, ptr %y\n  ret void\n}\n"
     )
     lowered = lower(parse(text), "avx2", options=Options(threads="openmp", thread_cycles=1))
-    module = parse(str(lowered), is_parsed=lambda _text: True)
+    module = parse_fully(str(lowered))
     assert "GOMP_parallel" in str(module)
     y = np.arange(4096, dtype=np.int32)
     Machine(module, team=ThreadTeam(3)).call("f", y, 5, 7)

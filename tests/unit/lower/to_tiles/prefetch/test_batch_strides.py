@@ -11,7 +11,7 @@ import pytest
 import tlx
 from tlx.bench.workloads import batch
 from tlx.ir.control_flow import FunctionLoops
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse_fully
 from tlx.ir.types import FLOAT, PTR
 from tlx.ir.values import Local
 from tlx.lower.options import Options
@@ -45,7 +45,7 @@ end:
 
 
 def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
-    module = parse(_LOOP, is_parsed=lambda _: True)
+    module = parse_fully(_LOOP)
     function = module.functions[0]
     return BatchLoops(module, FunctionLoops(function)).batch(
         function.block("loop"), [(Local(PTR, name), view) for name in names]
@@ -69,7 +69,7 @@ def test_matrices_with_gaps_are_not_prefetched() -> None:
 
 def test_no_strides_outside_of_loops() -> None:
     """A product alone has no next one."""
-    module = parse(_LOOP, is_parsed=lambda _: True)
+    module = parse_fully(_LOOP)
     assert BatchLoops(module, FunctionLoops(module.functions[0])).batch(module.functions[0].entry, []) is None
 
 
@@ -82,7 +82,7 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
   ret void
 }
 """
-    module = parse(text, is_parsed=lambda _: True)
+    module = parse_fully(text)
     rounds, view = BatchLoops(module, FunctionLoops(module.functions[0])), MatrixView(FLOAT, 8, 8, 8, 1)
     pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
     actual = rounds.batch(module.functions[0].entry, pointers)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.hardware import Caches
@@ -32,7 +32,7 @@ def _small(name: str) -> Target:
 
 def _lowered(text: str, target: Target, stage: str = "legalize") -> Module:
     module = lower(parse(text), target, options=Options(stop_after=stage))
-    return parse(str(module), is_parsed=lambda _text: True)
+    return parse_fully(str(module))
 
 
 def _sum(element: str, rows: int, cols: int, attribute: str = "noalias") -> str:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.hardware import Caches
@@ -76,7 +76,7 @@ def test_softmax_is_one_kernel(target: str, rows: int, cols: int, l1: int, stage
     assert _kernels(str(module)) == 1
     x = np.random.default_rng(rows).normal(size=(rows, cols)).astype(np.float32) * 5
     y = np.zeros_like(x)
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", x, y)
+    Machine(parse_fully(str(module))).call("f", x, y)
     assert np.allclose(y, _expected(x), rtol=2e-5, atol=1e-9)
 
 
@@ -85,7 +85,7 @@ def test_softmax_in_place() -> None:
     module = lower(parse(softmax(rows, cols, "ptr %x", write="x")), _target("avx512", 1024))
     x = np.random.default_rng(1).normal(size=(rows, cols)).astype(np.float32)
     expected = _expected(x)
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", x)
+    Machine(parse_fully(str(module))).call("f", x)
     assert np.allclose(x, expected, rtol=2e-5)
 
 
@@ -95,7 +95,7 @@ def test_what_may_overlap_is_not_interleaved() -> None:
     module = lower(parse(softmax(rows, cols, "ptr %x, ptr %y")), _target("avx512", 1024))
     memory = np.random.default_rng(1).normal(size=(rows + 1, cols)).astype(np.float32)
     expected = _expected(memory[:-1])
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", memory[:-1], memory[1:])
+    Machine(parse_fully(str(module))).call("f", memory[:-1], memory[1:])
     assert np.allclose(memory[1:], expected, rtol=2e-5)
 
 
@@ -123,7 +123,7 @@ def test_rows_that_other_rows_read_are_not_fused() -> None:
     module = lower(parse(text), _target("avx512", 1024))
     x = np.random.default_rng(1).normal(size=(rows, cols)).astype(np.float32)
     y, z = np.zeros(rows, np.float32), np.zeros_like(x)
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", x, y, z)
+    Machine(parse_fully(str(module))).call("f", x, y, z)
     assert np.allclose(y, (np.exp(x) - np.exp(x[:1])).max(axis=1), rtol=1e-5)
 
 
@@ -148,7 +148,7 @@ def test_an_operand_that_is_also_broadcast_is_not_fused() -> None:
     module = lower(parse(text), _target("avx512", 1024))
     x = np.random.default_rng(1).integers(-9, 9, (rows, cols)).astype(np.float32)
     y = np.zeros_like(x)
-    Machine(parse(str(module), is_parsed=lambda _text: True)).call("f", x, y)
+    Machine(parse_fully(str(module))).call("f", x, y)
     d = x - x[:1]
     assert np.array_equal(y, d - d.max(axis=1, keepdims=True))
 

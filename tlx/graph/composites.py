@@ -1,0 +1,93 @@
+"""Operations that consist of others: softmax, normalisation, activations, pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from tlx.graph.convolution import Convolutions
+from tlx.graph.core import FLOAT32
+from tlx.graph.reductions import Axes
+from tlx.graph.value import Operand, Value
+from tlx.intrinsics.numpy_types import is_float
+
+_ERF_LIMIT: Final = 4.0  # where erf rounds to 1 in float
+_ERF_P: Final = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_Q: Final = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+
+
+class Composites(Convolutions):
+    """What models are written in; half and bfloat are computed in float."""
+
+    def softmax(self, x: Operand, axis: int = -1) -> Value:
+        """`exp(x) / sum(exp(x))` along a dimension, without overflow."""
+        value = self._value("softmax", x)
+        wide = self._accumulated(value)
+        along = self._axis("softmax", axis, value.rank)
+        powers = self.exp(self.subtract(wide, self.max(wide, along, keep=True)))
+        return self.convert(self.divide(powers, self.sum(powers, along, keep=True)), value.dtype)
+
+    def layer_norm(
+        self,
+        x: Operand,
+        scale: Operand | None = None,
+        shift: Operand | None = None,
+        axes: Axes = -1,
+        epsilon: float = 1e-5,
+    ) -> Value:
+        """`(x - mean) / sqrt(variance + epsilon) * scale + shift`, mean and variance over some dimensions."""
+        value = self._value("layer_norm", x)
+        wide = self._accumulated(value)
+        centred = self.subtract(wide, self.mean(wide, axes, keep=True))
+        variance = self.mean(self.multiply(centred, centred), axes, keep=True)
+        result = self.multiply(centred, self.unary("rsqrt", self.add(variance, epsilon)))
+        for operate, operand in ((self.multiply, scale), (self.add, shift)):
+            if operand is not None:
+                result = operate(result, self.convert(self._value("layer_norm", operand, wide.dtype), wide.dtype))
+        return self.convert(result, value.dtype)
+
+    def gelu(self, x: Operand) -> Value:
+        """`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: GELU in its usual approximation."""
+        value = self._value("gelu", x)
+        wide = self._accumulated(value)
+        cube = self.multiply(self.multiply(wide, wide), wide)
+        inner = self.multiply(self.add(wide, self.multiply(cube, 0.044715)), math.sqrt(2 / math.pi))
+        return self.convert(self.multiply(self.multiply(wide, 0.5), self.add(self.tanh(inner), 1.0)), value.dtype)
+
+    def erf(self, x: Operand) -> Value:
+        """The error function of float, half and bfloat, within 4 ulp: `x P(x^2) / Q(x^2)`, as in Eigen and XLA."""
+        value = self._value("erf", x)
+        if not is_float(value.dtype) or value.dtype.itemsize > 4:
+            self._fail("erf", f"not defined for {value.dtype.name}: convert the operand to float32")
+        wide = self.clamp(-_ERF_LIMIT, self._accumulated(value), _ERF_LIMIT)
+        square = self.multiply(wide, wide)
+        ratio = self.divide(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
+        return self.convert(self.multiply(wide, ratio), value.dtype)
+
+    def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """Horner's scheme, the highest coefficient first."""
+        result = self.full(x.shape, coefficients[0], x.dtype)
+        for coefficient in coefficients[1:]:
+            result = self.add(self.multiply(result, x), coefficient)
+        return result
+
+    def silu(self, x: Operand) -> Value:
+        """`x * sigmoid(x)`."""
+        value = self._value("silu", x)
+        wide = self.convert(value, FLOAT32) if value.dtype.itemsize == 2 else value
+        return self.convert(self.multiply(wide, self.sigmoid(wide)), value.dtype)

@@ -1,0 +1,243 @@
+"""What all operations of a graph share: errors at the caller's line, constants, and values as tokens and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn, cast
+
+import numpy as np
+
+from tlx.diagnostics import Source, UsageError, python_call
+from tlx.graph.value import Buffer, DType, Operand, Operations, Value
+from tlx.graph.view import View, place
+from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, type_of
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir import values as ir
+from tlx.ir.builder import new_function
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I1, I8, PTR, FloatType, IntType, Type, VectorType, vector_of
+
+BOOL: Final = np.dtype(np.bool_)
+FLOAT32: Final = np.dtype(np.float32)
+_PACKAGE: Final = "tlx.graph"
+_ELEMENT_TYPES: Final = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
+
+
+class Core:
+    """Base of the graph: one function under construction."""
+
+    def __init__(self, name: str) -> None:
+        self._module = Module(Source(f"<graph {name}>", ""), [])
+        self._definition = new_function(self._module, self._module.global_names.fresh(name), [], "", "")
+        self._builder = TensorBuilder(self._module, self._definition)
+        self._heap: list[ir.Value] = []
+        self._sources: dict[str, Source] = {}
+        self._tokens: dict[tuple[str, View], ir.Local] = {}
+        self._vectors: dict[tuple[str, View, tuple[int, ...]], ir.Value] = {}
+
+    # Arguments -------------------------------------------------------------------------------------------------
+
+    def _fail(self, operation: str, message: str) -> NoReturn:
+        """Raise an error at the line of the user's call."""
+        raise UsageError(f"{_PACKAGE}: {operation}: {message}", python_call(_PACKAGE, self._sources))
+
+    def _dtype(self, operation: str, dtype: str | type | DType) -> DType:
+        """The element type of a name such as `float32` or `bfloat16`."""
+        try:
+            known = bfloat_dtype("float32") if dtype == "bfloat16" else np.dtype(dtype)
+            type_of(known)
+        except (TypeError, ValueError):
+            self._fail(operation, f"{dtype!r} is no element type: use {_ELEMENT_TYPES}")
+        return known
+
+    def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
+        """A shape whose extents are positive."""
+        if any(extent < 1 for extent in shape):
+            self._fail(
+                operation, f"shape {listed(shape)} has an extent below 1: tensors without elements are not values"
+            )
+        return tuple(int(extent) for extent in shape)
+
+    def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
+        """A dimension from 0 on; negative ones count from the end."""
+        if not -rank <= axis < rank:
+            self._fail(operation, f"{name} {axis} is no dimension of a tensor of rank {rank}")
+        return axis % rank
+
+    def _axes(self, operation: str, axes: int | Sequence[int] | None, rank: int, name: str = "axes") -> tuple[int, ...]:
+        """Distinct dimensions; all of them for None."""
+        if axes is None:
+            return tuple(range(rank))
+        found = [self._axis(operation, a, rank, name) for a in ((axes,) if isinstance(axes, int) else axes)]
+        if len(set(found)) < len(found):
+            self._fail(operation, f"{name} {listed(found)} names a dimension twice")
+        return tuple(found)
+
+    def _value(self, operation: str, x: Operand, dtype: DType | None = None) -> Value:
+        """An operand as a value of this graph; numbers take the type of the other operand."""
+        if isinstance(x, Value):
+            if x.graph is not cast("Operations", self):
+                self._fail(operation, f"{x!r} belongs to another graph")
+            return x
+        if isinstance(x, np.ndarray):
+            return self.constant(x)
+        if isinstance(x, (bool, np.bool_)):
+            dtype = dtype or BOOL
+        elif not isinstance(x, (int, float, np.number)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self._fail(operation, f"expected a value, an array or a number, got {x!r}")
+        return self.full((), x, dtype or np.asarray(x).dtype)
+
+    # Constants -------------------------------------------------------------------------------------------------
+
+    def full(self, shape: Sequence[int], number: float, dtype: str | type | DType = FLOAT32) -> Value:
+        """A tensor whose elements are all one number."""
+        known = self._dtype("full", dtype)
+        if not is_float(known) and number != int(number):
+            self._fail("full", f"{number!r} is no {known.name}: pass an integer, or convert the other operand")
+        scalar = np.asarray(number).astype(known)
+        extents = self._shape("full", shape)
+        return self._make(known, View(extents, (0,) * len(extents)), Buffer(_scalar(scalar), 1))
+
+    def constant(self, array: Any, dtype: str | type | DType | None = None) -> Value:
+        """A constant tensor, which becomes a global of the module; pass large ones as `weight`."""
+        data = np.asarray(array)
+        if dtype is not None:
+            data = data.astype(self._dtype("constant", dtype))
+        known = self._dtype("constant", data.dtype)
+        self._shape("constant", data.shape)
+        if data.size == 1 or bool((data.ravel()[:1].tobytes() * data.size) == data.tobytes()):
+            return self.full(data.shape, data.ravel()[0], known)
+        element = type_of(known)
+        stored = I8 if element == I1 else element
+        name = self._module.global_names.fresh("constant")
+        numbers = ", ".join(f"{stored} {_spelled(stored, number)}" for number in data.ravel())
+        text = f"\n@{name} = internal constant [{data.size} x {stored}] [{numbers}], align 64\n"
+        self._module.items.insert(0, Raw(text))
+        return self._in_memory(ir.Global(PTR, name), data.shape, known)
+
+    def iota(self, shape: Sequence[int], axis: int, dtype: str | type | DType = "int32") -> Value:
+        """Each element's index along a dimension."""
+        extents = self._shape("iota", shape)
+        along = self._axis("iota", axis, len(extents))
+        numbers = self.constant(np.arange(extents[along]), dtype)
+        return self._with_view(numbers, numbers.view.broadcast(extents, [along]))
+
+    # Values ----------------------------------------------------------------------------------------------------
+
+    def _make(self, dtype: DType, view: View, buffer: Buffer) -> Value:
+        return Value(cast("Operations", self), dtype, view, buffer)
+
+    def _in_memory(self, pointer: ir.Value, shape: Sequence[int], dtype: DType) -> Value:
+        return self._make(dtype, View.dense(shape), Buffer(pointer, 0))
+
+    def _of_vector(
+        self, vector: ir.Value, shape: Sequence[int], dtype: DType, order: Sequence[int] | None = None
+    ) -> Value:
+        """The value of a flattened vector, whose dimensions lie in an order, row-major by default."""
+        view = View.dense(shape, order)
+        return self._make(dtype, view, Buffer(vector, view.count))
+
+    def _with_view(self, x: Value, view: View) -> Value:
+        return self._make(x.dtype, view, x.buffer)
+
+    def _once(self, x: Value) -> Value:
+        """The value with the extents of repeated dimensions 1."""
+        return self._with_view(x, x.view.once(x.view.repeated))
+
+    def _token(self, x: Value) -> tuple[ir.Local, tuple[int, ...]]:
+        """A token, and the dimension of the value that each of its logical dimensions is.
+
+        Repeated dimensions are left out; a dimension of extent 1 that the value does not have is -1. A scalar has one
+        such dimension.
+        """
+        placed = place(x.view)
+        key = (x.buffer.operand.typed, x.view)
+        if key not in self._tokens:
+            element = type_of(x.dtype)
+            if x.buffer.in_memory:
+                pointer = self._builder.gep(I8 if element == I1 else element, x.buffer.operand, x.view.offset)
+                type_ = TensorType(element, placed.shape, placed.layout, (0,) * len(placed.shape))
+                is_dense = all(p in (0, extent) for p, extent in zip(placed.pitches, placed.shape, strict=True))
+                pitches = None if is_dense else placed.pitches
+                self._tokens[key] = self._builder.tensor_load(pointer, type_, pitches)
+            else:
+                shape, padding = placed.padded(x.buffer.count)
+                type_ = TensorType(element, shape, placed.layout, padding)
+                operand = x.buffer.operand
+                vector = operand if isinstance(operand.type, VectorType) else _splat(operand, type_.count)
+                self._tokens[key] = self._builder.typeinfo(vector, type_)
+        return self._tokens[key], placed.dimensions
+
+    def _token_of_all(self, x: Value) -> ir.Local:
+        """A token whose logical dimensions are those of the value."""
+        token, dimensions = self._token(x)
+        if dimensions == tuple(range(x.rank)):
+            return token
+        return self._token(self._dense(x))[0]
+
+    def _vector(self, x: Value, order: Sequence[int]) -> ir.Value:
+        """The flattened vector of a value, with its dimensions in an order."""
+        if not isinstance(x.buffer.operand.type, VectorType) and not x.buffer.in_memory:
+            return _splat(x.buffer.operand, x.view.count)
+        is_whole = x.buffer.in_memory or x.buffer.count == x.view.count
+        if x.view.is_dense(order) and is_whole:
+            if not x.buffer.in_memory:
+                return x.buffer.operand
+            return self._cached(x, (), self._builder.tovector)
+        shape = [x.shape[d] for d in order]
+        if x.view.repeated:
+
+            def broadcast(token: ir.Local) -> ir.Value:
+                dimensions = place(x.view).dimensions
+                added = dimensions.count(-1)
+                places = [len(order) if d < 0 else order.index(d) for d in dimensions]
+                wide = (*shape, *[1] * added)
+                return self._builder.broadcast(token, wide, places, self._vector_type(x))
+
+            return self._cached(x, tuple(order), broadcast)
+
+        def permute(token: ir.Local) -> ir.Value:
+            dimensions = place(x.view).dimensions
+            perm = [dimensions.index(d) for d in order] + [k for k, d in enumerate(dimensions) if d < 0]
+            return self._builder.reshape_permute(token, perm, shape or [1], self._vector_type(x))
+
+        return self._cached(x, tuple(order), permute)
+
+    def _cached(self, x: Value, order: tuple[int, ...], make: Callable[[ir.Local], ir.Value]) -> ir.Value:
+        key = (x.buffer.operand.typed, x.view, order)
+        if key not in self._vectors:
+            self._vectors[key] = make(self._token(x)[0])
+        return self._vectors[key]
+
+    def _vector_type(self, x: Value) -> VectorType:
+        return vector_of(x.view.count, type_of(x.dtype))
+
+    def _dense(self, x: Value, order: Sequence[int] | None = None) -> Value:
+        """The same value without gaps and repetition, row-major by default."""
+        order = tuple(range(x.rank)) if order is None else order
+        if x.view.is_dense(order) and (x.buffer.in_memory or x.buffer.count == x.view.count):
+            return x
+        return self._of_vector(self._vector(x, order), x.shape, x.dtype, order)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Numbers as messages show a shape: `(2, 3)`."""
+    return f"({', '.join(map(str, numbers))})"
+
+
+def _splat(scalar: ir.Value, count: int) -> ir.Value:
+    type_ = vector_of(count, scalar.type)
+    is_zero = isinstance(scalar, ir.ConstInt) and not scalar.value
+    return ir.Keyword(type_, "zeroinitializer") if is_zero else ir.Splat(type_, scalar)
+
+
+def _spelled(type_: Type, number: Any) -> ir.Value:
+    if isinstance(type_, FloatType):
+        return ir.const_float(type_, float(number))
+    assert isinstance(type_, IntType)
+    return ir.ConstInt(type_, int(number))
+
+
+def _scalar(number: np.ndarray[Any, Any]) -> ir.Value:
+    return _spelled(type_of(number.dtype), number)

@@ -1,0 +1,331 @@
+"""Elementwise operations, with broadcasting as in numpy; conversions; selection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tlx.graph.core import BOOL, Core, listed
+from tlx.graph.value import DType, Operand, Value
+from tlx.graph.view import View
+from tlx.intrinsics.numpy_types import is_float, type_of
+from tlx.ir.types import bits_of, vector_of
+from tlx.lower.operations import ElementwiseOp
+
+_FLOAT_BINARY: Final = {
+    "add": "fadd",
+    "subtract": "fsub",
+    "multiply": "fmul",
+    "divide": "fdiv",
+    "remainder": "frem",
+    "maximum": "llvm.maximum",
+    "minimum": "llvm.minimum",
+    "power": "llvm.pow",
+}
+_INTEGER_BINARY: Final = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+_BOOL_BINARY: Final = {
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "maximum": "or",
+    "minimum": "and",
+}
+_SIGNED_BINARY: Final = {"divide": "div", "remainder": "rem", "maximum": "max", "minimum": "min"}
+_SHIFTS: Final = ("shift_left", "shift_right")
+BINARY: Final = tuple(dict.fromkeys((*_FLOAT_BINARY, *_INTEGER_BINARY, *_SHIFTS)))
+"""The operations of `Graph.binary`."""
+
+_FUNCTIONS: Final = tuple("exp exp2 log log2 log10 sin cos tanh sigmoid sqrt floor ceil".split())
+_ROUNDED: Final = {"round": "llvm.roundeven", "truncate": "llvm.trunc"}
+UNARY: Final = (*_FUNCTIONS, *_ROUNDED, "negative", "abs", "relu", "rsqrt", "sign", "invert", "is_finite")
+"""The operations of `Graph.unary`."""
+
+RELATIONS: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+"""The relations of `Graph.compare`, and how LLVM calls them for floats."""
+
+
+class Elementwise(Core):
+    """Operations that compute each element from the elements at the same place."""
+
+    def binary(self, name: str, x: Operand, y: Operand) -> Value:
+        """One of `BINARY` on two tensors of the same element type; shapes broadcast as in numpy.
+
+        Integers wrap. Integer division truncates; `x / 0` has all bits set and `x % 0` is `x`, as in XLA. Shifts by the
+        width or more give 0, or the sign for `shift_right` of signed integers. `maximum` and `minimum` of NaN are NaN.
+        """
+        if name not in BINARY:
+            self._fail("binary", f"{name!r} is not one of {', '.join(BINARY)}")
+        a, b = self._pair(name, x, y)
+        if a.dtype == BOOL:
+            return self._binary(name, self._opcode(name, a.dtype, _BOOL_BINARY), a, b)
+        if is_float(a.dtype):
+            return self._binary(name, self._opcode(name, a.dtype, _FLOAT_BINARY), a, b)
+        if name in _SHIFTS:
+            return self._shift(name, a, b)
+        if name in _SIGNED_BINARY:
+            sign, operation = "u" if a.dtype.kind == "u" else "s", _SIGNED_BINARY[name]
+            if operation in ("div", "rem"):
+                return self._divide(name, f"{sign}{operation}", a, b)
+            return self._binary(name, f"llvm.{sign}{operation}", a, b)
+        return self._binary(name, self._opcode(name, a.dtype, _INTEGER_BINARY), a, b)
+
+    def add(self, x: Operand, y: Operand) -> Value:
+        """`x + y`."""
+        return self.binary("add", x, y)
+
+    def subtract(self, x: Operand, y: Operand) -> Value:
+        """`x - y`."""
+        return self.binary("subtract", x, y)
+
+    def multiply(self, x: Operand, y: Operand) -> Value:
+        """`x * y`."""
+        return self.binary("multiply", x, y)
+
+    def divide(self, x: Operand, y: Operand) -> Value:
+        """`x / y`; integers truncate."""
+        return self.binary("divide", x, y)
+
+    def maximum(self, x: Operand, y: Operand) -> Value:
+        """The greater element of each pair."""
+        return self.binary("maximum", x, y)
+
+    def minimum(self, x: Operand, y: Operand) -> Value:
+        """The lesser element of each pair."""
+        return self.binary("minimum", x, y)
+
+    def compare(self, relation: str, x: Operand, y: Operand) -> Value:
+        """Booleans: `eq`, `ne`, `lt`, `le`, `gt` or `ge` of two tensors; only `ne` holds for NaNs."""
+        if relation not in RELATIONS:
+            self._fail("compare", f"{relation!r} is not one of {', '.join(RELATIONS)}")
+        a, b = self._pair("compare", x, y)
+        if is_float(a.dtype):
+            operation = ElementwiseOp("fcmp", (), RELATIONS[relation])
+        else:
+            sign = "" if relation in ("eq", "ne") else "s" if a.dtype.kind == "i" else "u"
+            operation = ElementwiseOp("icmp", (), sign + relation)
+        return self._map("compare", operation, [a, b], BOOL)
+
+    def equal(self, x: Operand, y: Operand) -> Value:
+        """`x == y`; Python's operator compares the values of the graph as objects."""
+        return self.compare("eq", x, y)
+
+    def not_equal(self, x: Operand, y: Operand) -> Value:
+        """`x != y`."""
+        return self.compare("ne", x, y)
+
+    def where(self, condition: Operand, x: Operand, y: Operand) -> Value:
+        """`x` where a tensor of booleans holds, `y` elsewhere."""
+        chosen = self._value("where", condition)
+        if chosen.dtype != BOOL:
+            self._fail("where", f"the condition has type {chosen.dtype.name}, not bool: compare it with 0 first")
+        a, b = self._pair("where", x, y)
+        return self._map("where", ElementwiseOp("select"), [chosen, a, b], a.dtype)
+
+    def clamp(self, low: Operand, x: Operand, high: Operand) -> Value:
+        """`x`, but not below `low` and not above `high`."""
+        value = self._value("clamp", x)
+        return self.minimum(self.maximum(value, low), high)
+
+    def unary(self, name: str, x: Operand) -> Value:
+        """One of `UNARY`."""
+        if name not in UNARY:
+            self._fail("unary", f"{name!r} is not one of {', '.join(UNARY)}")
+        value = self._value(name, x)
+        if name in ("negative", "invert", "sign"):
+            return self._signs(name, value)
+        if name in ("abs", "relu"):
+            return self._magnitude(name, value)
+        if not is_float(value.dtype):
+            self._fail(name, f"the operand has type {value.dtype.name}, not a float: convert it first")
+        if name == "rsqrt":
+            return self.divide(1, self._function("sqrt", value))
+        if name == "is_finite":
+            return self.compare("lt", self._function("fabs", value), float("inf"))
+        if name in _ROUNDED:
+            return self._map(name, _operation(_ROUNDED[name]), [value], value.dtype)
+        return self._function(name, value)
+
+    def exp(self, x: Operand) -> Value:
+        """The exponential function."""
+        return self.unary("exp", x)
+
+    def log(self, x: Operand) -> Value:
+        """The natural logarithm."""
+        return self.unary("log", x)
+
+    def tanh(self, x: Operand) -> Value:
+        """The hyperbolic tangent."""
+        return self.unary("tanh", x)
+
+    def sigmoid(self, x: Operand) -> Value:
+        """`1 / (1 + exp(-x))`."""
+        return self.unary("sigmoid", x)
+
+    def sqrt(self, x: Operand) -> Value:
+        """The square root."""
+        return self.unary("sqrt", x)
+
+    def relu(self, x: Operand) -> Value:
+        """`x` where that is positive or NaN, else 0."""
+        return self.unary("relu", x)
+
+    def convert(self, x: Operand, dtype: str | type | DType) -> Value:
+        """The elements in another type, rounded to nearest.
+
+        Floats become integers by truncation; NaN becomes 0 and what is too large the nearest integer. Integers wrap.
+        Anything but 0 becomes True.
+        """
+        value = self._value("convert", x)
+        to = self._dtype("convert", dtype)
+        if value.dtype == to:
+            return value
+        if to == BOOL:
+            return self.compare("ne", value, 0)
+        source, target = type_of(value.dtype), type_of(to)
+        if source == target:
+            return self._make(to, value.view, value.buffer)
+        if is_float(value.dtype) and is_float(to) and bits_of(source) == bits_of(target):
+            return self.convert(self.convert(value, "float32"), to)  # half and bfloat
+        return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
+
+    # How they are written --------------------------------------------------------------------------------------
+
+    def _pair(self, operation: str, x: Operand, y: Operand) -> tuple[Value, Value]:
+        """Two operands of the same element type; numbers take that of the other one."""
+        a = x if isinstance(x, Value) or not isinstance(y, Value) else None
+        first = self._value(operation, x, y.dtype if isinstance(y, Value) and a is None else None)
+        second = self._value(operation, y, first.dtype)
+        if first.dtype != second.dtype:
+            names = f"{first.dtype.name} and {second.dtype.name}"
+            self._fail(operation, f"element types {names} differ: convert one operand")
+        return first, second
+
+    def _opcode(self, name: str, dtype: DType, opcodes: dict[str, str]) -> str:
+        if name not in opcodes:
+            self._fail(name, f"not defined for {dtype.name}: convert the operands first")
+        return opcodes[name]
+
+    def _binary(self, name: str, opcode: str, a: Value, b: Value) -> Value:
+        return self._map(name, _operation(opcode), [a, b], a.dtype)
+
+    def _divide(self, name: str, opcode: str, a: Value, b: Value) -> Value:
+        """Integer division, whose machine instruction traps where the quotient is not defined.
+
+        The divisor becomes 1 where it is 0, and where it is -1, as the least number divided by -1 overflows.
+        """
+        is_zero = self.equal(b, 0)
+        is_signed = a.dtype.kind == "i"
+        is_negative = self.equal(b, -1) if is_signed else is_zero
+        divisor = self.where(self.binary("or", is_zero, is_negative), 1, b)
+        result = self._binary(name, opcode, a, divisor)
+        if name == "remainder":
+            result = self.where(is_negative, 0, result) if is_signed else result
+            return self.where(is_zero, a, result)
+        result = self.where(is_negative, self.subtract(0, a), result) if is_signed else result
+        return self.where(is_zero, -1 if is_signed else _ones(a.dtype), result)
+
+    def _shift(self, name: str, a: Value, b: Value) -> Value:
+        """Shifts, which LLVM does not define for the width of the type or more."""
+        width = bits_of(type_of(a.dtype))
+        unsigned = self._make(np.dtype(f"u{b.dtype.itemsize}"), b.view, b.buffer)
+        if name == "shift_right" and a.dtype.kind == "i":
+            amount = self.minimum(unsigned, width - 1)
+            return self._binary(name, "ashr", a, self._make(a.dtype, amount.view, amount.buffer))
+        is_defined = self.compare("lt", unsigned, width)
+        amount = self.where(is_defined, b, 0)
+        shifted = self._binary(name, "shl" if name == "shift_left" else "lshr", a, amount)
+        return self.where(is_defined, shifted, 0)
+
+    def _signs(self, name: str, x: Value) -> Value:
+        if name == "invert":
+            if is_float(x.dtype):
+                self._fail(name, f"not defined for {x.dtype.name}")
+            return self.binary("xor", x, True if x.dtype == BOOL else -1 if x.dtype.kind == "i" else _ones(x.dtype))
+        if x.dtype == BOOL:
+            self._fail(name, "not defined for bool: convert the operand first")
+        if name == "negative":
+            return self._map(name, ElementwiseOp("fneg"), [x], x.dtype) if is_float(x.dtype) else self.subtract(0, x)
+        one = self.full((), 1, x.dtype)
+        positive = self.where(self.compare("gt", x, 0), one, x)  # zeros keep their sign, NaNs stay NaN
+        return (
+            positive
+            if x.dtype.kind == "u"
+            else self.where(self.compare("lt", x, 0), self.unary("negative", one), positive)
+        )
+
+    def _magnitude(self, name: str, x: Value) -> Value:
+        if is_float(x.dtype):
+            return self._function("fabs" if name == "abs" else name, x)
+        if x.dtype.kind in "bu":
+            return x
+        return self.maximum(x, 0) if name == "relu" else self.maximum(x, self.subtract(0, x))
+
+    def _function(self, name: str, x: Value) -> Value:
+        """A tensor function of the table, on a token."""
+        once = self._once(x)
+        order = once.view.order
+        dense = self._dense(once, order)
+        token = self._token_of_all(dense) if x.rank else self._token(dense)[0]
+        result = self._of_vector(self._builder.unary(name, token), once.shape, x.dtype, order)
+        return self._with_view(result, result.view.broadcast(x.shape, range(x.rank)))
+
+    def _map(self, name: str, operation: ElementwiseOp, operands: Sequence[Value], dtype: DType) -> Value:
+        """An ordinary instruction on flattened vectors.
+
+        Dimensions that all operands repeat are computed once; the vectors lie in the order of the largest operand.
+        """
+        shape = self._common_shape(name, operands)
+        aligned = [x.view.broadcast(shape, range(len(shape) - x.rank, len(shape))) for x in operands]
+        repeated = [d for d in range(len(shape)) if all(not view.strides[d] for view in aligned)]
+        views = [view.once(repeated) for view in aligned]
+        once = views[0].shape
+        order = _common_order(views, [x.buffer.in_memory for x in operands])
+        vectors = [self._vector(self._with_view(x, view), order) for x, view in zip(operands, views, strict=True)]
+        count = views[0].count
+        vector = operation.emit(self._builder, vector_of(count, type_of(dtype)), vectors)
+        result = self._of_vector(vector, once, dtype, order)
+        return self._with_view(result, result.view.broadcast(shape, range(len(shape))))
+
+    def _common_shape(self, name: str, operands: Sequence[Value]) -> tuple[int, ...]:
+        shapes = [x.shape for x in operands]
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            texts = " and ".join(map(listed, dict.fromkeys(shapes)))
+            self._fail(name, f"shapes {texts} do not broadcast: extents must agree or be 1, counted from the last")
+
+
+def _common_order(views: Sequence[View], in_memory: Sequence[bool]) -> tuple[int, ...]:
+    """The memory order of an operand that repeats nothing, preferably one that is a result, else row-major."""
+    whole = [(memory, view.order) for view, memory in zip(views, in_memory, strict=True) if not view.repeated]
+    return min(whole, key=lambda item: item[0])[1] if whole else tuple(range(len(views[0].shape)))
+
+
+def _operation(opcode: str) -> ElementwiseOp:
+    return ElementwiseOp("call", callee=opcode) if opcode.startswith("llvm.") else ElementwiseOp(opcode)
+
+
+def _conversion(source: DType, target: DType) -> tuple[str, tuple[str, ...], str, str]:
+    """Opcode, flags, predicate and callee of a conversion."""
+    wider = bits_of(type_of(target)) > bits_of(type_of(source))
+    unsigned = source.kind in "bu"
+    if is_float(source):
+        if is_float(target):
+            return ("fpext" if wider else "fptrunc"), (), "", ""
+        return "call", (), "", f"llvm.fpto{'u' if target.kind == 'u' else 's'}i.sat"
+    if is_float(target):
+        return ("uitofp" if unsigned else "sitofp"), (), "", ""
+    return ("zext" if unsigned else "sext") if wider else "trunc", (), "", ""
+
+
+def _ones(dtype: DType) -> int:
+    return int(np.iinfo(dtype).max)

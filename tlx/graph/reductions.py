@@ -1,0 +1,164 @@
+"""Reductions over dimensions and over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tlx.graph.core import BOOL, FLOAT32, listed
+from tlx.graph.products import Products
+from tlx.graph.value import DType, Operand, Value
+from tlx.intrinsics.numpy_types import is_float, type_of
+from tlx.ir.types import bits_of, vector_of
+
+Axes = int | Sequence[int] | None
+REDUCTIONS: Final = {"sum": "add", "product": "mul", "max": "max", "min": "min", "all": "and", "any": "or"}
+"""The operations of `Graph.reduce`, and the intrinsics `llvm.tensor.reduce.*`."""
+
+
+class Reductions(Products):
+    """Sums, extremes and means."""
+
+    def reduce(self, name: str, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
+        """One of `REDUCTIONS` over some dimensions, by default over all.
+
+        Sums and products of half and bfloat are computed in float and rounded once. Integers wrap. `max` and `min` of a
+        NaN are NaN.
+
+        Args:
+            name: The operation.
+            x: The tensor; booleans for `all` and `any`.
+            axes: The dimensions; negative ones count from the end.
+            keep: Whether they stay, with extent 1.
+        """
+        value = self._reducible(name, x)
+        along = self._axes(name, axes, value.rank)
+        kept = [d for d in range(value.rank) if d not in along]
+        shape = tuple(1 if d in along else e for d, e in enumerate(value.shape))
+        result = value
+        if any(value.shape[d] > 1 for d in along):
+            if any(d in value.view.repeated for d in along):
+                value = self._dense(value)
+            once = self._once(value)
+            window = [e if d in along else 1 for d, e in enumerate(once.shape)]
+            reduced = self._windows(name, once, window, [1] * value.rank)
+            result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
+        return result if keep else self.reshape(result, [value.shape[d] for d in kept])
+
+    def sum(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
+        """The sum over some dimensions."""
+        return self.reduce("sum", x, axes, keep=keep)
+
+    def max(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
+        """The greatest element."""
+        return self.reduce("max", x, axes, keep=keep)
+
+    def min(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
+        """The least element."""
+        return self.reduce("min", x, axes, keep=keep)
+
+    def mean(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
+        """The arithmetic mean; of half and bfloat it is computed in float."""
+        value = self._value("mean", x)
+        if not is_float(value.dtype):
+            self._fail("mean", f"the operand has type {value.dtype.name}, not a float: convert it first")
+        wide = self._accumulated(value)
+        count = 1
+        for axis in self._axes("mean", axes, value.rank):
+            count *= value.shape[axis]
+        return self.convert(self.divide(self.sum(wide, axes, keep=keep), count), value.dtype)
+
+    def argmax(self, x: Operand, axis: int) -> Value:
+        """Index (int32) of the greatest element along a dimension, the first of several; NaN counts as the greatest."""
+        return self._arg("argmax", x, axis, "max")
+
+    def argmin(self, x: Operand, axis: int) -> Value:
+        """Index (int32) of the least element along a dimension, the first of several; NaN counts as the least."""
+        return self._arg("argmin", x, axis, "min")
+
+    def reduce_window(
+        self,
+        name: str,
+        x: Operand,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        padding: Sequence[tuple[int, int]] | None = None,
+    ) -> Value:
+        """One of `REDUCTIONS` over windows that slide along the dimensions: pooling.
+
+        Args:
+            name: The operation.
+            x: The tensor.
+            window: Extent of the window in each dimension.
+            strides: How far it moves on, by default 1.
+            padding: Positions before and after each dimension, which hold the neutral element; by default none.
+        """
+        value = self._reducible(name, x)
+        steps = [1] * value.rank if strides is None else list(strides)
+        borders = [(0, 0)] * value.rank if padding is None else list(padding)
+        if not len(window) == len(steps) == len(borders) == value.rank:
+            self._fail(name, f"window, strides and padding must have an entry for each of {value.rank} dimensions")
+        if min(*window, *steps) < 1:
+            self._fail(name, f"window {listed(window)} and strides {listed(steps)} must be at least 1")
+        low, high = zip(*borders, strict=True)
+        padded = self.pad(value, low, high, number=_neutral(name, value.dtype))
+        for d, (extent, size) in enumerate(zip(padded.shape, window, strict=True)):
+            if size > extent:
+                self._fail(name, f"window {listed(window)} is larger than dimension {d}, extent {extent}")
+        return self._windows(name, padded, window, steps)
+
+    def _reducible(self, name: str, x: Operand) -> Value:
+        if name not in REDUCTIONS:
+            self._fail("reduce", f"{name!r} is not one of {', '.join(REDUCTIONS)}")
+        value = self._value(name, x)
+        if (name in ("all", "any")) != (value.dtype == BOOL):
+            remedy = "compare it with 0 first" if name in ("all", "any") else "convert it to an integer first"
+            self._fail(name, f"the operand has type {value.dtype.name}: {remedy}")
+        return value
+
+    def _accumulated(self, x: Value) -> Value:
+        """A value in the type that its sums are computed in."""
+        is_narrow = is_float(x.dtype) and bits_of(type_of(x.dtype)) == 16
+        return self.convert(x, FLOAT32) if is_narrow else x
+
+    def _windows(self, name: str, x: Value, window: Sequence[int], strides: Sequence[int]) -> Value:
+        if name in ("sum", "product"):
+            wide = self._accumulated(x)
+            if wide.dtype != x.dtype:
+                return self.convert(self._windows(name, wide, window, strides), x.dtype)
+        if name in ("max", "min") and x.dtype.kind == "u":  # the intrinsics compare signed numbers
+            top = self.full((), 1 << (bits_of(type_of(x.dtype)) - 1), x.dtype)
+            flipped = self.binary("xor", x, top)
+            signed = self._make(np.dtype(f"i{x.dtype.itemsize}"), flipped.view, flipped.buffer)
+            reduced = self._windows(name, signed, window, strides)
+            return self.binary("xor", self._make(x.dtype, reduced.view, reduced.buffer), top)
+        shape = [(e - w) // s + 1 for e, w, s in zip(x.shape, window, strides, strict=True)]
+        count = int(np.prod(shape, dtype=np.int64))
+        result = vector_of(count, type_of(x.dtype))
+        vector = self._builder.reduce(REDUCTIONS[name], self._token_of_all(x), window, strides, result)
+        return self._of_vector(vector, shape, x.dtype)
+
+    def _arg(self, name: str, x: Operand, axis: int, extreme: str) -> Value:
+        """The least index among those of the elements that equal the extreme."""
+        value = self._value(name, x)
+        along = self._axis(name, axis, value.rank)
+        best = self.reduce(extreme, value, along, keep=True)
+        chosen = self.equal(value, best)
+        if is_float(value.dtype):
+            chosen = self.binary("or", chosen, self.not_equal(value, value))
+        index = self.iota(value.shape, along)
+        return self.min(self.where(chosen, index, np.iinfo(np.int32).max), along)
+
+
+def _neutral(name: str, dtype: DType) -> float:
+    """The element that changes no result of a reduction."""
+    if name in ("sum", "any"):
+        return 0
+    if name in ("product", "all"):
+        return 1
+    if is_float(dtype):
+        return float("-inf") if name == "max" else float("inf")
+    limits = np.iinfo(dtype)
+    return limits.min if name == "max" else limits.max

@@ -1,0 +1,173 @@
+"""Values of a graph: shape, element type, and Python's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from tlx.graph.view import View
+
+if TYPE_CHECKING:
+    from tlx.ir import values as ir
+
+DType: TypeAlias = np.dtype[Any]
+Operand: TypeAlias = "Value | np.ndarray[Any, Any] | float"
+Index: TypeAlias = "int | slice | Any | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Where the elements of a value are.
+
+    Attributes:
+        operand: A pointer, a flattened vector, or a scalar constant that is every element.
+        count: Elements of the vector; 0 for a pointer, 1 for a scalar.
+    """
+
+    operand: ir.Value
+    count: int
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the operand is a pointer."""
+        return self.count == 0
+
+
+class Operations(Protocol):
+    """What a value asks of its graph."""
+
+    def binary(self, name: str, x: Operand, y: Operand) -> Value:
+        """`Graph.binary`."""
+        ...
+
+    def unary(self, name: str, x: Operand) -> Value:
+        """`Graph.unary`."""
+        ...
+
+    def compare(self, relation: str, x: Operand, y: Operand) -> Value:
+        """`Graph.compare`."""
+        ...
+
+    def matmul(self, x: Operand, y: Operand) -> Value:
+        """`Graph.matmul`."""
+        ...
+
+    def transpose(self, x: Operand, dimensions: Sequence[int] | None = None) -> Value:
+        """`Graph.transpose`."""
+        ...
+
+    def reshape(self, x: Operand, shape: Sequence[int]) -> Value:
+        """`Graph.reshape`."""
+        ...
+
+    def index(self, x: Operand, key: tuple[Index, ...]) -> Value:
+        """`Graph.index`."""
+        ...
+
+    def convert(self, x: Operand, dtype: str | type | DType) -> Value:
+        """`Graph.convert`."""
+        ...
+
+
+def _operator(name: str) -> Callable[[Value, Operand], Value]:
+    def operate(self: Value, other: Operand) -> Value:
+        return self.graph.binary(name, self, other)
+
+    return operate
+
+
+def _reflected(name: str) -> Callable[[Value, Operand], Value]:
+    def operate(self: Value, other: Operand) -> Value:
+        return self.graph.binary(name, other, self)
+
+    return operate
+
+
+def _relation(name: str) -> Callable[[Value, Operand], Value]:
+    def operate(self: Value, other: Operand) -> Value:
+        return self.graph.compare(name, self, other)
+
+    return operate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A tensor of a graph.
+
+    Attributes:
+        graph: The graph it belongs to.
+        dtype: Element type, as numpy has it; bfloat is that of ml_dtypes.
+        view: Which elements of the buffer it consists of.
+        buffer: Where they are.
+    """
+
+    graph: Operations
+    dtype: DType
+    view: View
+    buffer: Buffer
+
+    __array_ufunc__ = None  # numpy leaves `array + value` to the value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of each dimension; () for a scalar."""
+        return self.view.shape
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.view.shape)
+
+    @property
+    def T(self) -> Value:  # noqa: N802 (as in numpy)
+        """The dimensions in reverse order."""
+        return self.graph.transpose(self)
+
+    def reshape(self, *shape: int) -> Value:
+        """The same elements in row-major order; one extent may be -1."""
+        return self.graph.reshape(self, shape)
+
+    def transpose(self, *dimensions: int) -> Value:
+        """Dimension `k` of the result is `dimensions[k]`."""
+        return self.graph.transpose(self, dimensions or None)
+
+    def astype(self, dtype: str | type | DType) -> Value:
+        """The elements converted to another type."""
+        return self.graph.convert(self, dtype)
+
+    def __getitem__(self, key: Index | tuple[Index, ...]) -> Value:
+        return self.graph.index(self, cast("tuple[Index, ...]", key) if isinstance(key, tuple) else (key,))
+
+    def __matmul__(self, other: Operand) -> Value:
+        return self.graph.matmul(self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return self.graph.matmul(other, self)
+
+    def __neg__(self) -> Value:
+        return self.graph.unary("negative", self)
+
+    def __abs__(self) -> Value:
+        return self.graph.unary("abs", self)
+
+    def __invert__(self) -> Value:
+        return self.graph.unary("invert", self)
+
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _operator("divide"), _reflected("divide")
+    __mod__, __rmod__ = _operator("remainder"), _reflected("remainder")
+    __pow__, __rpow__ = _operator("power"), _reflected("power")
+    __and__, __rand__ = _operator("and"), _reflected("and")
+    __or__, __ror__ = _operator("or"), _reflected("or")
+    __xor__, __rxor__ = _operator("xor"), _reflected("xor")
+    __lshift__, __rshift__ = _operator("shift_left"), _operator("shift_right")
+    __lt__, __le__ = _relation("lt"), _relation("le")
+    __gt__, __ge__ = _relation("gt"), _relation("ge")
+
+    def __repr__(self) -> str:
+        return f"Value({self.dtype.name}[{', '.join(map(str, self.shape))}])"

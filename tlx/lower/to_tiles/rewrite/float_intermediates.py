@@ -1,0 +1,173 @@
+"""Bfloat expressions computed in float, where `--bf16-intermediates=float` allows it.
+
+Leaves are extended once, intermediate results are floats, and the result is rounded once. Rewrite, y = x * (x + b):
+
+    0 Leaf x         bfloat                0 Leaf x        bfloat      1 fpext 0     float
+    1 Leaf b         bfloat          ->    2 Leaf b        bfloat      3 fpext 2     float
+    2 fadd 0, 1      bfloat                4 fadd 1, 3     float
+    3 fmul 0, 2      bfloat                5 fmul 1, 4     float       6 fptrunc 5   bfloat
+
+A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
+functions of bfloat are. A sum may cancel, as 1 + tanh x does in GELU: its operands have the accuracy of float.
+
+What the program rounds by itself stays rounded: products, and results of conversions to bfloat. A `bitcast` takes the
+bits of the rounded value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from tlx.ir.instructions import CAST_OPCODES
+from tlx.ir.types import BFLOAT, FLOAT
+from tlx.ir.values import ConstFloat, const_float
+from tlx.lower.operations import MATH_INTRINSICS, ElementwiseOp
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, Node, SplatLeaf, UnaryNode
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, Problem, Reduction
+
+_COMMUTE_WITH_ROUNDING: Final = frozenset(
+    "select freeze fneg relu llvm.fabs llvm.copysign llvm.canonicalize llvm.minnum llvm.maxnum llvm.minimum "
+    "llvm.maximum llvm.minimumnum llvm.maximumnum".split()
+)
+"""Operations that return an operand or a constant, with a changed sign at most: rounding before them or after them is
+the same."""
+
+
+_PASS_ERRORS_ON: Final = _COMMUTE_WITH_ROUNDING | {"fmul", "fdiv", "sqrt", "llvm.sqrt"}
+"""Operations whose result has at most the sum of their operands' relative errors."""
+_MOST_USES_OF_SHORT: Final = 2
+
+
+def with_float_intermediates(problem: Problem) -> tuple[Problem, str]:
+    """The problem with its expression in float, and the operations no longer rounded; none if that changes nothing."""
+    if isinstance(problem, (Elementwise, Reduction)):
+        value, names = in_float(problem.value)
+        return replace(problem, value=value), names
+    if isinstance(problem, Gemm) and problem.epilogue is not None:
+        epilogue, names = in_float(problem.epilogue)
+        return replace(problem, epilogue=epilogue), names
+    return problem, ""
+
+
+def in_float(expression: Expression) -> tuple[Expression, str]:
+    """The expression with bfloat operations in float, and the operations that are no longer rounded to bfloat."""
+    unrounded = _unrounded(expression.nodes)
+    if not unrounded:
+        return expression, ""
+    names = ", ".join(_name(expression.nodes[number]) for number in unrounded)
+    return _Widening(expression).result(), names
+
+
+def _unrounded(nodes: Sequence[Node]) -> list[int]:
+    """Numbers of the bfloat operations that round, and whose rounding another operation would see."""
+    seen = [False] * len(nodes)
+    for number, node in reversed(list(enumerate(nodes))):
+        if isinstance(node, (InstructionNode, UnaryNode)) and _name(node) != "bitcast":
+            commutes = node.element == BFLOAT and _name(node) in _COMMUTE_WITH_ROUNDING
+            for operand in node.operands:
+                seen[operand] |= seen[number] or not commutes
+    return [
+        number
+        for number, node in enumerate(nodes)
+        if seen[number] and _is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING
+    ]
+
+
+def _error_factors(nodes: Sequence[Node]) -> list[float]:
+    """For each node how often its relative error is part of the result's; infinite where a sum may cancel."""
+    factors = [0.0] * len(nodes)
+    factors[-1] = 1.0 if _is_widened(nodes[-1]) else math.inf
+    for number, node in reversed(list(enumerate(nodes))):
+        if isinstance(node, (InstructionNode, UnaryNode)):
+            passed_on = _is_widened(node) and _name(node) in _PASS_ERRORS_ON
+            for operand in node.operands:
+                factors[operand] += factors[number] if passed_on else math.inf
+    return factors
+
+
+def _is_widened(node: Node) -> bool:
+    """Whether a node is an operation with a bfloat result, but no conversion, which rounds as the program says."""
+    if node.element != BFLOAT or not isinstance(node, (InstructionNode, UnaryNode)):
+        return False
+    return _name(node) not in CAST_OPCODES
+
+
+def _name(node: Node) -> str:
+    if isinstance(node, InstructionNode):
+        return node.operation.title
+    return node.name if isinstance(node, UnaryNode) else ""
+
+
+class _Widening:
+    """Rewrites an expression.
+
+    Attributes:
+        nodes: The new nodes, with their numbers.
+        same: For each old node, the new node of its value and type, if there is one.
+        floats: For each old node of bfloat, the new node of its value as float, if there is one.
+        error_factors: For each old node how often its relative error is part of the result's.
+    """
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+        self.error_factors = _error_factors(expression.nodes)
+        self.nodes: dict[Node, int] = {}
+        self.same: dict[int, int] = {}
+        self.floats: dict[int, int] = {}
+
+    def result(self) -> Expression:
+        """The new expression."""
+        for number, node in enumerate(self.expression.nodes):
+            self._rewrite(number, node)
+        last = self._as_is(len(self.expression.nodes) - 1)
+        return replace(self.expression, nodes=tuple(self.nodes)[: last + 1])
+
+    def _rewrite(self, number: int, node: Node) -> None:
+        if isinstance(node, SplatLeaf):
+            return  # as bfloat or float, as its users need it
+        if not isinstance(node, (InstructionNode, UnaryNode)):
+            self.same[number] = self._node(node)
+        elif _is_widened(node):
+            self.floats[number] = self._node(self._widened(number, node))
+        elif _name(node) == "bitcast":
+            self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
+        elif _name(node) == "fpext" and node.element == FLOAT and self._is_bfloat(node.operands[0]):
+            self.same[number] = self._as_float(node.operands[0])
+        else:
+            self.same[number] = self._node(replace(node, operands=self._operands(node)))
+
+    def _widened(self, number: int, node: InstructionNode | UnaryNode) -> Node:
+        name = _name(node).removeprefix("llvm.")
+        if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
+            return UnaryNode(FLOAT, name, self._operands(node), short=True)
+        return replace(node, element=FLOAT, operands=self._operands(node))
+
+    def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
+        return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)
+
+    def _is_bfloat(self, number: int) -> bool:
+        return self.expression.nodes[number].element == BFLOAT
+
+    def _as_float(self, number: int) -> int:
+        if number not in self.floats:
+            node = self.expression.nodes[number]
+            if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat):
+                wide: Node = SplatLeaf(FLOAT, const_float(FLOAT, node.value.value))
+            else:
+                wide = InstructionNode(FLOAT, ElementwiseOp("fpext"), (self._as_is(number),))
+            self.floats[number] = self._node(wide)
+        return self.floats[number]
+
+    def _as_is(self, number: int) -> int:
+        if number not in self.same:
+            node = self.expression.nodes[number]
+            if not isinstance(node, SplatLeaf):
+                node = InstructionNode(BFLOAT, ElementwiseOp("fptrunc"), (self.floats[number],))
+            self.same[number] = self._node(node)
+        return self.same[number]
+
+    def _node(self, node: Node) -> int:
+        return self.nodes.setdefault(node, len(self.nodes))
