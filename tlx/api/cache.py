@@ -166,9 +166,9 @@ class DiskCache:
     def _shrink(self) -> None:
         """Remove the entries least recently used until the others fit the limit, and abandoned incomplete files."""
         with contextlib.suppress(UsageError):
-            found = self._files()
-            old = [file for file in found if file.is_removable and not file.is_entry]
-            entries = sorted((file for file in found if file.is_entry), key=lambda file: file.used)
+            present = self._files()
+            old = [file for file in present if file.is_removable and not file.is_entry]
+            entries = sorted((file for file in present if file.is_entry), key=lambda file: file.used)
             excess = sum(file.size for file in entries) - self.limit
             for file in entries:
                 if excess <= 0:
@@ -237,8 +237,8 @@ def cached(
     key = cache_key(source.data, target, options, others)
     if key is None:
         return compute(options)
-    if (found := cache.load(key)) is not None:
-        *result, remarks = found
+    if (sections := cache.load(key)) is not None:
+        *result, remarks = sections
         options.remarks.extend(source.loads(remarks))
         return result
     fresh = options.updated(remarks=Remarks())
@@ -294,8 +294,7 @@ def default_directory() -> Path:
     """The directory that `TLX_CACHE_DIR` names, or `tlx/code` in the user's cache (`XDG_CACHE_HOME`, `~/.cache`)."""
     if chosen := os.environ.get(DIRECTORY_VARIABLE):
         return Path(chosen)
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (cache if cache.is_absolute() else Path(os.path.expanduser("~")) / ".cache") / "tlx" / "code"  # noqa: PTH111 (Path.home fails without a home)
+    return files.user_cache_directory() / "code"
 
 
 def size_limit() -> int:
@@ -337,8 +336,8 @@ def _sections(key: str, data: bytes) -> list[bytes] | None:
 
 
 def _files_in(directory: Path) -> Iterator[_File]:
-    with os.scandir(directory) as found:
-        for file in found:
+    with os.scandir(directory) as listing:
+        for file in listing:
             is_entry = _ENTRY.fullmatch(file.name) is not None
             if not is_entry and not _TEMPORARY.fullmatch(file.name):
                 continue

@@ -36,6 +36,12 @@ _TOP_LEVEL: Final = frozenset(
 _CHUNK: Final = 1 << 20
 
 
+def user_cache_directory() -> Path:
+    """`tlx` in the user's cache: in `XDG_CACHE_HOME` if that is an absolute path, else in `~/.cache`."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path(os.path.expanduser("~")) / ".cache") / "tlx"  # noqa: PTH111 (Path.home fails without a home)
+
+
 def display_name(path: str) -> str:
     """The name of an input in diagnostics: the path, or `<stdin>`."""
     return "<stdin>" if path == "-" else path

@@ -41,7 +41,7 @@ from tlx.evaluate.context import (
 )
 from tlx.evaluate.globals import SymbolTable, named_type_bodies
 from tlx.evaluate.memory import AddressSpace, Layout
-from tlx.evaluate.tensors import elementwise_on_handles
+from tlx.evaluate.tensors import StepFactory, elementwise_on_handles
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
@@ -156,9 +156,6 @@ def _unreachable(_frame: Frame) -> Edge | None:
     raise EvaluationError("reached 'unreachable'")
 
 
-StepMaker = Callable[[FunctionScope, Instruction], Step | None]
-
-
 @dataclass(eq=False, slots=True)
 class FunctionCode:
     """A compiled function.
@@ -198,7 +195,7 @@ def _compile_block(scope: FunctionScope, block: Block, codes: dict[str, BlockCod
             continue
         try:
             if not instruction.is_terminator or instruction.opcode == "invoke":
-                step = elementwise_on_handles(_step_maker(instruction))(scope, instruction)
+                step = elementwise_on_handles(_step_factory(instruction))(scope, instruction)
                 if step is not None:
                     code.steps.append(step)
                     code.instructions.append(instruction)
@@ -210,8 +207,8 @@ def _compile_block(scope: FunctionScope, block: Block, codes: dict[str, BlockCod
             raise
 
 
-def _step_maker(instruction: Instruction) -> StepMaker:
-    maker = _STEP_MAKERS.get(instruction.opcode)
+def _step_factory(instruction: Instruction) -> StepFactory:
+    maker = _STEP_FACTORIES.get(instruction.opcode)
     if maker is None:
         raise EvaluationError(f"the evaluator does not run '{instruction.opcode}'")
     return maker
@@ -221,7 +218,7 @@ def _no_step(_scope: FunctionScope, _instruction: Instruction) -> None:
     """For `fence`, as threads do not overlap, and `landingpad`, as no exception is ever thrown."""
 
 
-_STEP_MAKERS: Final[dict[str, StepMaker]] = {
+_STEP_FACTORIES: Final[dict[str, StepFactory]] = {
     **dict.fromkeys(BINARY_OPCODES, arithmetic.binary),
     **dict.fromkeys(CAST_OPCODES, arithmetic.cast),
     "fneg": arithmetic.fneg,

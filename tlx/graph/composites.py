@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.graph.convolution import Convolutions
-from tlx.graph.core import FLOAT32
 from tlx.graph.reductions import Axes
 from tlx.graph.value import Operand, Value
 from tlx.intrinsics.numpy_types import is_float
@@ -89,5 +88,5 @@ class Composites(Convolutions):
     def silu(self, x: Operand) -> Value:
         """`x * sigmoid(x)`."""
         value = self._value("silu", x)
-        wide = self.convert(value, FLOAT32) if value.dtype.itemsize == 2 else value
+        wide = self._accumulated(value)
         return self.convert(self.multiply(wide, self.sigmoid(wide)), value.dtype)

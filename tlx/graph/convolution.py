@@ -60,8 +60,8 @@ class Convolutions(Reductions):
         b = self.transpose(b, [names[1].index(letter) for letter in f"OI{letters}"])
         self._check_groups(a.shape[1], b.shape[0], b.shape[1], groups)
         steps, holes, gaps = (
-            self._per_dimension(name, given, len(letters))
-            for name, given in (
+            self._per_dimension(name, numbers, len(letters))
+            for name, numbers in (
                 ("strides", strides),
                 ("kernel_dilation", kernel_dilation),
                 ("input_dilation", input_dilation),
@@ -90,8 +90,8 @@ class Convolutions(Reductions):
         letters = "".join(letter for letter in names[0] if letter not in "NC")
         for name, (role, first) in zip(names, _ROLES.items(), strict=True):
             if sorted(name) != sorted(first + letters) or len(name) != rank:
-                wanted = f"the letters {first}{letters}, one for each of {rank} dimensions"
-                self._fail("convolution", f"layout {name!r} of the {role} must consist of {wanted}")
+                letters_text = f"the letters {first}{letters}, one for each of {rank} dimensions"
+                self._fail("convolution", f"layout {name!r} of the {role} must consist of {letters_text}")
         return letters
 
     def _check_groups(self, channels: int, filters: int, group: int, groups: int) -> None:
@@ -102,8 +102,8 @@ class Convolutions(Reductions):
                 "not fit: channels must be groups * input channels, and groups must divide the filters",
             )
 
-    def _per_dimension(self, name: str, given: int | Sequence[int], rank: int) -> list[int]:
-        numbers = [given] * rank if isinstance(given, int) else list(given)
+    def _per_dimension(self, name: str, number: int | Sequence[int], rank: int) -> list[int]:
+        numbers = [number] * rank if isinstance(number, int) else list(number)
         if len(numbers) != rank or min(numbers) < 1:
             self._fail("convolution", f"{name} {listed(numbers)} must have {rank} entries of at least 1")
         return numbers
@@ -114,11 +114,11 @@ class Convolutions(Reductions):
         if padding == "valid":
             return [(0, 0)] * len(inner)
         if padding == "same":
-            wanted = [-(-e // step) for e, step in zip(inner, steps, strict=True)]
-            every = zip(wanted, steps, reach, inner, strict=True)
+            extents = [-(-e // step) for e, step in zip(inner, steps, strict=True)]
+            every = zip(extents, steps, reach, inner, strict=True)
             missing = [max(0, (count - 1) * step + size - e) for count, step, size, e in every]
             return [(m // 2, m - m // 2) for m in missing]
         if isinstance(padding, str) or len(padding) != len(inner):
-            wanted = f"'valid', 'same' or a pair for each of {len(inner)} spatial dimensions"
-            self._fail("convolution", f"padding {padding!r} must be {wanted}")
+            forms = f"'valid', 'same' or a pair for each of {len(inner)} spatial dimensions"
+            self._fail("convolution", f"padding {padding!r} must be {forms}")
         return [(before, after) for before, after in padding]

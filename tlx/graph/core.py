@@ -69,10 +69,10 @@ class Core:
         """Distinct dimensions; all of them for None."""
         if axes is None:
             return tuple(range(rank))
-        found = [self._axis(operation, a, rank, name) for a in ((axes,) if isinstance(axes, int) else axes)]
-        if len(set(found)) < len(found):
-            self._fail(operation, f"{name} {listed(found)} names a dimension twice")
-        return tuple(found)
+        dimensions = [self._axis(operation, a, rank, name) for a in ((axes,) if isinstance(axes, int) else axes)]
+        if len(set(dimensions)) < len(dimensions):
+            self._fail(operation, f"{name} {listed(dimensions)} names a dimension twice")
+        return tuple(dimensions)
 
     def _value(self, operation: str, x: Operand, dtype: DType | None = None) -> Value:
         """An operand as a value of this graph; numbers take the type of the other operand."""

@@ -80,9 +80,9 @@ class GraphFunction:
         if len(arrays) != len(passed):
             names = ", ".join(i.name for i in passed)
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
-        given = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
+        by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
         results = [np.empty(o.shape, o.dtype) for o in self.outputs]
-        self.call(*(given[i.name] if i.array is None else i.array for i in self.inputs), *results)
+        self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *results)
         return results[0] if len(results) == 1 else tuple(results)
 
 

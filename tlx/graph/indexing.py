@@ -80,13 +80,13 @@ class Indexing(Composites):
 
     def take(self, x: Operand, indices: Operand, axis: int = 0) -> Value:
         """`numpy.take`: slices of a tensor along a dimension, such as the rows of an embedding."""
-        value, wanted = self._value("take", x), self._value("take", indices)
+        value, positions = self._value("take", x), self._value("take", indices)
         along = self._axis("take", axis, value.rank)
         shape = tuple(1 if d == along else e for d, e in enumerate(value.shape))
-        boxes = self.gather(value, self.reshape(wanted, (wanted.view.count, 1)), [along], shape)
-        split = self.reshape(boxes, (*wanted.shape, *value.shape[:along], *value.shape[along + 1 :]))
-        order = [wanted.rank + k for k in range(along)] + list(range(wanted.rank))
-        return self.transpose(split, [*order, *range(wanted.rank + along, split.rank)])
+        boxes = self.gather(value, self.reshape(positions, (positions.view.count, 1)), [along], shape)
+        split = self.reshape(boxes, (*positions.shape, *value.shape[:along], *value.shape[along + 1 :]))
+        order = [positions.rank + k for k in range(along)] + list(range(positions.rank))
+        return self.transpose(split, [*order, *range(positions.rank + along, split.rank)])
 
     def scatter(
         self, x: Operand, starts: Operand, axes: Sequence[int], updates: Operand, combine: str = "set"
@@ -205,8 +205,8 @@ class Indexing(Composites):
         pitches = [0, *(outer // inner for outer, inner in pairwise(strides))]
         self._builder.tensor_store(target.buffer.operand, token, pitches)
         written = target.buffer.operand.typed  # what was read from there before has changed
-        self._tokens = {key: found for key, found in self._tokens.items() if key[0] != written}
-        self._vectors = {key: found for key, found in self._vectors.items() if key[0] != written}
+        self._tokens = {key: token for key, token in self._tokens.items() if key[0] != written}
+        self._vectors = {key: vector for key, vector in self._vectors.items() if key[0] != written}
 
     def _buffer(self, shape: Sequence[int], dtype: DType) -> Value:
         """Memory for a row-major tensor, allocated where the function begins."""

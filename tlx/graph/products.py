@@ -70,9 +70,9 @@ class Products(Elementwise, Shapes):
         return self._with_view(x, x.view.permuted(range(max(x.rank - 2, 0))))
 
     def _pairs(
-        self, name: str, a: Value, b: Value, given: tuple[Sequence[int], Sequence[int]]
+        self, name: str, a: Value, b: Value, dimensions: tuple[Sequence[int], Sequence[int]]
     ) -> list[tuple[int, int]]:
-        left, right = (list(dimensions) for dimensions in given)
+        left, right = (list(side) for side in dimensions)
         if len(left) != len(right):
             self._fail("dot_general", f"{name} dimensions {listed(left)} and {listed(right)} must come in pairs")
         pairs = [

@@ -35,7 +35,7 @@ class Reductions(Products):
         """
         value = self._reducible(name, x)
         along = self._axes(name, axes, value.rank)
-        kept = [d for d in range(value.rank) if d not in along]
+        others = [d for d in range(value.rank) if d not in along]
         shape = tuple(1 if d in along else e for d, e in enumerate(value.shape))
         result = value
         if any(value.shape[d] > 1 for d in along):
@@ -45,7 +45,7 @@ class Reductions(Products):
             window = [e if d in along else 1 for d, e in enumerate(once.shape)]
             reduced = self._windows(name, once, window, [1] * value.rank)
             result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
-        return result if keep else self.reshape(result, [value.shape[d] for d in kept])
+        return result if keep else self.reshape(result, [value.shape[d] for d in others])
 
     def sum(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
         """The sum over some dimensions."""

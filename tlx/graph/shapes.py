@@ -20,8 +20,8 @@ class Shapes(Core):
     def transpose(self, x: Operand, dimensions: Sequence[int] | None = None) -> Value:
         """Dimension `k` of the result is `dimensions[k]`; by default all in reverse order."""
         value = self._value("transpose", x)
-        given = tuple(reversed(range(value.rank))) if dimensions is None else dimensions
-        order = self._axes("transpose", given, value.rank, "dimensions")
+        reverse = tuple(reversed(range(value.rank)))
+        order = self._axes("transpose", reverse if dimensions is None else dimensions, value.rank, "dimensions")
         if len(order) != value.rank:
             self._fail("transpose", f"dimensions {listed(order)} must name all {value.rank} dimensions")
         return self._with_view(value, value.view.permuted(order))
@@ -29,18 +29,18 @@ class Shapes(Core):
     def reshape(self, x: Operand, shape: Sequence[int]) -> Value:
         """The same elements in row-major order; one extent may be -1."""
         value = self._value("reshape", x)
-        wanted = tuple(shape)
-        if wanted.count(-1) == 1:
-            rest = -math.prod(wanted)
-            wanted = tuple(value.view.count // rest if e == -1 and rest > 0 else e for e in wanted)
-        wanted = self._shape("reshape", wanted)
-        if math.prod(wanted) != value.view.count:
-            sizes = f"{listed(value.shape)} has {value.view.count} elements and {listed(shape)} {math.prod(wanted)}"
+        extents = tuple(shape)
+        if extents.count(-1) == 1:
+            rest = -math.prod(extents)
+            extents = tuple(value.view.count // rest if e == -1 and rest > 0 else e for e in extents)
+        extents = self._shape("reshape", extents)
+        if math.prod(extents) != value.view.count:
+            sizes = f"{listed(value.shape)} has {value.view.count} elements and {listed(shape)} {math.prod(extents)}"
             self._fail("reshape", sizes)
-        view = value.view.reshaped(wanted)
+        view = value.view.reshaped(extents)
         if view is None:
             value = self._dense(value)
-            view = View.dense(wanted)
+            view = View.dense(extents)
         return self._with_view(value, view)
 
     def broadcast(self, x: Operand, shape: Sequence[int], dimensions: Sequence[int] | None = None) -> Value:
@@ -75,22 +75,22 @@ class Shapes(Core):
     ) -> Value:
         """Positions `starts[d]` to `stops[d]` (exclusive) of each dimension, `steps[d]` apart."""
         value = self._value("slice", x)
-        given = (1,) * value.rank if steps is None else tuple(steps)
-        if not len(starts) == len(stops) == len(given) == value.rank:
+        strides = (1,) * value.rank if steps is None else tuple(steps)
+        if not len(starts) == len(stops) == len(strides) == value.rank:
             self._fail("slice", f"starts, stops and steps must have an entry for each of {value.rank} dimensions")
-        for d, (start, stop, step) in enumerate(zip(starts, stops, given, strict=True)):
+        for d, (start, stop, step) in enumerate(zip(starts, stops, strides, strict=True)):
             if not 0 <= start < stop <= value.shape[d] or step < 1:
                 extent = f"dimension {d}, extent {value.shape[d]}"
                 self._fail("slice", f"{start}:{stop}:{step} selects nothing of {extent}, or reaches outside")
-        shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, stops, given, strict=True))
-        whole = tuple((e - 1) * s + 1 for e, s in zip(shape, given, strict=True))
+        shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, stops, strides, strict=True))
+        whole = tuple((e - 1) * s + 1 for e, s in zip(shape, strides, strict=True))
         cropped = self._cropped(value, starts, whole)
-        view = cropped.view.sliced([0] * value.rank, shape, given)
+        view = cropped.view.sliced([0] * value.rank, shape, strides)
         if self._is_readable(cropped, view):
             return self._with_view(cropped, view)
         token = self._token_of_all(cropped)
         vector = self._builder.reduce(
-            "max", token, [1] * value.rank, given, vector_of(view.count, type_of(value.dtype))
+            "max", token, [1] * value.rank, strides, vector_of(view.count, type_of(value.dtype))
         )
         return self._of_vector(vector, shape, value.dtype)
 

@@ -61,8 +61,9 @@ class EntryKey:
 
 def default_path() -> Path:
     """`tlx/tuned.json` in the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "tlx" / "tuned.json"
+    from tlx.api import files
+
+    return files.user_cache_directory() / "tuned.json"
 
 
 class Database:
