@@ -63,7 +63,9 @@ plot: $(STAMP) ## measure and draw the plot of the README
 docs: $(STAMP) ## generate the reference pages and tlx.h from the tables in the code
 	$(BIN)/python -m tlx.intrinsics.reference docs/reference
 	$(BIN)/python -m tlx.frontends.c_header.header
+	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
 	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
+	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
 
 clean: ## remove the environment, caches and build outputs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

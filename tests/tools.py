@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +34,15 @@ def missing(tool: str) -> NoReturn:
     message = f"{tool} is missing"
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)
-    pytest.skip(message)
+    pytest.skip(message, allow_module_level=True)
+
+
+def require_module(name: str) -> Any:
+    """A Python package, for the top level of a test module, which is skipped without it, or fails where `CI` is set."""
+    try:
+        return import_module(name)
+    except ImportError:
+        missing(f"the Python package {name}")
 
 
 def require_openmp() -> None:

@@ -202,7 +202,7 @@ def _place(frame: FrameType, sources: dict[str, Source]) -> Span | None:
     code = frame.f_code
     if code.co_filename not in sources:
         lines = linecache.getlines(code.co_filename, frame.f_globals)
-        sources[code.co_filename] = Source(_shown(code.co_filename), "".join(lines))
+        sources[code.co_filename] = Source(shown_path(code.co_filename), "".join(lines))
     source = sources[code.co_filename]
     line, last, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     if not source.text or line is None or start is None or end is None:
@@ -214,7 +214,7 @@ def _place(frame: FrameType, sources: dict[str, Source]) -> Span | None:
     return source.span(begin, source.offset(line, len(text[:end].decode(errors="replace")) + 1))
 
 
-def _shown(path: str) -> str:
+def shown_path(path: str) -> str:
     """A path as a user names it: relative if it is below the working directory."""
     with suppress(ValueError, OSError):
         return str(Path(path).relative_to(Path.cwd()))

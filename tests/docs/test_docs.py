@@ -5,7 +5,7 @@ A comment before a fenced block says what the block is:
     <!-- file NAME -->              its text is written to a file of that name
     <!-- run -->                    a console block: each `$ command` prints what stands below it
     <!-- output of COMMAND -->      it is what the command prints
-    <!-- run, needs clang-19 -->    as above, where there is such a tool
+    <!-- run, needs clang-19 -->    as above, where there is such a tool or Python package
 
 The blocks of a document run in order, in a folder of their own that has `examples` in it. `...` stands for anything:
 within a line for a part of it, alone for any number of lines. `python -m tests.docs.test_docs` writes what the commands
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -61,7 +62,7 @@ class Block:
 
     @property
     def can_run(self) -> bool:
-        return all(find(need) is not None for need in self.needs)
+        return all(find_spec(need) is not None or find(need) is not None for need in self.needs)
 
     def output(self, box: Path) -> str:
         """The text that the block should have."""

@@ -14,6 +14,8 @@ import ctypes
 import operator
 import sys
 import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, SupportsFloat, SupportsIndex, cast
 
@@ -23,6 +25,7 @@ from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
+from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
 from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
@@ -161,6 +164,24 @@ class CompiledFunction:
         names = ", ".join(p.name for p in self.prototype.parameters)
         return ArgumentError(f"@{self.prototype.name} takes {self._count} arguments ({names}), got {count}")
 
+    def prepare(self, *arrays: Any, **named: Any) -> PreparedFunction:
+        """The function with prepared arguments; see `tlx.api.prepare.PreparableFunction.prepare`.
+
+        Raises:
+            ArgumentError: The function has no arguments that are constant over calls.
+        """
+        given = len(arrays) + len(named)
+        message = f"@{self.prototype.name} has no argument with the attribute {CONSTANT}, and got {given} to prepare"
+        raise ArgumentError(f"{message}: call it without prepare")
+
+    def call_prepared(self, *arguments: Any) -> Any:
+        """Call the function with all arguments; those that are constant over calls are prepared first.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        return self(*arguments)
+
     @property
     def code(self) -> Any:
         """What ctypes calls: the machine code."""
@@ -169,6 +190,176 @@ class CompiledFunction:
     def unchecked(self, *passed: Any) -> Any:
         """Call the code with numbers, addresses and a workspace. Nothing is checked."""
         return self._code(*passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The code that prepares a function's constant arguments.
+
+    Attributes:
+        address: Address of the code.
+        numbers: The arguments.
+        sizes: Bytes of their blocks.
+    """
+
+    address: int
+    numbers: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class PreparableFunction(CompiledFunction):
+    """A function with arguments that are constant over calls: `prepare` packs them.
+
+    Args:
+        prototype, address, through_memory, owner, workspace: As for other functions.
+        preparation: The code that packs the constant arguments.
+    """
+
+    def __init__(
+        self,
+        prototype: Prototype,
+        address: int,
+        *,
+        through_memory: bool,
+        owner: object,
+        workspace: int,
+        preparation: Preparation,
+    ) -> None:
+        super().__init__(prototype, address, through_memory=through_memory, owner=owner, workspace=workspace)
+        self._preparation = preparation
+        sizes = dict(zip(preparation.numbers, preparation.sizes, strict=True))
+        parameters = tuple(
+            Parameter(p.name, p.type, size=sizes[n], align=BLOCK_ALIGN) if n in sizes else p
+            for n, p in enumerate(prototype.parameters)
+        )
+        self._on_blocks = CompiledFunction(
+            replace(prototype, parameters=parameters),
+            address,
+            through_memory=through_memory,
+            owner=owner,
+            workspace=workspace,
+        )
+        self._prepare = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 * len(sizes)))(preparation.address)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse the call: the function takes prepared blocks.
+
+        Raises:
+            ArgumentError: Always.
+        """
+        names = [p.name.removeprefix("%") for p in self._constant]
+        others = [p.name.removeprefix("%") for p in self.prototype.parameters if p not in self._constant]
+        name = self.prototype.name
+        message = f"@{name} has arguments that are constant over calls, and {len(arguments)} arrays were passed"
+        example = f"prepared = {name}.prepare({', '.join(names)}); prepared({', '.join(others)})"
+        raise ArgumentError(f"{message}: prepare them once, and call the result: {example}")
+
+    def prepare(self, *arrays: Any, **named: Any) -> PreparedFunction:
+        """The function of its other arguments, with its constant arguments packed.
+
+        Args:
+            *arrays: The constant arguments, in order.
+            **named: The same by their names in the IR.
+
+        Raises:
+            ArgumentError: An array is missing or does not fit.
+        """
+        return PreparedFunction(self, self._by_number(arrays, named))
+
+    @property
+    def _constant(self) -> list[Parameter]:
+        return [self.prototype.parameters[number] for number in self._preparation.numbers]
+
+    def _by_number(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
+        """The constant arguments in order, checked."""
+        parameters = self._constant
+        names = [p.name.removeprefix("%") for p in parameters]
+        listed = ", ".join(names)
+        given = dict(zip(names, arrays, strict=False))
+        wrong = [name for name in named if name not in names or name in given]
+        given |= named
+        if wrong or len(arrays) > len(names) or len(given) < len(names):
+            got = ", ".join([*[f"{len(arrays)} by position"] * bool(arrays), *named]) or "none"
+            raise ArgumentError(f"@{self.prototype.name}.prepare takes {len(names)} arrays ({listed}), got {got}")
+        return [
+            _pointer(number, parameter, given[name])
+            for number, parameter, name in zip(self._preparation.numbers, parameters, names, strict=True)
+        ]
+
+    def pack(self, blocks: Sequence[Array], arrays: Sequence[Array]) -> None:
+        """Fill the blocks from the arrays. Nothing is checked."""
+        pairs = zip(blocks, arrays, strict=True)
+        self._prepare(*(array_address(array) for pair in pairs for array in pair))
+
+    def call_prepared(self, *arguments: Any) -> Any:
+        """Prepare the constant arguments, and call the function with the others.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        if len(arguments) != self._count:
+            raise self._count_error(len(arguments))
+        constant = [arguments[number] for number in self._preparation.numbers]
+        others = [value for n, value in enumerate(arguments) if n not in self._preparation.numbers]
+        return self.prepare(*constant)(*others)
+
+    def call_on_blocks(self, blocks: Sequence[Array], arguments: Sequence[Any]) -> Any:
+        """Call the code with blocks in place of the constant arguments."""
+        numbers = self._preparation.numbers
+        if len(arguments) + len(numbers) != self._count:
+            others = [p.name for n, p in enumerate(self.prototype.parameters) if n not in numbers]
+            message = f"@{self.prototype.name}, prepared, takes {len(others)} arguments ({', '.join(others)})"
+            raise ArgumentError(f"{message}, got {len(arguments)}")
+        passed = list(arguments)
+        for number, block in zip(numbers, blocks, strict=True):
+            passed.insert(number, block)
+        return self._on_blocks(*passed)
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """Bytes of the blocks of its constant arguments."""
+        return self._preparation.sizes
+
+
+class PreparedFunction:
+    """A function whose constant arguments are packed: it is called with the others.
+
+    Args:
+        function: The function.
+        arrays: Its constant arguments. They are kept, since the function may read them besides the packed form.
+    """
+
+    def __init__(self, function: PreparableFunction, arrays: Sequence[Array]) -> None:
+        self._function, self._arrays = function, tuple(arrays)
+        self._blocks = [_aligned(size) for size in function.block_sizes]
+        self.prepare()
+
+    def __repr__(self) -> str:
+        return f"<prepared {repr(self._function).removeprefix('<')}"
+
+    def prepare(self) -> None:
+        """Pack the constant arguments again, after their arrays have changed. No call may run meanwhile."""
+        self._function.pack(self._blocks, self._arrays)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of packed arguments."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function with the arguments that are not constant.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        return self._function.call_on_blocks(self._blocks, arguments)
+
+
+def _aligned(size: int) -> Array:
+    """Memory of a block."""
+    memory = np.empty(size + BLOCK_ALIGN, np.uint8)
+    start = -array_address(memory) % BLOCK_ALIGN
+    return memory[start : start + size]
 
 
 _thread: Final = threading.local()

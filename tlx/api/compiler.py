@@ -8,14 +8,16 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from tlx.api import files
-from tlx.api.call import CompiledFunction, passed_by_value, unsupported_error
+from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, passed_by_value, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
 from tlx.ir.module import Module
+from tlx.ir.prepared import preparation_name
 from tlx.ir.types import I1, PTR, VOID, Type, VectorType, exceeds_abi
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
@@ -230,6 +232,7 @@ class _Code:
         defined: The functions that it defines, by name.
         symbols: Symbols of the functions that can be called, by name.
         workspaces: Bytes of workspace that functions take as their last argument.
+        blocks: Bytes of prepared blocks of functions with arguments that are constant over calls.
         start: Symbol of the function to call once it is loaded, if there is one.
         has_threads: Whether it calls an OpenMP library.
         image: The object file.
@@ -239,6 +242,7 @@ class _Code:
     defined: dict[str, Prototype]
     symbols: dict[str, str]
     workspaces: dict[str, int]
+    blocks: dict[str, tuple[int, ...]]
     start: str | None
     has_threads: bool
     image: bytes
@@ -250,17 +254,22 @@ class _Code:
             runtime = openmp.openmp_library()
             openmp.prepare_for_forks(runtime)
             libraries = (*libraries, runtime)
-        library = LoadedObject(self.image, list(self.symbols.values()), libraries, self.start)
-        functions = {
-            name: CompiledFunction(
+        preparations = {name: preparation_name(name) for name in self.symbols if name in self.blocks}
+        library = LoadedObject(self.image, [*self.symbols.values(), *preparations.values()], libraries, self.start)
+        functions: dict[str, CompiledFunction] = {}
+        for name, symbol in self.symbols.items():
+            make = CompiledFunction
+            if name in preparations:
+                numbers = tuple(n for n, p in enumerate(self.defined[name].parameters) if p.is_constant)
+                preparation = Preparation(library.address(preparations[name]), numbers, self.blocks[name])
+                make = partial(PreparableFunction, preparation=preparation)
+            functions[name] = make(
                 self.defined[name],
                 library.address(symbol),
                 through_memory=symbol != name,
                 owner=library,
                 workspace=self.workspaces.get(name, 0),
             )
-            for name, symbol in self.symbols.items()
-        }
         return CompiledModule(functions, _refused(self.defined), entry, self.lowered)
 
 
@@ -280,7 +289,7 @@ def _cached(
 
     def compute(options: Options) -> list[bytes]:
         code = _compiled(source, target, options, opt_level, entry, reading)
-        facts = code.defined, code.symbols, code.workspaces, code.start, code.has_threads
+        facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
         lowered = cast("str", code.lowered).encode(errors="surrogatepass")
         return [keyed.dumps(facts), code.image, keyed.compress(lowered)]
 
@@ -289,8 +298,8 @@ def _cached(
     facts, image, lowered = cached(
         DiskCache(directory), keyed, target if options.cpu else _for_host(target), options, others, compute
     )
-    defined, symbols, workspaces, start, has_threads = keyed.loads(facts)
-    return _Code(defined, symbols, workspaces, start, has_threads, image, lowered)
+    defined, symbols, workspaces, blocks, start, has_threads = keyed.loads(facts)
+    return _Code(defined, symbols, workspaces, blocks, start, has_threads, image, lowered)
 
 
 def _compiled(
@@ -299,6 +308,7 @@ def _compiled(
     """Lower and compile a module."""
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.parser.module import parse, parse_fully
+    from tlx.ir.prepared import block_sizes
     from tlx.ir.transform import collect_constructors
     from tlx.llvm.codegen import emit_code
     from tlx.lower.memory.allocation import workspace_size
@@ -317,6 +327,7 @@ def _compiled(
     wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], defined)
     attributes = _features(source_module) | _features(lowered)  # `lowered` has parsed functions with tensors only
     workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
+    blocks = {symbol_name(name): sizes for name, sizes in block_sizes(lowered).items()}
     lowered_as = {n: _with_workspace(defined[n]) if workspaces[n] else defined[n] for n in wrappers}
     code = str(lowered) + "".join(
         _wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items()
@@ -330,7 +341,7 @@ def _compiled(
     symbols = {p.name: wrappers.get(p.name, p.name) for p in called}
     symbols = {name: symbol for name, symbol in symbols.items() if symbol in exported}
     start = _START if _START in exported else None
-    return _Code(defined, symbols, workspaces, start, GOMP_PARALLEL in code, image, str(lowered))
+    return _Code(defined, symbols, workspaces, blocks, start, GOMP_PARALLEL in code, image, str(lowered))
 
 
 def _refused(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:

@@ -112,6 +112,8 @@ def ir_of(data: bytes, path: str, threads: Threads = "none", reading: InputForma
     """
     name = display_name(path)
     if (front_end := _front_end(path, data, reading)) is not None:
+        if hasattr(front_end, "READ"):
+            return str(front_end.READ(data, name))
         return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
     if data.startswith(_BITCODE):
         from tlx.llvm.judge import disassemble
@@ -130,9 +132,24 @@ def assembly_of(text: str, name: str, threads: Threads = "none", reading: InputF
         TlxError: A front end rejects it.
     """
     if (front_end := _front_end("-", b"", reading)) is not None:
+        if hasattr(front_end, "READ"):
+            return str(front_end.READ(text.encode(), name))
         return _translated(front_end, text, name, threads, reading)
     _check_assembly(text, name)
     return text
+
+
+def translation_of_binary(data: bytes, path: str, reading: InputFormat = FORMAT_BY_NAME) -> str | None:
+    """The TLX IR of a file that a front end reads as bytes, such as a model; None if none does.
+
+    Raises:
+        UsageError: The language is unknown.
+        TlxError: The front end rejects the file.
+    """
+    front_end = _front_end(path, data, reading)
+    if front_end is None or not hasattr(front_end, "READ"):
+        return None
+    return str(front_end.READ(data, display_name(path)))
 
 
 def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:
@@ -174,9 +191,9 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
         return None
     from tlx.lower.front_ends import front_ends
 
-    translators = [f for f in front_ends() if hasattr(f, "TRANSLATE")]
+    translators = [f for f in front_ends() if hasattr(f, "LANGUAGE")]
     if reading.std and all(reading.std not in f.STANDARDS for f in translators):
-        known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators)
+        known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators if f.STANDARDS)
         raise UsageError(f"unknown version '{reading.std}'; known are {known}")
     if reading.language:
         front_end = next((f for f in translators if reading.language == f.LANGUAGE), None)

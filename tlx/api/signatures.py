@@ -23,6 +23,7 @@ from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import named_types
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.dynamic import element_type
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors
@@ -58,6 +59,7 @@ class Parameter:
         abi_attributes: The attributes that determine how it is passed: `byval(<4 x float>) align 16`.
         byval_bytes: For pointers: number of bytes that are copied for the function (`byval`), with trailing padding.
         is_result: For pointers: whether the function returns its result there (`sret`).
+        is_constant: For pointers: whether the memory is constant over calls (`"tlx-constant"`).
     """
 
     name: str
@@ -72,6 +74,7 @@ class Parameter:
     byval_bytes: int = 0
     is_result: bool = False
     stored_type: Type | None = None
+    is_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,7 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
         byval_bytes,
         "sret" in words,
         stored or element,
+        CONSTANT in words,
     )
 
 

@@ -242,7 +242,7 @@ class _Sample:
         if workspace:
             buffer = np.full(workspace, UNDEFINED, np.uint8)
             arguments.append(memory.add(buffer.data, "the workspace", 64).base)
-        return after, machine.call(self.prototype.name, *arguments)
+        return after, machine.call_prepared(self.prototype.name, *arguments)
 
     def with_zero_undefined(self, module: Module) -> _Results | None:
         """The results of the input if undefined bytes are 0 instead of 255; None if that makes it fail."""

@@ -1,6 +1,7 @@
 """`tlx bench`: speed of the generated code against the machine's peak and other libraries, in one process.
 
-workloads/    the benchmark's table, and the user's own functions: LLVM IR and its expected results in numpy
+workloads     the benchmark's table, and the user's own functions: LLVM IR and its expected results in numpy
+models        whole models as workloads
 peers/        other libraries, called by ctypes
 peaks         loops of the target's best instruction, and loops that stream memory
 measure       compiles, checks and times one workload, its peak and its peers

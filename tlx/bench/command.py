@@ -157,6 +157,7 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
 
 def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench import measure, peaks, report
+    from tlx.bench.models import ModelProblem
     from tlx.bench.peers import base
     from tlx.bench.peers.base import LibraryPaths
     from tlx.tuning import timing
@@ -164,7 +165,7 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
 
     works = _works(choice)
     folder = _created(setting.folder)
-    timing.use_clock(setting.threads)
+    timing.use_clock(setting.threads, counts_workers=any(isinstance(work.problem, ModelProblem) for work in works))
     target = measure.runnable(setting.target)
     runnable = version_for(target, cpu_flags())
     cpus = machine.pin(setting.cpu, setting.threads)

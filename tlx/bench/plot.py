@@ -29,6 +29,7 @@ _COLOURS: Final = {
     "onednn": "#2ca02c",
     "openblas": "#9467bd",
     "torch": "#ff7f0e",
+    "jax": "#bcbd22",
     "clang": "#8c564b",
     "matrix": "#e377c2",
 }
@@ -98,7 +99,7 @@ def _panels(cells: Sequence[Record]) -> dict[str, list[Record]]:
     """Cells by the kind of work, in the report's order."""
     panels: dict[str, list[Record]] = {}
     for cell in cells:
-        if OURS in cell["rates"] and _axis_position(cell) is not None:
+        if OURS in cell["rates"]:
             title = " ".join(part for part in (cell["row"], cell["types"], cell["variant"]) if part)
             panels.setdefault(title, []).append(cell)
     return panels

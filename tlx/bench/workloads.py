@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tlx.bench.models import model_workloads
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
@@ -69,6 +70,7 @@ _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
 _BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
 PROBED_OPERATIONS: Final = 1 << 33  # multiplications above which the result is checked by probes
+MODELS: Final = "models"  # the rows of whole models
 _COLUMN_MAJOR_OPERANDS: Final = ("a", "b", "c", "ab", "abc")
 
 
@@ -568,12 +570,15 @@ def select_workloads(
 ) -> list[Workload]:
     """The workloads of the given rows, types, sizes and variants; an empty list means all.
 
+    Models are selected by their names, or all of them by `models`.
+
     Raises:
         UsageError: There is no such row, type or size.
     """
-    table = list(all_workloads())
-    _check_known("row", names, (work.row for work in table))
+    table, models = list(all_workloads()), list(model_workloads())
+    _check_known("row", names, (*(work.row for work in table), MODELS, *(work.row for work in models)))
     table = [work for work in table if not names or work.row in names]
+    table += [work for work in models if MODELS in names or work.row in names]
     _check_known("type", types, (work.types for work in table))
     table = [work for work in table if not types or work.types in types]
     _check_known("size", sizes, (work.size for work in table))

@@ -36,17 +36,24 @@ def translate(
     typed_pointers: bool,
     reading: InputFormat,
 ) -> None:
-    """Translate the kernels of FILE, written in the tensor language, to TLX IR.
+    """Translate FILE, kernels in the tensor language or a model, to TLX IR.
 
-    tlx-lower and all other commands do this automatically for files whose names end in .tl or .ir, and with -x tl.
-    Without --std, --emit=v2 reads FILE as version 1.
+    The language is that of -x or of the file's extension, else the tensor language. tlx-lower and all other commands
+    translate these files automatically. Without --std, --emit=v2 reads FILE as version 1.
     """
     from tlx.api import files
 
     name = files.display_name(file)
-    if reading.language not in ("", "tl"):
-        raise UsageError(f"tlx translate reads the tensor language (-x tl), not '{reading.language}'")
-    text = files.decode(files.read_bytes(file), name, hint="")
+    if reading.language in ("ll", "ir"):
+        raise UsageError(f"tlx translate reads the tensor language and models, not '{reading.language}'")
+    data = files.read_bytes(file)
+    if (translation := files.translation_of_binary(data, file, reading)) is not None:
+        if emit != "ll" or typed_pointers:
+            wrong = "--typed-pointers" if typed_pointers else f"--emit={emit}"
+            raise UsageError(f"{wrong} is for the tensor language; a model is written as --emit=ll", name=name)
+        files.write_output(output, translation)
+        return
+    text = files.decode(data, name, hint="")
     files.check_translatable(text, name, "the tensor language")
     std = reading.std or ("v1" if emit == "v2" else "v2")
     written = _outputs().written(text, name, emit, std=std, typed_pointers=typed_pointers, threads=threads)

@@ -25,7 +25,7 @@ _COMMANDS: Final = {
     "raise": ("turn calls of the functions of tlx.h into tensor operations", "tlx.cli.convert:raise_"),
     "run": ("call a function with numpy arrays", "tlx.cli.run:run"),
     "targets": ("list the targets", "tlx.cli.inspect:targets"),
-    "translate": ("translate kernels in the tensor language to TLX IR", "tlx.cli.convert:translate"),
+    "translate": ("translate the tensor language, or a model, to TLX IR", "tlx.cli.convert:translate"),
     "tune": ("find the fastest tiles, cache blocks and packing for matrix products", "tlx.cli.tune:tune"),
     "verify": ("check files for errors", "tlx.cli.inspect:verify"),
 }

@@ -146,7 +146,7 @@ def _compiled(module: Module, name: str | None, target: str, level: int, *, emul
     from tlx.lower.options import Options
 
     options = Options(emulate_matrix=emulate)
-    return compiler.compile(module, target, entry=name, opt_level=level, options=options).entry
+    return compiler.compile(module, target, entry=name, opt_level=level, options=options).entry.call_prepared
 
 
 def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from tlx.evaluate.calls import (
     byval_copies,
     call,
     find_implementation,
+    is_array,
     map_arguments,
     pass_byval_copies,
     to_python,
@@ -47,6 +48,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
+from tlx.ir.prepared import BLOCK_ALIGN, PREPARED, block_sizes, preparation_name
 from tlx.ir.types import LABEL
 from tlx.ir.values import Value as Operand
 
@@ -362,6 +364,26 @@ class Machine:
             self._depth = 0
             mapping.release()
         return to_python(function.signature.result, result)
+
+    def call_prepared(self, name: str, *args: Any) -> Any:
+        """`call` with arrays, also where the function takes prepared blocks: they are prepared first.
+
+        So a function is called alike before and after it is lowered.
+        """
+        function = self._functions.get(name)
+        numbers = [n for n, a in enumerate(function.arguments) if PREPARED in a.attributes] if function else []
+        if function is None or not numbers or len(args) != len(function.arguments):
+            return self.call(name, *args)
+        passed, pairs = list(args), list[int]()
+        for number, size in zip(numbers, block_sizes(self.module)[name], strict=True):
+            label = f"%{function.arguments[number].name} of @{name}"
+            array = args[number]
+            if is_array(array):
+                array = self.memory.add(memoryview(array.tobytes()), label, BLOCK_ALIGN, writable=False).base
+            passed[number] = self.memory.allocate(size, f"the prepared {label}", BLOCK_ALIGN).base
+            pairs += [passed[number], array]
+        self.call(preparation_name(name), *pairs)
+        return self.call(name, *passed)
 
     def _call(self, name: str, arguments: list[RuntimeValue]) -> RuntimeValue:
         code = self._codes.get(name)

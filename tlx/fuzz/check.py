@@ -271,7 +271,7 @@ def _evaluate(title: str, module: Module, program: RandomProgram, arguments: lis
     for function, (before, after) in zip(program.functions, arguments, strict=True):
         arrays = [array.copy() for array in before]
         try:
-            machine.call(function.name, *arrays)
+            machine.call_prepared(function.name, *arrays)
         except EvaluationError as error:
             if may_end and "instructions were executed" in error.message:
                 return
@@ -347,7 +347,9 @@ def _call_guarded(
     """Call a function on guarded memory; `opt` may have changed the element types of its parameters."""
     guarded = [GuardedArray(array, at_end=at_end) for array in before]
     parameters = call.prototype.parameters
-    call(*(_retyped(g.array, p) if retyped else g.array for g, p in zip(guarded, parameters, strict=True)))
+    call.call_prepared(
+        *(_retyped(g.array, p) if retyped else g.array for g, p in zip(guarded, parameters, strict=True))
+    )
     _compare("running", function, [g.array for g in guarded], after)
     for buffer, memory in zip(function.buffers, guarded, strict=True):
         if not memory.is_intact:

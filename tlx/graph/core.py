@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
 from tlx.diagnostics import Source, UsageError, python_call
-from tlx.graph.value import Buffer, DType, Operand, Operations, Value
+from tlx.graph.value import Buffer, DType, Memory, Operand, Operations, Value
 from tlx.graph.view import View, place
 from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, type_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir import values as ir
 from tlx.ir.builder import new_function
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, PTR, FloatType, IntType, Type, VectorType, vector_of
+from tlx.lower.memory.buffers import PrivateBuffers
 
 BOOL: Final = np.dtype(np.bool_)
 FLOAT32: Final = np.dtype(np.float32)
+_LARGE_SPLAT: Final = 256
+"""Elements of a repeated constant that are written by a loop instead of kept in the module."""
 _PACKAGE: Final = "tlx.graph"
 _ELEMENT_TYPES: Final = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
 
@@ -31,10 +36,14 @@ class Core:
         self._module = Module(Source(f"<graph {name}>", ""), [])
         self._definition = new_function(self._module, self._module.global_names.fresh(name), [], "", "")
         self._builder = TensorBuilder(self._module, self._definition)
-        self._heap: list[ir.Value] = []
+        self._buffers = PrivateBuffers(self._module, self._definition)
         self._sources: dict[str, Source] = {}
-        self._tokens: dict[tuple[str, View], ir.Local] = {}
-        self._vectors: dict[tuple[str, View, tuple[int, ...]], ir.Value] = {}
+        self._tokens: dict[tuple[str, int, View], ir.Local] = {}
+        self._vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value] = {}
+        self._region = self._regions = 0
+        self._memories: list[Memory] = []
+        self._functions: set[str] = set()  # functions of TLX that the module has
+        self._closed: set[str] = set()  # names of what ended bodies of loops and branches define
 
     # Arguments -------------------------------------------------------------------------------------------------
 
@@ -79,6 +88,8 @@ class Core:
         if isinstance(x, Value):
             if x.graph is not cast("Operations", self):
                 self._fail(operation, f"{x!r} belongs to another graph")
+            if str(x.buffer.operand) in self._closed:
+                self._fail(operation, f"{x!r} belongs to a loop or a branch that has ended: return it from there")
             return x
         if isinstance(x, np.ndarray):
             return self.constant(x)
@@ -116,13 +127,6 @@ class Core:
         self._module.items.insert(0, Raw(text))
         return self._in_memory(ir.Global(PTR, name), data.shape, known)
 
-    def iota(self, shape: Sequence[int], axis: int, dtype: str | type | DType = "int32") -> Value:
-        """Each element's index along a dimension."""
-        extents = self._shape("iota", shape)
-        along = self._axis("iota", axis, len(extents))
-        numbers = self.constant(np.arange(extents[along]), dtype)
-        return self._with_view(numbers, numbers.view.broadcast(extents, [along]))
-
     # Values ----------------------------------------------------------------------------------------------------
 
     def _make(self, dtype: DType, view: View, buffer: Buffer) -> Value:
@@ -152,15 +156,16 @@ class Core:
         such dimension.
         """
         placed = place(x.view)
-        key = (x.buffer.operand.typed, x.view)
+        key = (x.buffer.operand.typed, x.buffer.version, x.view)
         if key not in self._tokens:
             element = type_of(x.dtype)
             if x.buffer.in_memory:
-                pointer = self._builder.gep(I8 if element == I1 else element, x.buffer.operand, x.view.offset)
                 type_ = TensorType(element, placed.shape, placed.layout, (0,) * len(placed.shape))
                 is_dense = all(p in (0, extent) for p, extent in zip(placed.pitches, placed.shape, strict=True))
                 pitches = None if is_dense else placed.pitches
-                self._tokens[key] = self._builder.tensor_load(pointer, type_, pitches)
+                with self._before_overwritten(x.buffer):
+                    pointer = self._builder.gep(I8 if element == I1 else element, x.buffer.operand, x.view.offset)
+                    self._tokens[key] = self._builder.tensor_load(pointer, type_, pitches)
             else:
                 shape, padding = placed.padded(x.buffer.count)
                 type_ = TensorType(element, shape, placed.layout, padding)
@@ -168,6 +173,29 @@ class Core:
                 vector = operand if isinstance(operand.type, VectorType) else _splat(operand, type_.count)
                 self._tokens[key] = self._builder.typeinfo(vector, type_)
         return self._tokens[key], placed.dimensions
+
+    @contextmanager
+    def _before_overwritten(self, buffer: Buffer) -> Generator[None]:
+        """Insert before the write that ended a version of memory; here if that is the last one."""
+        b, memory = self._builder, buffer.memory
+        if memory is None or not buffer.is_overwritten:
+            yield
+            return
+        after, block, index = memory.writes[buffer.version], b.block, b.index
+        if isinstance(after, Block):
+            b.block, b.index = after, 0
+        else:
+            b.block = next(block for block in b.function.blocks if any(i is after for i in block.instructions))
+            b.index = next(k for k, i in enumerate(b.block.instructions) if i is after) + 1
+        start, inserted_in = b.index, b.block
+        yield
+        count = b.index - start
+        b.block, b.index = block, index + (count if block is inserted_in else 0)
+
+    def _here(self) -> Instruction | Block:
+        """What comes right before the point of insertion."""
+        b = self._builder
+        return b.block.instructions[b.index - 1] if b.index else b.block
 
     def _token_of_all(self, x: Value) -> ir.Local:
         """A token whose logical dimensions are those of the value."""
@@ -181,6 +209,8 @@ class Core:
         if not isinstance(x.buffer.operand.type, VectorType) and not x.buffer.in_memory:
             return _splat(x.buffer.operand, x.view.count)
         is_whole = x.buffer.in_memory or x.buffer.count == x.view.count
+        if x.buffer.in_memory and x.view.count == 1 and x.dtype != BOOL:
+            return self._loaded(x)
         if x.view.is_dense(order) and is_whole:
             if not x.buffer.in_memory:
                 return x.buffer.operand
@@ -204,8 +234,14 @@ class Core:
 
         return self._cached(x, tuple(order), permute)
 
+    def _loaded(self, x: Value) -> ir.Value:
+        """One element, by an ordinary load, so that it stays in a register."""
+        b, type_ = self._builder, self._vector_type(x)
+        with self._before_overwritten(x.buffer):
+            return b.load(type_, b.gep(type_.element, x.buffer.operand, x.view.offset), x.dtype.itemsize)
+
     def _cached(self, x: Value, order: tuple[int, ...], make: Callable[[ir.Local], ir.Value]) -> ir.Value:
-        key = (x.buffer.operand.typed, x.view, order)
+        key = (x.buffer.operand.typed, x.buffer.version, x.view, order)
         if key not in self._vectors:
             self._vectors[key] = make(self._token(x)[0])
         return self._vectors[key]
@@ -218,6 +254,11 @@ class Core:
         order = tuple(range(x.rank)) if order is None else order
         if x.view.is_dense(order) and (x.buffer.in_memory or x.buffer.count == x.view.count):
             return x
+        scalar = x.buffer.operand
+        if not x.buffer.in_memory and not isinstance(scalar.type, VectorType) and x.view.count > _LARGE_SPLAT:
+            token = self._builder.typeinfo(_splat(scalar, 1), TensorType.dense(scalar.type, (1,)))
+            vector = self._builder.broadcast(token, x.shape, [x.rank - 1], self._vector_type(x))
+            return self._of_vector(vector, x.shape, x.dtype)
         return self._of_vector(self._vector(x, order), x.shape, x.dtype, order)
 
 

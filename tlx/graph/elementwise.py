@@ -39,11 +39,13 @@ _BOOL_BINARY: Final = {
     "maximum": "or",
     "minimum": "and",
 }
-_SIGNED_BINARY: Final = {"divide": "div", "remainder": "rem", "maximum": "max", "minimum": "min"}
+_SIGNED_BINARY: Final = {"maximum": "max", "minimum": "min"}
+_DIVISIONS: Final = {"divide": "div", "remainder": "rem"}
 _SHIFTS: Final = ("shift_left", "shift_right")
 BINARY: Final = tuple(dict.fromkeys((*_FLOAT_BINARY, *_INTEGER_BINARY, *_SHIFTS)))
 """The operations of `Graph.binary`."""
 
+_LONG_CONSTANT: Final = 4096
 _FUNCTIONS: Final = tuple("exp exp2 log log2 log10 sin cos tanh sigmoid sqrt floor ceil".split())
 _ROUNDED: Final = {"round": "llvm.roundeven", "truncate": "llvm.trunc"}
 UNARY: Final = (*_FUNCTIONS, *_ROUNDED, "negative", "abs", "relu", "rsqrt", "sign", "invert", "is_finite")
@@ -65,18 +67,11 @@ class Elementwise(Core):
         if name not in BINARY:
             self._fail("binary", f"{name!r} is not one of {', '.join(BINARY)}")
         a, b = self._pair(name, x, y)
-        if a.dtype == BOOL:
-            return self._binary(name, self._opcode(name, a.dtype, _BOOL_BINARY), a, b)
-        if is_float(a.dtype):
-            return self._binary(name, self._opcode(name, a.dtype, _FLOAT_BINARY), a, b)
-        if name in _SHIFTS:
+        if a.dtype.kind in "iu" and name in _SHIFTS:
             return self._shift(name, a, b)
-        if name in _SIGNED_BINARY:
-            sign, operation = "u" if a.dtype.kind == "u" else "s", _SIGNED_BINARY[name]
-            if operation in ("div", "rem"):
-                return self._divide(name, f"{sign}{operation}", a, b)
-            return self._binary(name, f"llvm.{sign}{operation}", a, b)
-        return self._binary(name, self._opcode(name, a.dtype, _INTEGER_BINARY), a, b)
+        if a.dtype.kind in "iu" and name in _DIVISIONS:
+            return self._divide(name, f"{'u' if a.dtype.kind == 'u' else 's'}{_DIVISIONS[name]}", a, b)
+        return self._map(name, self._operation(name, a.dtype), [a, b], a.dtype)
 
     def add(self, x: Operand, y: Operand) -> Value:
         """`x + y`."""
@@ -197,6 +192,24 @@ class Elementwise(Core):
             return self.convert(self.convert(value, "float32"), to)  # half and bfloat
         return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
 
+    def iota(self, shape: Sequence[int], axis: int, dtype: str | type | DType = "int32") -> Value:
+        """Each element's index along a dimension."""
+        extents = self._shape("iota", shape)
+        along = self._axis("iota", axis, len(extents))
+        numbers = self._counted(extents[along], self._dtype("iota", dtype))
+        return self._with_view(numbers, numbers.view.broadcast(extents, [along]))
+
+    def _counted(self, count: int, dtype: DType) -> Value:
+        """The numbers below a count; if they are many, from two short constants, as these are text."""
+        if count <= _LONG_CONSTANT:
+            return self.constant(np.arange(count), dtype)
+        rows = -(-count // _LONG_CONSTANT)
+        known = dtype if dtype.kind in "iu" and dtype.itemsize == 8 else np.dtype(np.int32)
+        starts = self.constant(np.arange(rows)[:, None] * _LONG_CONSTANT, known)
+        numbers = self.add(starts, self.constant(np.arange(_LONG_CONSTANT), known))
+        view = View.dense((rows * _LONG_CONSTANT,)).sliced([0], [count], [1])
+        return self.convert(self._with_view(numbers, view), dtype)
+
     # How they are written --------------------------------------------------------------------------------------
 
     def _pair(self, operation: str, x: Operand, y: Operand) -> tuple[Value, Value]:
@@ -209,10 +222,14 @@ class Elementwise(Core):
             self._fail(operation, f"element types {names} differ: convert one operand")
         return first, second
 
-    def _opcode(self, name: str, dtype: DType, opcodes: dict[str, str]) -> str:
+    def _operation(self, name: str, dtype: DType) -> ElementwiseOp:
+        """The instruction of a binary operation that is one."""
+        if dtype.kind in "iu" and name in _SIGNED_BINARY:
+            return _operation(f"llvm.{'u' if dtype.kind == 'u' else 's'}{_SIGNED_BINARY[name]}")
+        opcodes = _BOOL_BINARY if dtype == BOOL else _FLOAT_BINARY if is_float(dtype) else _INTEGER_BINARY
         if name not in opcodes:
             self._fail(name, f"not defined for {dtype.name}: convert the operands first")
-        return opcodes[name]
+        return _operation(opcodes[name])
 
     def _binary(self, name: str, opcode: str, a: Value, b: Value) -> Value:
         return self._map(name, _operation(opcode), [a, b], a.dtype)
@@ -305,9 +322,16 @@ class Elementwise(Core):
 
 
 def _common_order(views: Sequence[View], in_memory: Sequence[bool]) -> tuple[int, ...]:
-    """The memory order of an operand that repeats nothing, preferably one that is a result, else row-major."""
+    """The memory order of an operand that repeats nothing, else row-major.
+
+    A row-major one in memory, such as a parameter that is updated, goes before one that is a result: what is computed
+    of it is often stored row-major as well.
+    """
+    row_major = tuple(range(len(views[0].shape)))
     whole = [(memory, view.order) for view, memory in zip(views, in_memory, strict=True) if not view.repeated]
-    return min(whole, key=lambda item: item[0])[1] if whole else tuple(range(len(views[0].shape)))
+    if (True, row_major) in whole:
+        return row_major
+    return min(whole, key=lambda item: item[0])[1] if whole else row_major
 
 
 def _operation(opcode: str) -> ElementwiseOp:

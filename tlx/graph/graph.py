@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tlx.api.call import ArgumentError
+from tlx.api.call import ArgumentError, PreparedFunction
 from tlx.graph.core import FLOAT32, listed
-from tlx.graph.indexing import Indexing
-from tlx.graph.value import DType, Operand, Value
+from tlx.graph.random_bits import RandomBits
+from tlx.graph.value import Buffer, DType, Memory, Operand, Value
+from tlx.graph.view import View
 from tlx.ir.functions import Argument
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.rewrite import declare_function
-from tlx.ir.types import PTR, VOID, FunctionType
+from tlx.ir.prepared import CONSTANT
+from tlx.ir.types import PTR
+from tlx.lower.memory.buffers import PrivateBuffers
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _READ: Final = "noalias readonly"
+_CONSTANT: Final = f"{_READ} {CONSTANT}"
 _WRITTEN: Final = "noalias"
 
 
@@ -35,43 +38,50 @@ class Input:
         shape: Its shape.
         dtype: Its element type.
         array: The weight; None for what the caller passes.
+        is_donated: Whether the function may overwrite the caller's array.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
     array: Array | None = None
+    is_donated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result: its name in the IR, shape and element type."""
+    """A result: its name in the IR, shape and element type; and the parameter whose memory it takes, if it does."""
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
+    into: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFunction:
-    """A graph as a function of numpy arrays; weights are passed along.
+    """A graph as a function of numpy arrays; its weights are packed once.
 
     Attributes:
         inputs: Parameters and weights, in the order of the IR's.
         outputs: The results.
+        call: The function of all inputs and results; with `prepared`, not called.
         lowered: The LLVM IR that was compiled; empty for the evaluator.
+        prepared: The function of parameters and results, with the weights packed; None if there are no weights.
     """
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     call: Callable[..., Any]
     lowered: str = ""
+    prepared: PreparedFunction | None = None
 
     def __call__(self, *arrays: Any) -> Any:
         """The results for an array for each parameter, in order of declaration.
 
         Returns:
-            A new array, or a tuple of them if there are several outputs.
+            A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
+            the array that was passed, or a new one if that could not be written.
 
         Raises:
             ArgumentError: There are too few or too many arrays, or one has another shape or element type.
@@ -81,12 +91,21 @@ class GraphFunction:
             names = ", ".join(i.name for i in passed)
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
-        results = [np.empty(o.shape, o.dtype) for o in self.outputs]
-        self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *results)
+        results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
+        new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
+        if self.prepared is not None:
+            self.prepared(*by_name.values(), *new)
+        else:
+            self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *new)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def prepare(self) -> None:
+        """Pack the weights again, after their arrays have changed. No call may run meanwhile."""
+        if self.prepared is not None:
+            self.prepared.prepare()
 
-class Graph(Indexing):
+
+class Graph(RandomBits):
     """A function of tensors under construction: operations are its methods, and values have Python's operators."""
 
     def __init__(self, name: str = "main") -> None:
@@ -100,40 +119,96 @@ class Graph(Indexing):
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
 
-    def parameter(self, name: str, shape: Sequence[int], dtype: str | type | DType = FLOAT32) -> Value:
-        """An array that each call passes."""
-        return self._declare(Input(self._free(name), self._shape("parameter", shape), self._dtype("parameter", dtype)))
+    @property
+    def name(self) -> str:
+        """Name of the function in the IR."""
+        return self._name
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Parameters and weights, in the order of the IR's."""
+        return tuple(self._inputs)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The results, which the IR's function takes pointers to after the inputs."""
+        return tuple(self._outputs)
+
+    def parameter(
+        self, name: str, shape: Sequence[int], dtype: str | type | DType = FLOAT32, *, donated: bool = False
+    ) -> Value:
+        """An array that each call passes.
+
+        Args:
+            name: Its name in the IR.
+            shape: Its shape.
+            dtype: Its element type.
+            donated: Whether the function may overwrite the array: updates of it are in place, and a result can take its
+                memory; see `output`.
+        """
+        extents, known = self._shape("parameter", shape), self._dtype("parameter", dtype)
+        return self._declare(Input(self._free(name), extents, known, is_donated=donated))
 
     def weight(self, name: str, array: Any, dtype: str | type | DType | None = None) -> Value:
-        """An array that is the same in every call: a parameter of the function in the IR, passed along by TLX.
+        """An array that is the same in every call: a parameter of the function in the IR with `"tlx-constant"`.
 
-        The array is not copied if it is contiguous, so that changes are seen by the next call.
+        It is packed when the graph is compiled. Changes of the array after that are seen once `prepare()` of the
+        compiled graph has packed it again; it is not copied if it is contiguous.
         """
         data = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)
         known = self._dtype("weight", data.dtype if dtype is None else dtype)
         self._shape("weight", data.shape)
         return self._declare(Input(self._free(name), data.shape, known, data.astype(known, copy=False)))
 
-    def output(self, x: Operand, name: str = "out") -> None:
-        """Make a value a result, after those before it."""
+    def output(self, x: Operand, name: str = "out", into: Value | None = None) -> None:
+        """Make a value a result, after those before it.
+
+        Args:
+            x: The value.
+            name: Its name in the IR.
+            into: A donated parameter of the same shape and type, whose memory the result takes.
+        """
         value = self._value("output", x)
+        if into is not None:
+            self._outputs.append(Output(name, value.shape, value.dtype, self._overwrite(value, into)))
+            return
         free = self._free(name)
-        token, _ = self._token(self._dense(value))
-        self._builder.tensor_store(Argument(PTR, _WRITTEN, free).value, token)
+        self._put(value, Argument(PTR, _WRITTEN, free).value)
         self._outputs.append(Output(free, value.shape, value.dtype))
+
+    def _overwrite(self, value: Value, parameter: Value) -> str:
+        """Write a value to the memory of a donated parameter, whose name is returned."""
+        pointer = parameter.buffer.operand
+        names = [i.name for i in self._inputs if i.is_donated and pointer == Argument(PTR, _WRITTEN, i.name).value]
+        if not names or (value.shape, value.dtype) != (parameter.shape, parameter.dtype):
+            self._fail("output", f"{parameter!r} is no donated parameter whose memory {value!r} can take")
+        memory = parameter.buffer.memory
+        if memory is None or any(o.into == names[0] for o in self._outputs):
+            self._fail("output", f"the memory of {parameter!r} is another result already")
+        is_there = value.buffer.operand == pointer and not value.buffer.is_overwritten and value.view == parameter.view
+        if not is_there:
+            token = self._row_major_token(value)
+            after = self._here()
+            self._store(parameter, token)
+            self._overwritten(parameter, after)
+        return names[0]
 
     def text(self) -> str:
         """The function as TLX IR."""
+        return str(self.module()) if self._buffers.buffers else self._text("text")
+
+    def _text(self, operation: str) -> str:
+        """The function as TLX IR, without the allocation of its buffers."""
         if not self._outputs:
-            self._fail("text", "the graph has no output: call output(value) first")
+            self._fail(operation, "the graph has no output: call output(value) first")
         parameters = ", ".join(
-            [*(f"ptr {_READ} %{i.name}" for i in self._inputs), *(f"ptr {_WRITTEN} %{o.name}" for o in self._outputs)]
+            [
+                *(f"ptr {_attributes(i)} %{i.name}" for i in self._inputs),
+                *(f"ptr {_WRITTEN} %{o.name}" for o in self._outputs if o.into is None),
+            ]
         )
         blocks = [b.label + "".join(i.lead + i.text for i in b.instructions) for b in self._definition.blocks]
-        frees = "".join(f"\n  call void @free({pointer.typed})" for pointer in self._heap)
-        function = f"define void @{self._name}({parameters}) {{{''.join(blocks)}{frees}\n  ret void\n}}\n"
-        if frees:
-            declare_function(self._module, "free", FunctionType(VOID, (PTR,)), "nounwind")
+        function = f"define void @{self._name}({parameters}) {{{''.join(blocks)}\n  ret void\n}}\n"
         others = [str(item).strip() for item in self._module.items if item is not self._definition]
         return (
             "\n".join(
@@ -148,10 +223,13 @@ class Graph(Indexing):
 
     def module(self) -> Module:
         """The function as a module."""
-        return parse(self.text(), f"<graph {self._name}>")
+        module = parse(self._text("module"), f"<graph {self._name}>")
+        buffers = self._buffers
+        PrivateBuffers(module, module.function(self._name), buffers.buffers, scopes=buffers.scopes).emit()
+        return module
 
     def compile(self, target: Target | str = "native", **settings: Any) -> GraphFunction:
-        """Lower and compile the graph: a function on numpy arrays.
+        """Lower and compile the graph, and pack its weights: a function on numpy arrays.
 
         Args:
             target: The machine to aim at, which must be this one.
@@ -160,7 +238,9 @@ class Graph(Indexing):
         from tlx.api.compiler import compile as compile_module
 
         compiled = compile_module(self.module(), target, entry=self._name, **settings)
-        return GraphFunction(tuple(self._inputs), tuple(self._outputs), compiled.entry, compiled.lowered)
+        entry, weights = compiled.entry, [i.array for i in self._inputs if i.array is not None]
+        prepared = entry.prepare(*weights) if weights else None
+        return GraphFunction(tuple(self._inputs), tuple(self._outputs), entry, compiled.lowered, prepared)
 
     def evaluate(self, *arrays: Any) -> Any:
         """The results by the evaluator, without machine code; slow."""
@@ -179,7 +259,18 @@ class Graph(Indexing):
 
     def _declare(self, declared: Input) -> Value:
         self._inputs.append(declared)
-        return self._in_memory(Argument(PTR, _READ, declared.name).value, declared.shape, declared.dtype)
+        if not declared.is_donated:
+            return self._in_memory(Argument(PTR, _READ, declared.name).value, declared.shape, declared.dtype)
+        self._memories.append(Memory(0))
+        pointer = Argument(PTR, _WRITTEN, declared.name).value
+        return self._make(declared.dtype, View.dense(declared.shape), Buffer(pointer, 0, self._memories[-1]))
+
+
+def _attributes(declared: Input) -> str:
+    """The attributes of a parameter."""
+    if declared.array is not None:
+        return _CONSTANT
+    return _WRITTEN if declared.is_donated else _READ
 
 
 def _checked(expected: Input, array: Any) -> Array:
@@ -190,4 +281,5 @@ def _checked(expected: Input, array: Any) -> Array:
             f"got {data.dtype.name} array of shape {listed(data.shape)}"
         )
         raise ArgumentError(message)
-    return data if data.flags.c_contiguous else np.ascontiguousarray(data)
+    is_usable = data.flags.c_contiguous and (data.flags.writeable or not expected.is_donated)
+    return data if is_usable else data.copy(order="C")

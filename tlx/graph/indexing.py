@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -12,23 +13,29 @@ import numpy as np
 
 from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL, listed
-from tlx.graph.value import Buffer, DType, Operand, Value
+from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir import values as ir
-from tlx.ir.types import I1, I8, I64, ArrayType, Type, bytes_of
+from tlx.ir.builder import LoopState
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.types import I1, I8, I64, Type, VectorType, bytes_of
+from tlx.lower.operations import ElementwiseOp
 
+_FINAL: Final = -1
+"""The region of memory that nothing writes any more."""
+_FEW_SLICES: Final = 16
 _COMBINE: Final = ("set", "add", "multiply", "maximum", "minimum")
-_STACK_BYTES: Final = 16384
-_ALIGNMENT: Final = 64
 
 
 class Indexing(Composites):
     """Operations on parts of tensors whose positions are values.
 
     Positions are integers of any type. They are clamped, as in XLA, so that what they select lies inside the tensor.
-    Results are buffers that nothing writes after the operation; those of more than 16 KiB are on the heap until the
-    function ends.
+
+    Updates write into memory of the graph itself: into a copy of a parameter, but into the result of another update or
+    of a loop in place. A value that is read after the memory has been overwritten is loaded before that; the lowering
+    copies it if it has to.
     """
 
     def dynamic_slice(self, x: Operand, starts: Sequence[Operand], shape: Sequence[int]) -> Value:
@@ -45,7 +52,7 @@ class Indexing(Composites):
         return self._at(value, positions, extents)
 
     def dynamic_update_slice(self, x: Operand, update: Operand, starts: Sequence[Operand]) -> Value:
-        """A copy of a tensor with a box of it replaced.
+        """A tensor with a box of it replaced: in place, if the tensor is an earlier update or carried by a loop.
 
         Args:
             x: The tensor.
@@ -54,9 +61,11 @@ class Indexing(Composites):
         """
         value, new = self._pair("dynamic_update_slice", x, update)
         positions = self._positions("dynamic_update_slice", value, starts, new.shape)
-        result = self._copied(value)
-        self._write(self._at(result, positions, new.shape), new)
-        return result
+        token = self._row_major_token(new)
+        target = self._writable(value)
+        after = self._here()
+        self._store(self._at(target, positions, new.shape), token)
+        return self._overwritten(target, after)
 
     def gather(self, x: Operand, starts: Operand, axes: Sequence[int], shape: Sequence[int]) -> Value:
         """Boxes of a tensor, one for each row of `starts`: the result's shape is `(rows, *shape)`.
@@ -91,7 +100,7 @@ class Indexing(Composites):
     def scatter(
         self, x: Operand, starts: Operand, axes: Sequence[int], updates: Operand, combine: str = "set"
     ) -> Value:
-        """A copy of a tensor, into which boxes are written or combined one after the other.
+        """A tensor, into which boxes are written or combined one after the other: in place, as `dynamic_update_slice`.
 
         Args:
             x: The tensor.
@@ -109,7 +118,13 @@ class Indexing(Composites):
             self._fail("scatter", f"updates of shape {listed(boxes.shape)} are not {expected}")
         extents = boxes.shape[1:]
         self._check_box("scatter", value, extents)
-        result, source = self._copied(value), self._stored(boxes)
+        target = self._writable(value)
+        source = self._stored(boxes)
+        if source.buffer.memory is target.buffer.memory:
+            source = self._copied(source)
+        if rows.buffer.memory is target.buffer.memory:
+            rows = self._copied(rows)
+        after = self._here()
         with self._loop(rows.shape[0]) as number:
             positions = self._row(rows, number, value.rank, along)
             clamped = self._clamped(value, positions, extents)
@@ -118,9 +133,57 @@ class Indexing(Composites):
                 is_same = self._builder.icmp("eq", positions[axis], clamped[axis])
                 inside = is_same if isinstance(inside, ir.ConstInt) else self._builder.binary("and", inside, is_same)
             with self._builder.if_block(inside, "inside"):
-                target, new = self._at(result, clamped, extents), self._nth(source, number)
-                self._write(target, new if combine == "set" else self.binary(combine, target, new))
-        return result
+                box, new = self._at(target, clamped, extents), self._nth(source, number)
+                self._write(box, new if combine == "set" else self.binary(combine, box, new))
+        return self._overwritten(target, after)
+
+    def bitcast(self, x: Operand, dtype: str | type | DType) -> Value:
+        """The bits of the elements as another type, as XLA's `bitcast_convert`.
+
+        To a narrower type, the parts of an element become a new last dimension; to a wider one, the last dimension
+        holds the parts of an element. The first part has the least significant bits.
+        """
+        value = self._value("bitcast", x)
+        to = self._dtype("bitcast", dtype)
+        if BOOL in (value.dtype, to) and value.dtype != to:
+            self._fail("bitcast", f"{value.dtype.name} and {to.name}: a bool has no bits, convert it")
+        old, new = value.dtype.itemsize, to.itemsize
+        if type_of(value.dtype) == type_of(to):
+            return self._make(to, value.view, value.buffer)
+        if old == new:
+            return self._map("bitcast", ElementwiseOp("bitcast"), [value], to)
+        if new > old and value.shape[-1:] != (new // old,):
+            self._fail("bitcast", f"the last dimension of {listed(value.shape)} must be {new // old} for {to.name}")
+        stored = self._copied(value)
+        shape = (*value.shape, old // new) if new < old else value.shape[:-1]
+        return self._make(to, View.dense(shape), stored.buffer)
+
+    def reverse(self, x: Operand, axes: int | Sequence[int]) -> Value:
+        """The elements in the opposite order along some dimensions: slices, or a loop if they are many."""
+        value = self._value("reverse", x)
+        for axis in self._axes("reverse", axes, value.rank):
+            if value.shape[axis] == 1 or axis in value.view.repeated:
+                continue
+            if value.shape[axis] <= _FEW_SLICES:
+                key = (slice(None),) * axis
+                slices = [self.index(value, (*key, slice(k, k + 1))) for k in reversed(range(value.shape[axis]))]
+                value = self.concatenate(slices, axis)
+            else:
+                value = self._reversed(value, axis)
+        return value
+
+    def _reversed(self, x: Value, axis: int) -> Value:
+        """A copy, slice by slice."""
+        length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+        rows = x.view.count // (length * inner)
+        source = self._stored(self.reshape(x, (rows, length, inner)))
+        result = self._buffer(source.shape, x.dtype)
+        zero = ir.ConstInt(I64, 0)
+        box = (1 if inner == 1 else rows, 1, inner)
+        with self._loop(rows // box[0]) as row, self._loop(length) as number:
+            opposite = self._builder.sub(ir.ConstInt(I64, length - 1), number)
+            self._write(self._at(result, [row, number, zero], box), self._at(source, [row, opposite, zero], box))
+        return self.reshape(result, x.shape)
 
     # Positions -------------------------------------------------------------------------------------------------
 
@@ -133,7 +196,7 @@ class Indexing(Composites):
         for scalar in scalars:
             if scalar.shape or scalar.dtype.kind not in "iu":
                 self._fail(operation, f"a start is {scalar!r}: it must be an integer without dimensions")
-        return self._clamped(x, [self._integer(scalar, ir.ConstInt(I64, 0)) for scalar in scalars], shape)
+        return self._clamped(x, [self._scalar_integer(scalar) for scalar in scalars], shape)
 
     def _check_box(self, operation: str, x: Value, shape: Sequence[int]) -> None:
         if len(shape) != x.rank or any(e > whole for e, whole in zip(shape, x.shape, strict=True)):
@@ -158,15 +221,25 @@ class Indexing(Composites):
         return [columns[along.index(d)] if d in along else ir.ConstInt(I64, 0) for d in range(rank)]
 
     def _integer(self, x: Value, number: ir.Value) -> ir.Value:
-        """An element of a dense tensor of integers, as i64."""
-        operand = x.buffer.operand
-        if isinstance(operand, ir.ConstInt):
-            return ir.ConstInt(I64, operand.value)
-        stored = self._stored(x)
+        """An element of a dense tensor of integers in memory, as i64."""
         type_ = type_of(x.dtype)
-        pointer = self._builder.gep(type_, stored.buffer.operand, self._builder.add(number, stored.view.offset))
+        pointer = self._builder.gep(type_, x.buffer.operand, self._builder.add(number, x.view.offset))
         loaded = self._builder.load(type_, pointer, bytes_of(type_))
         return self._builder.cast("zext" if x.dtype.kind == "u" else "sext", loaded, I64)
+
+    def _scalar_integer(self, x: Value) -> ir.Value:
+        """An integer without dimensions, as i64."""
+        scalar = self._scalar(x)
+        if isinstance(scalar, ir.ConstInt):
+            return ir.ConstInt(I64, scalar.value)
+        return self._builder.cast("zext" if x.dtype.kind == "u" else "sext", scalar, I64)
+
+    def _scalar(self, x: Value) -> ir.Value:
+        """The element of a tensor that has only one."""
+        operand = x.buffer.operand
+        if not x.buffer.in_memory and not isinstance(operand.type, VectorType):
+            return operand
+        return self._builder.extract_element(self._vector(x, range(x.rank)), 0)
 
     def _clamped(self, x: Value, positions: Sequence[ir.Value], shape: Sequence[int]) -> list[ir.Value]:
         """Positions at which a box lies inside."""
@@ -189,8 +262,8 @@ class Indexing(Composites):
         offset: ir.Value = ir.ConstInt(I64, x.view.offset)
         for position, stride in zip(positions, x.view.strides, strict=True):
             offset = b.add(offset, b.mul(position, stride))
-        pointer = b.gep(_stored_type(x.dtype), x.buffer.operand, offset)
-        return self._make(x.dtype, View(tuple(shape), x.view.strides), Buffer(pointer, 0))
+        pointer = b.gep(stored_type(x.dtype), x.buffer.operand, offset)
+        return self._make(x.dtype, View(tuple(shape), x.view.strides), replace(x.buffer, operand=pointer))
 
     def _nth(self, x: Value, number: ir.Value) -> Value:
         """`x[number]` of a value in memory."""
@@ -199,39 +272,77 @@ class Indexing(Composites):
 
     def _write(self, target: Value, new: Value) -> None:
         """Write a tensor to a box of a row-major buffer."""
-        dense = self._dense(new)
-        token = self._token_of_all(dense) if dense.rank else self._token(dense)[0]
+        self._store(target, self._row_major_token(new))
+
+    def _row_major_token(self, x: Value) -> ir.Local:
+        dense = self._dense(x)
+        return self._token_of_all(dense) if dense.rank else self._token(dense)[0]
+
+    def _store(self, target: Value, token: ir.Local) -> None:
+        """Write a row-major tensor to a box of a row-major buffer."""
         strides = target.view.strides
         pitches = [0, *(outer // inner for outer, inner in pairwise(strides))]
-        self._builder.tensor_store(target.buffer.operand, token, pitches)
+        pointer = self._builder.gep(stored_type(target.dtype), target.buffer.operand, target.view.offset)
+        self._builder.tensor_store(pointer, token, pitches)
         written = target.buffer.operand.typed  # what was read from there before has changed
         self._tokens = {key: token for key, token in self._tokens.items() if key[0] != written}
         self._vectors = {key: vector for key, vector in self._vectors.items() if key[0] != written}
 
     def _buffer(self, shape: Sequence[int], dtype: DType) -> Value:
         """Memory for a row-major tensor, allocated where the function begins."""
-        count, b = math.prod(shape), self._builder
-        size = count * bytes_of(_stored_type(dtype))
-        if size <= _STACK_BYTES:
-            pointer: ir.Value = b.alloca(ArrayType(count, _stored_type(dtype)), "buffer", _ALIGNMENT)
-        else:
-            pointer = self._allocated(size)
-        strides = View.dense(shape).strides
-        return self._make(dtype, View(tuple(shape), strides), Buffer(pointer, 0))
+        view = View.dense(shape)
+        buffer = self._buffers.new(stored_type(dtype), view.count, "buffer")
+        self._memories.append(Memory(self._region))
+        return self._make(dtype, view, Buffer(buffer.pointer, 0, self._memories[-1]))
 
-    def _allocated(self, size: int) -> ir.Value:
-        """Heap memory, allocated at the head of the function and freed at its end."""
-        b = self._builder
-        block, index, entry = b.block, b.index, self._definition.entry
+    def _replace_buffer(self, buffer: ir.Local, pointer: ir.Value, type_: Type, offset: int = 0) -> None:
+        """Insert an address that takes the place of a buffer, which is not allocated then."""
+        self._buffers.discard({buffer.name})
+        number = ir.ConstInt(I64, offset)
+        body = f"getelementptr inbounds {type_}, {pointer.typed}, {number.typed}"
+        address = self._builder.emit("getelementptr", buffer.type, [pointer, number], body, source_type=type_)
+        address.text, address.result = f"{buffer} = {body}", buffer.name
+
+    def _put(self, x: Value, pointer: ir.Value) -> None:
+        """Write a value to memory of the caller, or let that be the buffer that the value fills."""
+        buffers = {str(b.pointer): b for b in self._buffers.buffers}
+        buffer, memory = buffers.get(str(x.buffer.operand)), x.buffer.memory
+        type_, b = stored_type(x.dtype), self._builder
+        is_filled = buffer is not None and (buffer.count, buffer.element) == (x.view.count, type_)
+        if buffer is None or memory is None or not is_filled or not self._is_writable(x, self._region):
+            b.tensor_store(pointer, self._token(self._dense(x))[0])
+            return
+        memory.region = _FINAL
+        block, index, entry = b.block, b.index, b.function.entry
         b.block, b.index = entry, 0
-        pointer = b.call_named("malloc", b.pointer(I8), [ir.ConstInt(I64, size)], "buffer").value
+        self._replace_buffer(buffer.pointer, pointer, type_)
         b.block, b.index = block, index + (block is entry)
-        self._heap.append(pointer)
-        return pointer
 
     def _stored(self, x: Value) -> Value:
-        """A value in memory: itself, or a buffer with its elements."""
-        return x if x.buffer.in_memory and not x.view.repeated else self._copied(x)
+        """A value in memory that still has it: itself, or a buffer with its elements."""
+        is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
+        return x if is_stored else self._copied(x)
+
+    def _is_writable(self, x: Value, region: int) -> bool:
+        """Whether the memory of a value may be overwritten in a region: that of the graph, made in that region."""
+        memory = x.buffer.memory
+        is_current = memory is not None and memory.region == region and not x.buffer.is_overwritten
+        return is_current and x.view.is_dense(range(x.rank))
+
+    def _writable(self, x: Value) -> Value:
+        """A row-major buffer with the elements of a value that may be overwritten: its own, or a copy."""
+        return self._canonical(x) if self._is_writable(x, self._region) else self._copied(x)
+
+    def _canonical(self, x: Value) -> Value:
+        """A row-major value with the strides that its shape has without gaps, those of extents of 1 included."""
+        return self._with_view(x, replace(View.dense(x.shape), offset=x.view.offset))
+
+    def _overwritten(self, x: Value, after: Instruction | Block) -> Value:
+        """The value after writes to its memory, which come after an instruction; it and its views are overwritten."""
+        memory = x.buffer.memory
+        assert memory is not None
+        memory.writes.append(after)
+        return self._make(x.dtype, x.view, replace(x.buffer, version=len(memory.writes)))
 
     def _copied(self, x: Value) -> Value:
         """A row-major buffer with the elements of a value."""
@@ -241,12 +352,19 @@ class Indexing(Composites):
 
     @contextmanager
     def _loop(self, count: int) -> Generator[ir.Value]:
+        """A loop over the numbers below a count."""
+        with self._loop_from(0, count) as state:
+            yield state.index
+
+    @contextmanager
+    def _loop_from(self, first: int, last: int, carry: Sequence[ir.Value] = ()) -> Generator[LoopState]:
         """A loop; what is read in its body is not known after it."""
         tokens, vectors = self._tokens.copy(), self._vectors.copy()
-        with self._builder.loop(0, count) as state:
-            yield state.index
+        with self._builder.loop(first, last, carry=carry) as state:
+            yield state
         self._tokens, self._vectors = tokens, vectors
 
 
-def _stored_type(dtype: DType) -> Type:
+def stored_type(dtype: DType) -> Type:
+    """The type of an element in memory."""
     return I8 if dtype == BOOL else type_of(dtype)

@@ -103,7 +103,7 @@ class Reductions(Products):
         if min(*window, *steps) < 1:
             self._fail(name, f"window {listed(window)} and strides {listed(steps)} must be at least 1")
         low, high = zip(*borders, strict=True)
-        padded = self.pad(value, low, high, number=_neutral(name, value.dtype))
+        padded = self.pad(value, low, high, number=neutral_element(name, value.dtype))
         for d, (extent, size) in enumerate(zip(padded.shape, window, strict=True)):
             if size > extent:
                 self._fail(name, f"window {listed(window)} is larger than dimension {d}, extent {extent}")
@@ -152,7 +152,7 @@ class Reductions(Products):
         return self.min(self.where(chosen, index, np.iinfo(np.int32).max), along)
 
 
-def _neutral(name: str, dtype: DType) -> float:
+def neutral_element(name: str, dtype: DType) -> float:
     """The element that changes no result of a reduction."""
     if name in ("sum", "any"):
         return 0

@@ -38,7 +38,7 @@ class Shapes(Core):
             sizes = f"{listed(value.shape)} has {value.view.count} elements and {listed(shape)} {math.prod(extents)}"
             self._fail("reshape", sizes)
         view = value.view.reshaped(extents)
-        if view is None:
+        if view is None or not self._is_readable(value, view):
             value = self._dense(value)
             view = View.dense(extents)
         return self._with_view(value, view)
@@ -172,16 +172,6 @@ class Shapes(Core):
     def stack(self, values: Sequence[Operand], axis: int = 0) -> Value:
         """Tensors of one shape along a new dimension."""
         return self.concatenate([self.expand(x, axis) for x in values], axis)
-
-    def reverse(self, x: Operand, axes: int | Sequence[int]) -> Value:
-        """The elements in the opposite order along some dimensions: a concatenation of slices."""
-        value = self._value("reverse", x)
-        for axis in self._axes("reverse", axes, value.rank):
-            if value.shape[axis] > 1 and axis not in value.view.repeated:
-                key = (slice(None),) * axis
-                slices = [self.index(value, (*key, slice(k, k + 1))) for k in reversed(range(value.shape[axis]))]
-                value = self.concatenate(slices, axis)
-        return value
 
     def _range(self, key: Index, dimension: int, extent: int) -> tuple[int, int, int]:
         """Start, stop and step of an index."""

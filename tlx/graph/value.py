@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -12,10 +12,25 @@ from tlx.graph.view import View
 
 if TYPE_CHECKING:
     from tlx.ir import values as ir
+    from tlx.ir.instructions import Block, Instruction
 
 DType: TypeAlias = np.dtype[Any]
 Operand: TypeAlias = "Value | np.ndarray[Any, Any] | float"
 Index: TypeAlias = "int | slice | Any | None"
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    """Memory that the graph writes; each write makes a new version of it.
+
+    Attributes:
+        region: The loop body in which it may be written; 0 is the function.
+        writes: For each version but the last, what comes right before the write that ended it: an instruction, or
+            the block that the write begins.
+    """
+
+    region: int
+    writes: list[Instruction | Block] = field(default_factory=list["Instruction | Block"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +40,19 @@ class Buffer:
     Attributes:
         operand: A pointer, a flattened vector, or a scalar constant that is every element.
         count: Elements of the vector; 0 for a pointer, 1 for a scalar.
+        memory: What the pointer points to, if the graph writes it.
+        version: The version of the memory that the value has.
     """
 
     operand: ir.Value
     count: int
+    memory: Memory | None = None
+    version: int = 0
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether the memory has a later version."""
+        return self.memory is not None and self.version < len(self.memory.writes)
 
     @property
     def in_memory(self) -> bool:

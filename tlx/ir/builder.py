@@ -76,12 +76,13 @@ def new_function(
         name: Its name, which must be free.
         parameters: Type, attributes as text, and name of each parameter.
         attributes: The text after the parameter list.
-        linkage: The linkage keyword.
+        linkage: The linkage keyword; empty for a function that others may call.
     """
     arguments = [Argument(type_, text, parameter) for type_, text, parameter in parameters]
     spelled = ", ".join(" ".join(x for x in (str(a.type), a.attributes, f"%{a.name}") if x) for a in arguments)
     signature = Signature(name, VOID, arguments, False, linkage, attributes)
-    header = f"\n\ndefine {linkage} void @{name}({spelled}) {attributes} {{"
+    defined = " ".join(filter(None, ("define", linkage, "void")))
+    header = f"\n\n{defined} @{name}({spelled}) {attributes} {{"
     names = NameScope({a.name for a in arguments} | {"entry"})
     function = Function(signature, header, [Block("entry", "\nentry:")], names=names)
     module.global_names.taken.add(name)

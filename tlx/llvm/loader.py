@@ -138,13 +138,17 @@ def _is_for_this_process(image: bytes) -> bool:
 
 
 def _missing_symbols(binding: Any, image: bytes) -> list[str]:
-    """Undefined symbols that no loaded library defines; LLVM would only print them."""
+    """Undefined symbols that no loaded library defines; LLVM would only print them.
+
+    Runtime functions are always among them: LLVM also has the address of one that was registered (`add_symbol`), but
+    does not link it.
+    """
     undefined = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
     if any(not binding.address_of_symbol(name) for name in undefined):
         for library in _COMMON:
             with contextlib.suppress(UsageError):
                 _load(binding, library)
-    return [name for name in undefined if not binding.address_of_symbol(name)]
+    return [name for name in undefined if name in RUNTIME_FUNCTIONS or not binding.address_of_symbol(name)]
 
 
 def _load(binding: Any, library: str) -> None:

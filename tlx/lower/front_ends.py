@@ -26,6 +26,9 @@ def front_ends() -> tuple[ModuleType, ...]:
     version of the language, and returns LLVM assembly, or a module whose `str` is LLVM assembly; `LANGUAGE` and
     `TITLE`, the language's name in options and in messages; `STANDARDS`, its versions, the default last; `SUFFIXES`,
     the endings of file names; and `OPENINGS`, words with which a text begins.
+
+    A front end for files that are not text, such as models, has `READ` in place of `TRANSLATE`: it takes the bytes of a
+    file and its name. Its `STANDARDS` are empty.
     """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source, TlxError
 from tlx.ir.parser.module import without_collection
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import has_large_vectors
 from tlx.llvm.triples import triple_of
@@ -130,7 +131,7 @@ def lower_text(
 
 def has_work(text: str) -> bool:
     """Whether a text has tensor operations, placeholders of front ends, large vectors, or requests features."""
-    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE)):
+    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE, CONSTANT)):
         return True
     return concerns_front_ends(text) or has_large_vectors(text)
 

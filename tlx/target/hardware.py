@@ -215,6 +215,32 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopFusionLimits:
+    """When stage 1 computes operations in one loop over parts of their results.
+
+    Measured with softmax(Q K') V of 8 to 40000 heads, 8 to 4096 rows, float and bfloat (Zen 5, AVX-512 and AVX2).
+
+    Attributes:
+        cache_share: Least size of a result between the operations, in second-level caches; inside such a loop, in
+            first-level caches.
+        part: Least bytes of the part of a result that an iteration computes: 8 x 8 matrices were slower in one loop.
+        rows: Least rows, or columns, of products that an iteration computes if it reads an operand as a whole.
+        far: Least size of a result in second-level caches for which iterations may read operands as a whole.
+        whole: Most bytes of these operands in second-level caches.
+        saved: Least bytes of results between the operations for each byte of an operand that is read again.
+        seed: Draws the rows that an iteration computes; see `Target.with_decision_seed`.
+    """
+
+    cache_share: float = 1
+    part: int = 2048
+    rows: int = 128
+    far: int = 4
+    whole: int = 4
+    saved: int = 2
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BlockCosts:
     """Cycles by which stage 1 compares blocks and copies, before recipes are selected.
 

@@ -21,6 +21,7 @@ from tlx.target.hardware import (
     CoreModel,
     Dot,
     FloatInstructions,
+    LoopFusionLimits,
     Memory,
     PairRounding,
     Permutes,
@@ -93,6 +94,7 @@ class Target:
         memory: Bandwidths and latency.
         core: Ports, latency and costs of kernels.
         blocks: Costs of blocks and copies, for stage 1.
+        loop_fusion: When stage 1 computes operations in one loop.
 
     Detection, before lowering and when a program runs:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
@@ -137,6 +139,7 @@ class Target:
     memory: Memory = field(default_factory=Memory)
     core: CoreModel = field(default_factory=CoreModel)
     blocks: BlockCosts = field(default_factory=BlockCosts)
+    loop_fusion: LoopFusionLimits = field(default_factory=LoopFusionLimits)
 
     requires: tuple[str, ...] = ()
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -212,7 +215,8 @@ class Target:
         """The target with a seed that decides on blocks, copies, tiles and the unit in place of the cost model.
 
         The seed also draws how many bytes stay in the caches between blocks, so that operands are copied slice by
-        slice. Costs on which other choices depend are zero.
+        slice. Odd seeds have operations computed in one loop wherever possible. Costs on which other choices depend are
+        zero.
         """
         near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
         blocks = replace(
@@ -227,8 +231,9 @@ class Target:
             seed=seed,
         )
         core = replace(self.core, costs=replace(self.core.costs, seed=seed))
+        fusion = LoopFusionLimits(0, 1, 1, 0, 1 << 20, 0, seed) if seed % 2 else self.loop_fusion
         versions = tuple(version.with_decision_seed(seed) for version in self.versions)
-        return replace(self, blocks=blocks, core=core, versions=versions)
+        return replace(self, blocks=blocks, core=core, loop_fusion=fusion, versions=versions)
 
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture."""

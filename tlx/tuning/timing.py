@@ -277,10 +277,16 @@ def _calibrated(contestant: Contestant) -> int:
     return max(1, count * SAMPLE_NS // elapsed)
 
 
-def use_clock(threads: int) -> None:
-    """Measure wall-clock time from now on if there are several threads, else this thread's CPU time."""
+def use_clock(threads: int, *, counts_workers: bool = False) -> None:
+    """Measure wall-clock time from now on if there are several threads, else this thread's CPU time.
+
+    Args:
+        threads: Number of threads of every contestant.
+        counts_workers: Measure the CPU time of the whole process instead, for libraries whose only thread is their own.
+    """
     global _clock  # noqa: PLW0603 (one choice for a process)
-    _clock = time.perf_counter_ns if threads > 1 else time.thread_time_ns
+    alone = time.process_time_ns if counts_workers else time.thread_time_ns
+    _clock = time.perf_counter_ns if threads > 1 else alone
 
 
 def _elapsed(contestant: Contestant, count: int) -> int:

@@ -214,12 +214,14 @@ class WorkloadBuffer:
         element: Element type.
         shape: Shape in memory order.
         output: Whether it is the result, which is initialised with zeros; inputs are random.
+        scale: What random floats are multiplied by.
     """
 
     name: str
     element: Element
     shape: tuple[int, ...]
     output: bool = False
+    scale: float = 1.0
 
     @property
     def bytes(self) -> int:
@@ -232,7 +234,9 @@ class WorkloadBuffer:
         start = -memory.ctypes.data % 64
         array = memory[start : start + self.bytes].view(self.element.dtype).reshape(self.shape)
         if not self.output:
-            array[...] = self.element.random(self.shape, seed)
+            values = self.element.random(self.shape, seed)
+            scaled = self.scale != 1.0
+            array[...] = self.element.narrow(self.element.widen(values) * self.scale) if scaled else values
         return array
 
 

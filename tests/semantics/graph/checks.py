@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -71,3 +71,28 @@ def check(
             actual = result.astype(np.float64)
             np.testing.assert_allclose(actual, expected, rtol=bound * 4, atol=bound * terms)
     return value
+
+
+def same(
+    build: Callable[..., Any], expected: Sequence[Any], *arrays: Array, targets: Sequence[str] = ("native",)
+) -> Graph:
+    """Compare the results of a graph of parameters with what is expected: by the evaluator and as machine code."""
+    graph = Graph("f")
+    values = build(graph, *(graph.parameter(f"x{k}", a.shape, a.dtype) for k, a in enumerate(arrays)))
+    for value in _several(values):
+        graph.output(value)
+    for function in (graph.evaluate, *(graph.compile(target) for target in targets)):
+        results = _several(function(*arrays))
+        assert len(results) == len(expected)
+        for result, wanted in zip(results, expected, strict=True):
+            assert result.shape == np.shape(wanted)
+            if result.dtype.kind in "biu":
+                np.testing.assert_array_equal(result, wanted)
+            else:
+                bound = ROUNDINGS[result.dtype.itemsize]
+                np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=bound * 20, atol=bound)
+    return graph
+
+
+def _several(items: Any) -> Sequence[Any]:
+    return cast("Sequence[Any]", items) if isinstance(items, (tuple, list)) else (items,)

@@ -105,8 +105,12 @@ def test_outputs_weights_and_text() -> None:
     np.testing.assert_array_equal(turned, array.T)
     np.testing.assert_array_equal(sevens, np.full(2, 7, np.int8))
     weight[:] = 5
+    function.prepare()
     np.testing.assert_array_equal(function(array)[0], array + 5)
-    head = "define void @two(ptr noalias readonly %x, ptr noalias readonly %w, ptr noalias %sum, ptr noalias %out"
+    head = (
+        'define void @two(ptr noalias readonly %x, ptr noalias readonly "tlx-constant" %w, '
+        "ptr noalias %sum, ptr noalias %out"
+    )
     assert head in graph.text()
 
 

@@ -137,3 +137,11 @@ def test_key_value_cache() -> None:
         return g.softmax(scores) @ rows
 
     check(build, attended, cache, position, terms=20)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=names)
+@pytest.mark.parametrize(("shape", "axes"), [((3, 4), (0, 1)), ((40,), (0,)), ((2, 30, 3), (1,)), ((20, 30), (0, -1))])
+def test_reverse(shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    x = random(np.random.default_rng(6), shape, dtype)
+    check(lambda g, a: g.reverse(a, axes), lambda a: np.flip(a, axes), x)
+    check(lambda g, a: g.reverse(a.T, 0).T, lambda a: np.flip(a, -1), x)

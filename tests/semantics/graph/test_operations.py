@@ -414,3 +414,9 @@ def test_error_function(dtype: np.dtype[Any]) -> None:
     x = np.concatenate([np.linspace(-6, 6, 401), [1e-20, -0.0]]).astype(dtype)
     bound = 2**-21 if dtype == np.float32 else ROUNDING
     check(lambda g, a: g.erf(a), np.vectorize(math.erf), x, tolerance=bound / 4, terms=0)
+
+
+def test_reshape_of_the_first_elements_of_a_result() -> None:
+    x = np.arange(16, dtype=np.float32)
+    check(lambda _, a: (a * 2.0)[:15].reshape(3, 5), lambda a: (a * 2)[:15].reshape(3, 5), x)
+    check(lambda g, a: g.exp((a * 0.5)[:12].reshape(2, 6).T), lambda a: np.exp(a * 0.5)[:12].reshape(2, 6).T, x)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -221,11 +223,21 @@ def test_a_crash_of_the_code_generator_is_an_error() -> None:
         emit_code(text, "obj", 4)
 
 
+@cache
+def _runtime() -> LoadedObject:
+    """The runtime functions, registered with LLVM as the front end for Numba does; they stay loaded."""
+    library = LoadedObject(loader.runtime_object(), loader.RUNTIME_FUNCTIONS)
+    binding: Any = import_module("llvmlite.binding")
+    for name in loader.RUNTIME_FUNCTIONS:
+        binding.add_symbol(name, library.address(name))
+    return library
+
+
 def test_conversions_to_bfloat_round_to_nearest_even() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     import ctypes
 
-    library = LoadedObject(loader.runtime_object(), loader.RUNTIME_FUNCTIONS)
+    library = _runtime()
     random = np.random.default_rng(1)
     bits = random.integers(0, 1 << 64, 20_000, dtype=np.uint64)
     values = np.concatenate([bits.view(np.float64), random.normal(size=20_000), np.array([0.0, -0.0, np.inf, -np.inf])])

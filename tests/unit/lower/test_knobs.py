@@ -72,7 +72,7 @@ def test_blocks_end_with_the_product() -> None:
         (Knobs(pack_b=False), _gemm(8, 8, 8, BFLOAT), "B has to be packed, as a dot product reads neighbours along K"),
         (Knobs(pack_a=False), _gemm(8, 8, 7, BFLOAT), "A has to be packed"),
         (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "has steps of 2; 6 fits"),
-        (Knobs(kc=4), _gemm(8, 8, 16, BFLOAT, BFLOAT), "all 16 of K are added up in registers"),
+        (Knobs(kc=4), _gemm(8192, 8192, 16, BFLOAT, BFLOAT), "all 16 of K are added up in registers; leave out kc"),
         (Knobs((8, 48), nc=16), _gemm(8, 96, 16), "nc=16: a block holds at least one register tile of 8x48"),
     ],
 )

@@ -126,7 +126,8 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
     typed = choose.chance(0.25)
     functions: list[RandomFunction] = []
     least = 1 if "dataflow" in contents.forms else contents.functions
-    for index, part in enumerate(choose.parts(least, contents.functions)):
+    parts = choose.parts(least, contents.functions)
+    for index, part in enumerate(parts):
         writer = DataflowWriter(
             contents,
             part,
@@ -136,7 +137,7 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
             callees=functions,
             operations=weighted_operations(contents.operations),
         )
-        functions.append(_finish_function(writer))
+        functions.append(_finish_function(writer, may_be_called=index < len(parts) - 1))
     declarations = sorted({line for function in functions for line in function.declarations})
     text = "\n".join([*(function.text for function in functions), *declarations])
     return RandomProgram(
@@ -151,11 +152,13 @@ def canonical(text: str) -> str:
     return str(module)
 
 
-def _finish_function(writer: DataflowWriter) -> RandomFunction:
+def _finish_function(writer: DataflowWriter, *, may_be_called: bool) -> RandomFunction:
     form = writer.random.choice(writer.profile.forms)
     data = writer.random.randrange(1 << 32)
     getattr(writer, form)()
     writer.draw_calling()
+    if not may_be_called:
+        writer.draw_constants()
     steps = None if form == "dataflow" else tuple(writer.steps)
     declarations = tuple(sorted(writer.declarations))
     buffers = tuple(writer.buffers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tlx.fuzz.generation.model import (
 from tlx.intrinsics import lookup
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import I8, FloatType, Type
 
 
@@ -102,6 +103,16 @@ class FunctionWriter:
     def draw_calling(self) -> None:
         """Draw how the function, which must be complete, is called."""
         self.calling = draw_calling(self.random, self.buffers, typed=self.typed)
+
+    def draw_constants(self) -> None:
+        """Draw which of the arrays that the function only reads are constant over calls."""
+        if not self.chance(0.3):
+            return
+        words = list(self.calling.passing or [""] * len(self.buffers))
+        for number, buffer in enumerate(self.buffers):
+            if not words[number] and not buffer.written.any() and self.chance(0.7):
+                words[number] = CONSTANT
+        self.calling = replace(self.calling, passing=tuple(words))
 
     def define(self, result: object, parameters: Sequence[str], lines: Sequence[str], convention: str = "") -> str:
         """Add a function that only this one calls; returns its name."""

@@ -41,6 +41,7 @@ from typing import Final
 
 from tlx.ir.functions import Argument, Function
 from tlx.ir.module import Item, attribute_groups
+from tlx.ir.prepared import CONSTANT
 
 _FUNCTION_NAME: Final = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\s*\(')
 _LARGE_VECTOR: Final = re.compile(r"<\s*\d{4,}\s+x\b")
@@ -54,7 +55,12 @@ def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
         opening: Where its opening brace is.
     """
     match = _FUNCTION_NAME.search(text, 0, opening)
-    if match is None or _LARGE_VECTOR.search(text, 0, opening) or text.count(f"@{match[1]}") > 1:
+    if (
+        match is None
+        or CONSTANT in text[:opening]
+        or _LARGE_VECTOR.search(text, 0, opening)
+        or text.count(f"@{match[1]}") > 1
+    ):
         return None
     return match[1], text[: match.start(1)] + text[match.end(1) :]
 

@@ -13,7 +13,7 @@ from tlx.diagnostics import Note, ParseError, Source, Span, did_you_mean
 from tlx.intrinsics import INTRINSICS
 from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
 from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Item, Module, Raw
 from tlx.ir.parser.duplicates import (
     OutlinedRegion,
     RepeatedRegion,
@@ -23,6 +23,7 @@ from tlx.ir.parser.duplicates import (
 )
 from tlx.ir.parser.instructions import parse_instruction
 from tlx.ir.parser.operands import TYPE_WORDS, LazyTokens, ValueParser, tokenize
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import LABEL, VOID, Type, has_large_vectors
 from tlx.ir.values import Local
 
@@ -93,7 +94,7 @@ def has_tensors(text: str) -> bool:
 
 def needs_lowering(text: str) -> bool:
     """Whether a function needs lowering: it calls tensor intrinsics or kernels, or computes with huge vectors."""
-    return has_tensors(text) or '"tlx-stage"=' in text or has_large_vectors(text)
+    return has_tensors(text) or '"tlx-stage"=' in text or CONSTANT in text or has_large_vectors(text)
 
 
 def uses_typed_pointers(text: str) -> bool:
@@ -199,16 +200,17 @@ class _ModuleParser:
         remaining = lines.copy()
         for region in regions:
             remaining[region.first : region.last + 1] = [""] * (region.last + 1 - region.first)
-        if self._is_parsed(self._text[start : opening + 1] + "\n".join(remaining)):
+        if self._is_parsed(self._text[start : opening + 1].replace(CONSTANT, "") + "\n".join(remaining)):
             return False
-        self._add_outlined(regions, signature.name.strip('"'), attributes, lines, opening)
+        self._add_outlined(regions, signature.name.strip('"'), attributes, lines, Span(self._source, start, opening))
         self._done = end
         return True
 
     def _add_outlined(
-        self, regions: list[RepeatedRegion], name: str, attributes: str, lines: list[str], opening: int
+        self, regions: list[RepeatedRegion], name: str, attributes: str, lines: list[str], header: Span
     ) -> None:
         """Add the function with calls for its regions, and a function for each region that is new."""
+        opening = header.end
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=opening + 1))
         added: list[Function] = []
         pieces = [self._text[self._done : opening + 1]]
@@ -227,7 +229,21 @@ class _ModuleParser:
             pieces.append(f"{region.indent}{region.call(outlined[0].name)}\n")
             copied = region.last + 1
         pieces.append("\n".join(lines[copied:]))
-        self._module.items += [Raw("".join(pieces)), *added]
+        caller = "".join(pieces)
+        parsed = self._with_calls(caller, header) if CONSTANT in caller else [Raw(caller)]
+        self._module.items += [*parsed, *added]
+
+    def _with_calls(self, text: str, header: Span) -> list[Item]:
+        """A function with calls in place of its regions, parsed; its instructions are not in the user's file."""
+        inner = _ModuleParser(Source(self._source.name, text), self._is_parsed, duplicates=False, outline=False)
+        inner._types = self._named_types()
+        inner._module.typed_pointers = self._module.typed_pointers
+        items = inner.module().items
+        for function in (item for item in items if isinstance(item, Function)):
+            function.span = header
+            for instruction in function.instructions():
+                instruction.span = None
+        return items
 
     def _outlined_function(self, region: RepeatedRegion, stem: str, attributes: str, span: Span) -> Function:
         """The function of a region; its instructions have spans in the user's file."""

@@ -14,7 +14,7 @@ from tlx.intrinsics.products import EMPTY
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
-from tlx.ir.instructions import Block, Instruction
+from tlx.ir.instructions import TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import declare_function
 from tlx.ir.tensors.calls import canonical_name
@@ -236,6 +236,16 @@ class TensorBuilder(Builder):
         """Permute logical dimensions, then reshape row-major."""
         return self._operation("reshape.permute", result, [x], (perm, shape), name)
 
+    def repeat(self, call: Instruction, operation: str, args: Sequence[Value], result: TensorType) -> Local:
+        """The operation of a call, with its flags and metadata, on operands of other extents."""
+        debug, self.debug = self.debug, ""
+        repeated = self._tensor_call(operation, result.vector, args, call.result or operation, result)
+        self.debug = debug
+        if call.flags:
+            repeated.text = repeated.text.replace("= call ", f"= {_call_words(call)} ", 1)
+        repeated.text, repeated.trailer, repeated.flags = repeated.text + call.trailer, call.trailer, call.flags
+        return repeated.value
+
     # Types -----------------------------------------------------------------------------------------------------
 
     def _type_of(self, value: Value) -> TensorType:
@@ -308,6 +318,12 @@ def _row(operation: str) -> Intrinsic:
         msg = f"no intrinsic llvm.tensor.{operation}"
         raise ValueError(msg)
     return row
+
+
+def _call_words(call: Instruction) -> str:
+    """`tail call nnan`: the words of a call in front of its result's type."""
+    before = [word for word in call.flags if word in TAIL_MARKERS]
+    return " ".join([*before, "call", *(word for word in call.flags if word not in before)])
 
 
 def _vectors(type_: TensorType) -> tuple[Aggregate, Aggregate, Aggregate]:

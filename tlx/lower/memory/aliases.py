@@ -86,12 +86,14 @@ class AliasAnalysis:
         function: The function.
         flow: Its control flow.
         store_sizes: Bytes that each `llvm.tensor.store` reaches over, by the call's id.
+        private: Names of the private buffers that are not allocated yet.
     """
 
     module: Module
     function: Function
     flow: ControlFlow
     store_sizes: dict[int, int] = field(default_factory=dict[int, int])
+    private: frozenset[str] = frozenset()
     _captured: dict[str, bool] = field(default_factory=dict[str, bool])
     _touching: dict[tuple[_Group, frozenset[UnderlyingObject]], bool] = field(
         default_factory=dict[tuple[_Group, frozenset[UnderlyingObject]], bool]
@@ -157,7 +159,7 @@ class AliasAnalysis:
             words = self._arguments[value.name].replace("(", " ").split()
             return UnderlyingObject("noalias" if {"noalias", "byval"} & set(words) else "argument", name)
         definition = self._definitions.get(value.name)
-        if definition is not None and definition.opcode == "alloca":
+        if value.name in self.private or (definition is not None and definition.opcode == "alloca"):
             return UnderlyingObject("alloca", name)
         if definition is not None and definition.is_call and self._is_fresh(definition):
             return UnderlyingObject("fresh", name)

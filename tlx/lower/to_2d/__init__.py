@@ -15,19 +15,23 @@ one before, which differ only in the addresses of their matrices. Loops whose it
 
 Tensors stay in the user's memory if it provably does not change (`tlx.lower.memory.aliases`); otherwise they are in
 private buffers (`tlx.lower.memory.buffers`). First, tensors of run-time extents become static ones
-(`tlx.lower.dynamic`). Then each function passes through four steps: `facts` are read only, `decisions` are made from
-them, `placement` gives every vector its memory, and `rewrite` emits the result by one rule for each operation
-(`rules`). Functions with the attribute `"tlx-stage"="tiles"` have passed this stage and are not changed.
+(`tlx.lower.dynamic`), and operations with large results become loops over their parts (`loop_fusion`). Then each
+function passes through four steps: `facts` are read only, `decisions` are made from them, `placement` gives every
+vector its memory, and `rewrite` emits the result by one rule for each operation (`rules`). Functions with the attribute
+`"tlx-stage"="tiles"` have passed this stage and are not changed.
 """
 
 from __future__ import annotations
 
+from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
+from tlx.lower.memory.buffers import PrivateBuffers
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.decisions import decide
+from tlx.lower.to_2d.loop_fusion import fuse_loops
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite
@@ -45,8 +49,14 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     functions = [function for function in module.functions if not is_kernel(module, function)]
     for function in functions:
         raise_vectors(module, function)
-    facts = [Facts(module, function, context.target_of(module, function)) for function in functions]
+    facts = [_facts(module, function, context) for function in functions]
     decisions = [decide(known, context.remarks) for known in facts]
     placements = [Placement.of(known, decided) for known, decided in zip(facts, decisions, strict=True)]
     for placement in placements:
         rewrite(placement, context.options.threads, context.remarks)
+
+
+def _facts(module: Module, function: Function, context: LoweringContext) -> Facts:
+    """The analyses of a function, after operations with large results are computed in loops over their parts."""
+    facts = Facts(module, function, context.target_of(module, function), PrivateBuffers(module, function))
+    return fuse_loops(facts, context.options.threads, context.remarks)

@@ -20,6 +20,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.coalescing import coalesce
+from tlx.lower.to_2d.memory.parts import find_parts
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES
 
@@ -53,11 +54,19 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     storage = SymbolicStorage()
     operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)
-    schedule = Schedule(operands, live, sink_stores(operands, live, remarks))
+    sunk_stores = sink_stores(operands, live, remarks)
+    schedule = Schedule(operands, live, sunk_stores, find_parts(operands, live, sunk_stores))
     reads = find_reads(schedule)
     snapshots = find_snapshots(facts, reads, remarks)
     coalesced = coalesce(schedule, reads)
-    return Decisions(schedule, snapshots, coalesced, tuple(storage.vectors))
+    vectors = [root for root in storage.vectors if not _is_part(schedule, root)]
+    return Decisions(schedule, snapshots, coalesced, vectors)
+
+
+def _is_part(schedule: Schedule, root: Value) -> bool:
+    """Whether a vector lies in the buffer of another one."""
+    definition = schedule.facts.vectors.definitions.get(root.name) if isinstance(root, Local) else None
+    return definition is not None and id(definition) in schedule.parts
 
 
 def _check(facts: Facts) -> None:

@@ -353,6 +353,19 @@ class SunkStores:
     explained: AbstractSet[int]
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The place of a result in the result of a concatenation or padding.
+
+    Attributes:
+        whole: The concatenation or padding.
+        operand: The number of its operand that is written in place.
+    """
+
+    whole: TensorOp
+    operand: int
+
+
 class StorageMap(Protocol):
     """The memory of vectors and loaded tensors."""
 
@@ -451,11 +464,13 @@ class Schedule:
         operands: The operands of all operations, in symbolic storage.
         live: Names of the results, of operations and loop-carried tensors, that are needed in memory.
         sunk_stores: The operations that run where their result is stored.
+        parts: The operations that write their result to a part of another result, by the id of their instruction.
     """
 
     operands: OperandViews
     live: AbstractSet[str]
     sunk_stores: SunkStores
+    parts: Mapping[int, Part]
 
     @property
     def facts(self) -> Facts:

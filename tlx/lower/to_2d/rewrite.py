@@ -20,13 +20,13 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
 from tlx.lower.to_2d.emission import RuleContext
-from tlx.lower.to_2d.fusion import Schedule, SunkStore
+from tlx.lower.to_2d.fusion import Part, Schedule, SunkStore
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.memory.store_sinking import remark_temporary, write_with_overlap_check
 from tlx.lower.to_2d.rules import RULES
-from tlx.lower.to_2d.rules.movement import clamped_index
+from tlx.lower.to_2d.rules.movement import clamped_index, part_view
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
@@ -41,7 +41,7 @@ def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
     """
     facts, schedule = placement.facts, placement.decisions.schedule
     memory = replace(schedule.operands, storage=placement)
-    context = RuleContext(facts.target, threads, remarks, placement.allocate, memory)
+    context = RuleContext(facts.target, threads, remarks, placement.allocate, memory, schedule.parts)
     _Rewriter(facts, schedule, placement, context, TensorBuilder(facts.module, facts.function)).run()
 
 
@@ -206,6 +206,11 @@ class _Rewriter:
         if not self.schedule.has_buffer(op):
             return
         assert op.result is not None
+        part = self.schedule.parts.get(id(op.instruction))
+        if part is not None:
+            target = self._part(part).reordered(op.result.layout, op.result)
+            RULES[op.intrinsic.name](self.context, self.b, op, target)
+            return
         place = self.context.memory.storage_of(op.instruction.value)
         is_coalesced = op.instruction.value in self.placement.decisions.coalesced
         if not is_coalesced and id(op.instruction) not in self.schedule.sunk_stores.explained:
@@ -215,6 +220,17 @@ class _Rewriter:
         RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))
         if self.facts.vectors.needs_ssa(str(op.instruction.result)):
             self._load_vector(op.instruction)
+
+    def _part(self, part: Part) -> TensorView:
+        """The memory of a part, its dimensions in logical order, in the buffer of the outermost result around it."""
+        whole = part.whole
+        assert whole.result is not None
+        outer = self.schedule.parts.get(id(whole.instruction))
+        if outer is None:
+            target = TensorView.of(self.context.memory.storage_of(whole.instruction.value), whole.result)
+        else:
+            target = self._part(outer)
+        return part_view(self.b, whole, part.operand, target)
 
     def _sunk(self, sunk: SunkStore) -> None:
         """Emit an operation that writes directly to where its result is stored."""

@@ -19,9 +19,10 @@ from tlx.lower.memory.planner import plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.kernels import HoistedPanels, KernelCache, PackingKernel, insert_fences
+from tlx.lower.to_tiles.kernels import HoistedPanels, KernelCache, PackingKernel, PreparedPanels, insert_fences
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
+from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
 from tlx.lower.to_tiles.parallel.worksharing import parallel_blocks, parallelise_nests
 from tlx.lower.to_tiles.problem import Gemm, Operand
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
@@ -38,9 +39,17 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
         LoweringError: A tensor operation is left that is not part of a tree of stage 1's output.
     """
     kernels = KernelCache(module, context)
-    for function in module.functions:
-        if not is_kernel(module, function):
+    functions = [function for function in module.functions if not is_kernel(module, function)]
+    known = {prepared.function.name: prepared for prepared in find_prepared_arguments(module)}
+    for prepared in known.values():
+        _FunctionLowering(kernels, prepared.function, prepared).lower()
+        prepared.drop_unused()
+    for function in functions:
+        if function.name not in known:
             _FunctionLowering(kernels, function).lower()
+    for prepared in known.values():
+        prepared.prepare_callees(known)
+        prepared.finish()
     plan_memory(module, context, threads=kernels.uses_threads)
     nests = outline_nests(module, kernels.dispatch.kernels)
     if kernels.nontemporal:
@@ -57,6 +66,7 @@ class _FunctionLowering:
     Attributes:
         kernels: The kernels of the module.
         function: The function.
+        prepared: Its arguments that are constant over calls; None if it has none.
         target: The machine it is for.
         loops, snapshot: Its loops and instructions before any tree is replaced.
         hoist_points: Where code is hoisted out of its loops.
@@ -64,8 +74,8 @@ class _FunctionLowering:
         calls: The instructions that replace each store, by the store's id.
     """
 
-    def __init__(self, kernels: KernelCache, function: Function) -> None:
-        self.kernels, self.function = kernels, function
+    def __init__(self, kernels: KernelCache, function: Function, prepared: PreparedArguments | None = None) -> None:
+        self.kernels, self.function, self.prepared = kernels, function, prepared
         self.target = kernels.context.target_of(kernels.module, function)
         self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(analyse(kernels.module, function))
         self.hoist_points = HoistPoints(kernels.module, self.loops)
@@ -107,7 +117,7 @@ class _FunctionLowering:
             if not isinstance(gemm, Gemm):
                 continue
             is_in_loop = bool(self.loops.around(self.snapshot.block_of[id(match.store)]))
-            selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop)
+            selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop, prepared=self.prepared)
             b = self._builder("steps")
             temporaries = [(self.hoist_points.allocate(b, *memory), memory[0]) for memory in selected.temporaries]
             pointers = [(pointer, view.element) for pointer, view in match.pointers]
@@ -154,10 +164,13 @@ class _FunctionLowering:
         b.debug = match.store.debug_location
         args = [b.retype(pointer, view.element) for pointer, view in match.pointers]
         match.problem = self.hoist_points.batch_loops.with_batch(match.problem, block, match.pointers)
-        prepacked = kernels.prepacked_b(match, self.target, self.hoist_points, block)
+        prepacked = kernels.prepacked_b(match, self.target, self.hoist_points, block, self.prepared)
         if prepacked is not None:
             match.problem, panels = prepacked.problem, prepacked.panels
-            if isinstance(panels, HoistedPanels):
+            if isinstance(panels, PreparedPanels):
+                assert self.prepared is not None
+                panels = self.prepared.address(b, panels.place, panels.at)
+            elif isinstance(panels, HoistedPanels):
                 panels = self._pack_before(panels.block, panels.packing, match.pointers[2])
             args[2] = b.retype(panels, prepacked.element)
         kernel = kernels.of(match.problem, self.target, match.store)

@@ -354,3 +354,19 @@ def _cost(node: Node) -> int:
 def scalar_parameter_type(element: Type) -> Type:
     """The type of a kernel's scalar parameter: an integer for types that some LLVM versions cannot pass."""
     return I16 if element in (BFLOAT, HALF) else element
+
+
+def may_alias_leaf(value: Expression, destination: MatrixView) -> bool:
+    """Whether a leaf may alias the destination."""
+    return bool(in_place_leaves(value, destination))
+
+
+def in_place_leaves(value: Expression, destination: MatrixView) -> list[MatrixLeaf]:
+    """The leaves that may be the destination itself, since they have its layout."""
+    to = destination.broadcast()
+    leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
+    return [leaf for leaf in leaves if _element_layout(leaf.view.broadcast()) == _element_layout(to)]
+
+
+def _element_layout(view: MatrixView) -> tuple[int, int, int, int]:
+    return view.rows, view.cols, view.row_stride, view.col_stride

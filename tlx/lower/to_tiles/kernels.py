@@ -6,7 +6,7 @@ several threads             a kernel that computes a part of the tiles, run by a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -26,8 +26,9 @@ from tlx.lower.to_tiles.emit.reduction import reduce_kernel
 from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.pack.hoist import HoistPoints
-from tlx.lower.to_tiles.pack.panels import PackedPanels, packing_kernel
-from tlx.lower.to_tiles.pack.weights import ConstantWeights, with_panel_offsets
+from tlx.lower.to_tiles.pack.panels import PackedPanels, copying_kernel, packing_kernel
+from tlx.lower.to_tiles.pack.prepare import ConstantPlace, PreparedArguments
+from tlx.lower.to_tiles.pack.weights import ConstantWeights, PackedForm, packed_forms, with_panel_offsets
 from tlx.lower.to_tiles.parallel.partition import (
     ParallelCost,
     gemm_parallel_cost,
@@ -53,7 +54,7 @@ from tlx.lower.to_tiles.problem import (
     Reduction,
     RowFusion,
 )
-from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product
+from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product, size_in_words
 from tlx.lower.to_tiles.rewrite.products import select_kernel, select_product
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import knobs_of
@@ -79,18 +80,26 @@ class HoistedPanels:
 
 
 @dataclass(frozen=True)
+class PreparedPanels:
+    """Panels of B in the prepared block of an argument, at an offset."""
+
+    place: ConstantPlace
+    at: int
+
+
+@dataclass(frozen=True)
 class PrepackedB:
     """A B in panels that are packed before its product's kernel is called.
 
     Attributes:
         problem: The product, which says how often B is packed for it.
         element: Element type of the panels.
-        panels: Where they are: in a global, or in memory of the function.
+        panels: Where they are: in a global, in a prepared argument, or in memory of the function.
     """
 
     problem: Gemm
     element: Type
-    panels: Value | HoistedPanels
+    panels: Value | HoistedPanels | PreparedPanels
 
 
 _Key = tuple[Problem, tuple[str, ...]]
@@ -105,6 +114,7 @@ class KernelCache:
         context: Options and remarks.
         functions: Kernels, or their dispatchers, by problem and features.
         packers: Kernels that pack B for products that are passed B in panels.
+        block_packers: The same for the versions of a target, whose panels share a block.
         knobs: Knobs of products, by problem and features, each looked up once.
         dispatch: Emits the dispatchers.
         weights: Constant operands, packed at compile time.
@@ -118,6 +128,7 @@ class KernelCache:
     context: LoweringContext
     functions: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
     packers: dict[_Key, PackingKernel] = field(default_factory=dict["_Key", PackingKernel])
+    block_packers: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
     knobs: dict[tuple[Gemm, tuple[str, ...]], Knobs] = field(default_factory=dict[tuple[Gemm, tuple[str, ...]], Knobs])
     dispatch: Dispatcher = field(init=False)
     weights: ConstantWeights = field(init=False)
@@ -149,22 +160,35 @@ class KernelCache:
             self.functions[key] = make(problem, target, at)
         return self.functions[key]
 
-    def sequence(self, match: Match, gemm: Gemm, target: Target, *, is_in_loop: bool) -> KernelSequence:
+    def sequence(
+        self, match: Match, gemm: Gemm, target: Target, *, is_in_loop: bool, prepared: PreparedArguments | None = None
+    ) -> KernelSequence:
         """The kernels that compute a matched product.
 
         A product in a loop is computed as it is, since iterations may share a packed operand, and so is one with knobs.
         """
         if is_in_loop:
             return KernelSequence.of(gemm)
-        constant_b = isinstance(match.pointers[2][0], Global)
+        b = match.pointers[2][0]
+        constant_b = isinstance(b, Global) or (prepared is not None and prepared.place(b) is not None)
         sequence = select_product(gemm, target.versions or (target,), constant_b=constant_b)
         problems = dict.fromkeys((gemm, *(step.problem for step in sequence.steps)))
         products = [problem for problem in problems if isinstance(problem, Gemm)]
         has_knobs = len(products) > 1 and any(self._has_knobs(problem, target, match.store) for problem in products)
         return KernelSequence.of(gemm) if has_knobs else sequence
 
-    def prepacked_b(self, match: Match, target: Target, hoist_points: HoistPoints, block: Block) -> PrepackedB | None:
-        """A matched product's B packed at compile time or before the loops around a block; None if neither pays."""
+    def prepacked_b(
+        self,
+        match: Match,
+        target: Target,
+        hoist_points: HoistPoints,
+        block: Block,
+        prepared: PreparedArguments | None = None,
+    ) -> PrepackedB | None:
+        """A matched product's B packed at compile time, before all calls, or before the loops around a block.
+
+        None if none of that pays.
+        """
         gemm = match.problem
         if not isinstance(gemm, Gemm):
             return None
@@ -176,6 +200,11 @@ class KernelCache:
             if panels is not None:
                 element = problem.b.element if len(recipes) > 1 else recipes[0][0].mma.operand_b
                 return PrepackedB(problem, element, panels)
+        place = prepared.place(source) if prepared is not None else None
+        if prepared is not None and place is not None:
+            prepacked = self._prepared_b(replace(gemm, packs_per_product=0.0), target, prepared, place, match.store)
+            if prepacked is not None:
+                return prepacked
         point = None if target.versions else hoist_points.before(block, source)
         if point is None:
             return None
@@ -185,6 +214,49 @@ class KernelCache:
             return None
         packing = self._packing(problem, recipes[0][0], target)
         return PrepackedB(problem, packing.element, HoistedPanels(point.block, packing))
+
+    def _prepared_b(
+        self, problem: Gemm, target: Target, prepared: PreparedArguments, place: ConstantPlace, at: Instruction
+    ) -> PrepackedB | None:
+        """B packed by the preparation of its function; None if no version packs B."""
+        recipes = self.recipes(problem, target, at)
+        if not any(recipe.packing.b for recipe, _ in recipes):
+            return None
+        forms = packed_forms(problem, recipes)
+        key = tuple(form.key(problem) for form in forms)
+        offset = prepared.find(place, key)
+        if offset is None:
+            size = max(form.at + form.size for form in forms)
+            offset = prepared.reserve(place, key, size)
+            prepared.pack(place, offset, self._block_packing(problem, target, recipes, forms))
+        else:
+            size = 0
+        name = prepared.preparation
+        text = f"{problem.title}: B packed by @{name}: " + (size_in_words(size) if size else "shared")
+        self.context.remarks.add("applied", "to-tiles", text, at.span)
+        element = problem.b.element if len(recipes) > 1 else recipes[0][0].mma.operand_b
+        return PrepackedB(problem, element, PreparedPanels(place, offset))
+
+    def _block_packing(
+        self, problem: Gemm, target: Target, recipes: Sequence[tuple[Recipe, Target]], forms: Sequence[PackedForm]
+    ) -> Function:
+        """The kernel that packs B, in the form that this machine's version reads."""
+        if not target.versions:
+            return self._packing(problem, recipes[0][0], target).kernel
+        key = problem, target.features
+        if key not in self.block_packers:
+            kernels: dict[int, Function] = {}
+            for form in forms:
+                if form.at not in kernels:
+                    make = packing_kernel if form.recipe.packing.b else copying_kernel
+                    kernels[form.at] = make(self.module, problem, form.recipe, form.target, at=form.at)
+            name = self.module.global_names.fresh(f"{problem.kernel_name}.pack")
+            dispatched = [kernels[form.at] for form in forms]
+            only = len(kernels) == 1
+            self.block_packers[key] = (
+                dispatched[0] if only else self.dispatch.dispatcher(name, target.versions, dispatched)
+            )
+        return self.block_packers[key]
 
     def recipes(
         self, problem: Gemm, target: Target, at: Instruction, *, with_knobs: bool = True

@@ -18,7 +18,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mangle
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
-from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
 from tlx.target.hardware import Sign
 
 _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiply
@@ -349,6 +349,17 @@ def gemm_accumulator_type(gemm: Gemm) -> Type:
     if gemm.is_float:
         return DOUBLE if widest > 32 else FLOAT
     return I64 if widest > 32 else I32
+
+
+def partial_sums(gemm: Gemm, accumulator: Type) -> MatrixView:
+    """The matrix that holds sums between passes over K: C if `c_holds_sums`, else a dense one of the accumulator's."""
+    return gemm.c if c_holds_sums(gemm, accumulator) else MatrixView(accumulator, gemm.m, gemm.n, gemm.n, 1)
+
+
+def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
+    """Whether C can hold partial sums: row-major, of the accumulator's type, and none of the epilogue's leaves."""
+    fits = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.reduction is None
+    return fits and not (gemm.epilogue is not None and may_alias_leaf(gemm.epilogue, gemm.c))
 
 
 Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle

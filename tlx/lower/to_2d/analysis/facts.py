@@ -37,6 +37,7 @@ from tlx.ir.types import (
 )
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, instruction_positions
+from tlx.lower.memory.buffers import PrivateBuffers
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.to_2d.analysis.tensor_operations import exceeds_register_elements, with_elementwise
 from tlx.target.target import Target
@@ -279,6 +280,7 @@ class Facts:
         module: The module.
         function: The function.
         target: The machine that the function is lowered for.
+        buffers: The private buffers of the function.
         tensors: Tokens and operations, including ordinary instructions on tensors.
         vectors: The flattened vectors.
         flow: The control flow graph.
@@ -289,13 +291,15 @@ class Facts:
     module: Module
     function: Function
     target: Target
+    buffers: PrivateBuffers
 
     def __post_init__(self) -> None:
         self.tensors = with_elementwise(self.function, analyse(self.module, self.function))
         self.vectors = FlatVectors(self.function, self.tensors, self.module.source)
         self.flow = ControlFlow(self.function)
         sizes = {id(op.instruction): store_view(op).reach for op in self.tensors.ops if op.pointer is not None}
-        self.aliases = AliasAnalysis(self.module, self.function, self.flow, sizes)
+        private = frozenset(buffer.pointer.name for buffer in self.buffers.buffers)
+        self.aliases = AliasAnalysis(self.module, self.function, self.flow, sizes, private)
         self.positions = instruction_positions(self.function)
 
     def op_of(self, root: Local) -> TensorOp:

@@ -52,6 +52,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
+from tlx.intrinsics.products import axes_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
@@ -143,12 +144,17 @@ def _steps(walk: LoopDim) -> tuple[int, int]:
 
 
 def is_vnni_product(product: TensorOp | None, operand: Tensor) -> bool:
-    """Whether an operation is a 2-D product that reads an operand only as its right one."""
+    """Whether an operation is a product of rows by a matrix, and reads an operand only as that matrix."""
     if product is None or product.intrinsic.name not in PRODUCTS or product.result is None:
         return False
     *others, rhs = product.tensors
     same = rhs is operand and all(o is not operand for o in others) and others[-1].type.element == rhs.type.element
-    return same and rhs.type.rank == 2 and product.result.rank == 2 and bits_of(product.result.element) <= _WORD_BITS
+    if not same or rhs.type.rank != 2 or bits_of(product.result.element) > _WORD_BITS:
+        return False
+    if product.intrinsic.name == "contract":
+        axes = axes_of(product.dims)
+        return axes == ((others[-1].type.rank - 1,), (0,), (), ())
+    return product.result.rank == 2
 
 
 _MAX_REGISTERS: Final = 16

@@ -89,6 +89,8 @@ def _candidate_of(schedule: Schedule, value: Value, user: Instruction) -> Local 
         return root
     op = schedule.facts.op_of(root)
     assert op.result is not None
+    if any(part.whole is op for part in schedule.parts.values()):
+        return None  # its buffer is written earlier
     return root if schedule.has_buffer(op) and not op.result.is_padded else None
 
 

@@ -41,7 +41,7 @@ class Placement:
         Raises:
             LoweringError: A vector cannot have a buffer, or the module's malloc is another function.
         """
-        placement = cls(facts, decisions, PrivateBuffers(facts.module, facts.function))
+        placement = cls(facts, decisions, facts.buffers)
         for root in decisions.vectors:
             if root not in decisions.coalesced:
                 placement.of_vector(root)

@@ -159,13 +159,19 @@ def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target
 
 def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operands to `target`, one after the other along the axis."""
+    for number, tensor in enumerate(op.tensors):
+        if not context.is_in_place(op, number):
+            copy(b, context.memory.view(tensor), part_view(b, op, number, target))
+
+
+def part_view(b: TensorBuilder, op: TensorOp, operand: int, target: TensorView) -> TensorView:
+    """The part of `target`, the result of a concatenation or padding, that an operand is copied to."""
+    if op.intrinsic.name == "pad":
+        return _spread(b, target, _borders(op))
     ((axis,),) = op.dims
-    first = 0
-    for tensor in op.tensors:
-        source = context.memory.view(tensor)
-        ranges = [(first if d == axis else 0, dim.extent) for d, dim in enumerate(source.dims)]
-        copy(b, source, slice_view(b, target, ranges))
-        first += source.dims[axis].extent
+    first = sum(tensor.type.extents[axis] for tensor in op.tensors[:operand])
+    extents = enumerate(op.tensors[operand].type.extents)
+    return slice_view(b, target, [(first if d == axis else 0, extent) for d, extent in extents])
 
 
 @dataclass(frozen=True)
@@ -202,20 +208,26 @@ class _Border:
 
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the value, and the elements of the operand that are not cropped, to `target`."""
-    source = context.memory.view(op.tensors[0])
-    low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(source.dims)
-    numbers = zip(source.dims, low, interior, target.dims, strict=True)
-    borders = [_Border.of(dim.extent, below, between, out.extent) for dim, below, between, out in numbers]
+    borders = _borders(op)
     has_elements = all(border.count > 0 for border in borders)
     if not has_elements or any(border.step > 1 and border.count > 1 for border in borders):
         fill(b, op.scalars[0], target)
     else:
         for ranges in _border_boxes(borders):
             fill(b, op.scalars[0], slice_view(b, target, ranges))
-    if has_elements:
+    if has_elements and not context.is_in_place(op, 0):
+        source = context.memory.view(op.tensors[0])
         copy(
             b, slice_view(b, source, [(border.first, border.count) for border in borders]), _spread(b, target, borders)
         )
+
+
+def _borders(op: TensorOp) -> list[_Border]:
+    """The dimensions of a pad."""
+    assert op.result is not None
+    extents = op.tensors[0].type.extents
+    low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(extents)
+    return [_Border.of(*numbers) for numbers in zip(extents, low, interior, op.result.extents, strict=True)]
 
 
 def _border_boxes(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:

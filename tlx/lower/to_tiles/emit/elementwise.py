@@ -21,7 +21,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_int, const_vector
 from tlx.lower.operations import DIVISIONS
-from tlx.lower.to_tiles.emit.kernel import expression_parameters, in_place_leaves, may_alias_leaf, new_kernel
+from tlx.lower.to_tiles.emit.kernel import expression_parameters, new_kernel
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     data_mask,
@@ -42,6 +42,8 @@ from tlx.lower.to_tiles.expression import (
     ScalarLeaf,
     SplatLeaf,
     UnaryNode,
+    in_place_leaves,
+    may_alias_leaf,
 )
 from tlx.lower.to_tiles.prefetch import RowPrefetch, prefetch_rows
 from tlx.lower.to_tiles.problem import Elementwise, as_long_row

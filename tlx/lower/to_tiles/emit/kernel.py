@@ -21,7 +21,7 @@ from typing import Final
 from tlx.ir.builder import Builder, as_value, new_function, partition
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bytes_of
 from tlx.ir.values import Global, Keyword, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE, TARGET_ATTRIBUTE
 from tlx.lower.memory.allocation import (
@@ -32,7 +32,7 @@ from tlx.lower.memory.allocation import (
     frame_metadata,
     trap_if_null,
 )
-from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
+from tlx.lower.to_tiles.expression import Expression, scalar_parameter_type
 from tlx.lower.to_tiles.select.recipe import EqualTiles
 from tlx.target.target import Target
 
@@ -74,22 +74,6 @@ def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]
     pointers = [(f"x{number}", elements[number], "") for number in sorted(elements)]
     kinds = {scalar.number: scalar.element for scalar in value.scalars()}
     return pointers, [(f"s{number}", scalar_parameter_type(kinds[number])) for number in sorted(kinds)]
-
-
-def may_alias_leaf(value: Expression, destination: MatrixView) -> bool:
-    """Whether a leaf may alias the destination."""
-    return bool(in_place_leaves(value, destination))
-
-
-def in_place_leaves(value: Expression, destination: MatrixView) -> list[MatrixLeaf]:
-    """The leaves that may be the destination itself, since they have its layout."""
-    to = destination.broadcast()
-    leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
-    return [leaf for leaf in leaves if _element_layout(leaf.view.broadcast()) == _element_layout(to)]
-
-
-def _element_layout(view: MatrixView) -> tuple[int, int, int, int]:
-    return view.rows, view.cols, view.row_stride, view.col_stride
 
 
 def kernel_scalar(b: Builder, scalar: Value) -> Value:

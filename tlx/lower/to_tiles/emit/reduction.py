@@ -36,7 +36,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
-from tlx.lower.to_tiles.emit.kernel import Scratch, expression_parameters, may_alias_leaf, new_kernel
+from tlx.lower.to_tiles.emit.kernel import Scratch, expression_parameters, new_kernel
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -46,7 +46,7 @@ from tlx.lower.to_tiles.emit.tiles import (
     tile,
     tile_address,
 )
-from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
 from tlx.lower.to_tiles.prefetch import RowPrefetch, prefetch_rows
 from tlx.lower.to_tiles.problem import Reduction, as_row_view, canonical_reduction
 from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile

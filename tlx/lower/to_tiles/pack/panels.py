@@ -472,15 +472,20 @@ class PackedPanels:
         return self.sums_at + sums
 
 
-def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
+def packing_kernel(
+    module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False, at: int = 0
+) -> Function:
     """Add the kernel that packs B to the module: a function of pointers to the panels and to B.
 
-    With `parts`, the bounds of a tile range follow, as for any kernel; those of rows are ignored.
+    With `parts`, the bounds of a tile range follow, as for any kernel; those of rows are ignored. The panels begin `at`
+    bytes after the first pointer.
     """
     parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
     function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)
     b = TensorBuilder(module, function)
     (panels, source), share = arguments_and_tile_range(function)
+    if at:
+        panels = b.retype(b.gep(I8, panels, at), recipe.mma.operand_b)
     form, terms = PackedPanels.of(gemm, recipe), SumTerms(b, gemm.term_offsets)
     corrected = recipe.mma.correction == "columns"
     sums = b.retype(b.gep(I8, panels, form.sums_at), recipe.mma.accumulator) if corrected else None
@@ -500,3 +505,26 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *
                 column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
     b.ret()
     return function
+
+
+def copying_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, at: int = 0) -> Function:
+    """Add a kernel that copies B as it is, for a version that does not pack it: a function as of `packing_kernel`."""
+    parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
+    function = new_kernel(module, target, f"{gemm.kernel_name}.copy", parameters)
+    b = TensorBuilder(module, function)
+    panels, source = (argument.value for argument in function.arguments)
+    start, extent = b_range(gemm)
+    b.memcpy(b.gep(I8, panels, at), b.gep(I8, source, -start), extent)
+    b.ret()
+    return function
+
+
+def b_range(gemm: Gemm) -> tuple[int, int]:
+    """Bytes from the first element of B, over all products of a sum, to B of the first product; and to the end.
+
+    The end is that of the last group of interleaved rows.
+    """
+    view, places = gemm.b, [term[1] for term in gemm.term_offsets]
+    one = (view.rows - view.interleave) * view.row_stride + (view.cols - 1) * view.col_stride + view.interleave
+    size = bytes_of(view.element)
+    return -size * min(places), size * (max(places) - min(places) + one)

@@ -25,12 +25,12 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import definitions
-from tlx.ir.types import I8, ArrayType, bytes_of
+from tlx.ir.types import I8, ArrayType
 from tlx.ir.values import ConstExpr, Global, Local, Value
 from tlx.lower.context import KernelRunner
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.remarks import RemarkKind, Remarks
-from tlx.lower.to_tiles.pack.panels import PackedPanels, packing_kernel
+from tlx.lower.to_tiles.pack.panels import PackedPanels, b_range, packing_kernel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.remarks import size_in_words
 from tlx.lower.to_tiles.select.recipe import Recipe
@@ -55,6 +55,17 @@ class PackedForm:
     at: int
     size: int
 
+    def key(self, gemm: Gemm) -> tuple[object, ...]:
+        """Equal for equal forms of the same B."""
+        return (*_layout(gemm, self.recipe), tuple(offset for _, offset in gemm.term_offsets))
+
+
+def _layout(gemm: Gemm, recipe: Recipe) -> tuple[object, ...]:
+    """What the layout of B depends on; an unpacked B is its own form."""
+    if not recipe.packing.b:
+        return (gemm.b,)
+    return PackedPanels.of(gemm, recipe), recipe.mma.unit == "matrix", recipe.mma.correction
+
 
 def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[PackedForm]:
     """The form of B for each version; versions with the same layout share one. An unpacked B is its own form."""
@@ -62,10 +73,9 @@ def packed_forms(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[
     forms: list[PackedForm] = []
     end = 0
     for recipe, target in versions:
-        panels = PackedPanels.of(gemm, recipe)
-        key = (panels, recipe.mma.unit == "matrix", recipe.mma.correction) if recipe.packing.b else ()
+        key = _layout(gemm, recipe)
         if key not in known:
-            size = panels.size(recipe) if recipe.packing.b else b_extent(gemm)
+            size = PackedPanels.of(gemm, recipe).size(recipe) if recipe.packing.b else b_extent(gemm)
             known[key] = PackedForm(recipe, target, end, size)
             end += -(-size // CACHE_LINE) * CACHE_LINE
         forms.append(known[key])
@@ -179,14 +189,12 @@ def _escaped(data: bytes) -> str:
 
 def b_start(gemm: Gemm) -> int:
     """Bytes from the first element of B, over all products of a sum, to B of the first product."""
-    return -bytes_of(gemm.b.element) * min(term[1] for term in gemm.term_offsets)
+    return b_range(gemm)[0]
 
 
 def b_extent(gemm: Gemm) -> int:
     """Bytes from the first element of B, over all products of a sum, to the end of the last group of rows."""
-    view, places = gemm.b, [term[1] for term in gemm.term_offsets]
-    one = (view.rows - view.interleave) * view.row_stride + (view.cols - 1) * view.col_stride + view.interleave
-    return bytes_of(view.element) * (max(places) - min(places) + one)
+    return b_range(gemm)[1]
 
 
 def b_elements(contents: bytes, offset: int, gemm: Gemm) -> bytes | None:

@@ -45,9 +45,10 @@ from __future__ import annotations
 from math import isqrt
 
 from tlx.ir.types import Type, bytes_of
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.caches import usable_last_level_bytes
+from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
+from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
+from tlx.target.hardware import drawn_cycles
 from tlx.target.target import Target
 
 
@@ -57,9 +58,15 @@ def b_misses_l2(gemm: Gemm, target: Target) -> bool:
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
-    """Whether B, whose elements have `size` bytes, is best read unpacked."""
+    """Whether B, whose elements have `size` bytes, is best read unpacked.
+
+    One that is packed before all calls is best read in panels unless it is small. Zen 5, unpacked and in panels, in
+    G/s: 8x768x768 float 182 and 246, 32x1024x1024 158 and 263, 64x512x512 256 and 262, 64x64x64 129 and 130.
+    """
     limits = target.core.limits
     if not gemm.b.is_row_major and gemm.b.interleave == 1:
+        return False
+    if gemm.packs_per_product == 0 and gemm.b.bytes_moved * len(gemm.term_offsets) > target.caches.l2 // 8:
         return False
     if gemm.m <= limits.unpacked_rows:
         return True
@@ -78,7 +85,12 @@ def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
 
 
 def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
-    """Positions of K in a pass: all, or equal parts of at most 2048 where C holds the sums between passes exactly.
+    """Positions of K in a pass: all, or equal parts of at most 2048 where a matrix holds the sums between passes.
+
+    A temporary matrix of sums costs more than C, so that parts have 2048 times the size of a sum instead: 512x512x4096
+    bfloat by dot products is 3 % slower in two passes (Zen 5).
+
+    A decision seed draws whether K is whole, or in halves or thirds.
 
     Parts are shorter where A is read from memory for each block of columns, which makes the blocks wider. With elements
     of `size` bytes and a block in half of the second-level cache, the memory traffic in elements is
@@ -89,14 +101,19 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
     far = gemm.a.bytes_moved > usable_last_level_bytes(target)
     _, longest = target.core.limits.k_pass
+    if not c_holds_sums(gemm, accumulator):
+        longest = longest * bytes_of(accumulator) // size
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
-        part = _pass_positions(gemm, target)
+        part = _pass_positions(gemm, target, accumulator)
         most = part if not b_misses_l2(gemm, target) or _passes_pay(gemm, target, part) else most
-    if gemm.k <= most or not _may_hold_partial_sums(gemm, accumulator):
+    seed = target.core.costs.seed
+    if not may_split_k(gemm, target, accumulator) or (gemm.k <= most and seed is None):
         return gemm.k
-    passes = -(-gemm.k // most)
-    return round_up(-(-gemm.k // passes), width)
+    model, halves, thirds = (round_up(-(-gemm.k // passes), width) for passes in (-(-gemm.k // most), 2, 3))
+    if seed is None:
+        return model
+    return min((gemm.k, halves, thirds), key=lambda kc: drawn_cycles(seed, 0, gemm.knob_key, kc))
 
 
 def _most_rows(gemm: Gemm, target: Target) -> int:
@@ -105,11 +122,13 @@ def _most_rows(gemm: Gemm, target: Target) -> int:
     return (2 if near else 1) * target.core.limits.unpacked_far_rows
 
 
-def _pass_positions(gemm: Gemm, target: Target) -> int:
+def _pass_positions(gemm: Gemm, target: Target, accumulator: Type) -> int:
     """Positions of K in a pass over a B that is read unpacked."""
     limits = target.core.limits
     pages = limits.paged_k_pass if _pitch(gemm) >= target.caches.page else limits.k_pass[1]
-    return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target)) if b_misses_l2(gemm, target) else pages
+    if not b_misses_l2(gemm, target):
+        return pages
+    return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
 
 
 def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
@@ -122,25 +141,23 @@ def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
     return part >= target.core.limits.k_pass[0] and part - 2 * part * part / gemm.k >= gemm.m
 
 
-def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
-    """Whether C can hold partial sums: of the accumulator's type, row-major, without an epilogue."""
-    return gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
-
-
-def _may_hold_partial_sums(gemm: Gemm, accumulator: Type) -> bool:
-    """Whether C can hold partial sums, and there is one product, whose K can be split into passes."""
-    return c_holds_sums(gemm, accumulator) and len(gemm.term_offsets) == 1
+def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
+    """Whether there is one product, and C or a temporary matrix that stays in the last-level cache holds its sums."""
+    held = c_holds_sums(gemm, accumulator)
+    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(target)
+    return fits and len(gemm.term_offsets) == 1
 
 
 def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
-    pays = not b_misses_l2(gemm, target) or _passes_pay(gemm, target, _pass_positions(gemm, target))
-    return pays and _may_hold_partial_sums(gemm, accumulator)
+    pays = not b_misses_l2(gemm, target) or _passes_pay(gemm, target, _pass_positions(gemm, target, accumulator))
+    return pays and may_split_k(gemm, target, accumulator)
 
 
-def _b_rows_in_half_l2(gemm: Gemm, target: Target) -> int:
-    """Half of the rows of B that fit L2 together with C."""
-    return max(0, target.caches.l2 * 3 // 4 - gemm.c.bytes_moved) // 2 // max(_pitch(gemm), 1)
+def _b_rows_in_half_l2(gemm: Gemm, target: Target, accumulator: Type) -> int:
+    """Half of the rows of B that fit L2 together with the partial sums."""
+    sums = partial_sums(gemm, accumulator).bytes_moved
+    return max(0, target.caches.l2 * 3 // 4 - sums) // 2 // max(_pitch(gemm), 1)
 
 
 def _pitch(gemm: Gemm) -> int:

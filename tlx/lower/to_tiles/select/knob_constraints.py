@@ -80,14 +80,14 @@ def packing(name: str, requested: bool | None, needed: str, default: bool) -> bo
     return bool(needed) or (default if requested is None else requested)
 
 
-def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, default: int) -> int:
+def k_block(gemm: Gemm, knobs: Knobs, step: int, *, splits: bool, default: int) -> int:
     """Positions of K in a pass.
 
     Args:
         gemm: The product.
         knobs: What is requested.
         step: Positions of the inner loop's step.
-        exact: Whether C can hold the sums between passes.
+        splits: Whether K can be split into passes.
         default: The decision where nothing is requested.
 
     Raises:
@@ -95,8 +95,8 @@ def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, default: int) -
     """
     if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.term_offsets) > 1:
         return default if knobs.kc is None else gemm.k
-    if not exact:
-        raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")
+    if not splits:
+        raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers; leave out kc")
     if knobs.kc % step:
         raise UsageError(f"kc={knobs.kc}: the inner loop has steps of {step}; {-(-knobs.kc // step) * step} fits")
     return knobs.kc

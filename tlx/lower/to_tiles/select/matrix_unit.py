@@ -56,7 +56,7 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     deepest = matrix.row_bytes // size
     kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
-    kc = knob_constraints.k_block(gemm, knobs, kstep, exact=False, default=gemm.k)
+    kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
     name = MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
     recipe = Recipe(
         MultiplyAdd("matrix", name, gemm.a.element, gemm.b.element, accumulator, dot.width),

@@ -27,7 +27,7 @@ from tlx.lower.cost import (
     transfer_cycles,
     transposed_store_cycles,
 )
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.hardware import Dot, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming
@@ -151,7 +151,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
     A     read once, or for each block of columns where it does not stay in L2
     B     packing waits for it, and products wait for panels that were packed earlier. An unpacked B is read in runs of
           a tile's width, and hardware prefetchers take a while to recognise each run, where no tile prefetches it
-    C     each cache line read and written in each pass over K
+    C     each cache line of the sums read and written in each pass over K, and C written in the last one
 
     Reads from beyond L2 are hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048 cubed). Where
     each pass over K prefetches the part of B that the next one reads, and multiplies for as long as that takes, only
@@ -160,17 +160,18 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
     a, b = (view.bytes_moved * len(gemm.term_offsets) for view in (gemm.a, gemm.b))
     c, memory = gemm.c.bytes_moved, target.memory
     passes = -(-gemm.k // recipe.blocks.kc)
+    stored = c + (passes - 1) * partial_sums(gemm, recipe.mma.accumulator).bytes_moved
     waiting = _with_b_stalls(cycles, gemm, recipe, target)
     if a + b + c <= target.caches.l2:
         return waiting
     if recipe.prefetch.locality:
         waiting = cycles if cycles >= b / memory.bytes_per_cycle else waiting
-        return waiting + (a + b / passes) / memory.bytes_per_cycle + 2 * c * passes / memory.l2_bytes_per_cycle
+        return waiting + (a + b / passes) / memory.bytes_per_cycle + 2 * stored / memory.l2_bytes_per_cycle
     blocks = -(-gemm.n // recipe.blocks.nc) if a > target.caches.l2 // 4 else 1
     a_waits, c_waits = (
         target.core.costs.prefetched if operand in recipe.prefetch.operands else 1.0 for operand in "AC"
     )
-    return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / memory.bytes_per_cycle
+    return waiting + (a_waits * a * blocks + c_waits * 2 * stored) / memory.bytes_per_cycle
 
 
 def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:

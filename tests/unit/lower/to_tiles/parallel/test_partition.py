@@ -19,8 +19,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.lower.to_tiles.emit.kernel import may_alias_leaf
-from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
 from tlx.lower.to_tiles.parallel.partition import (
     ParallelCost,
     ProblemPartition,

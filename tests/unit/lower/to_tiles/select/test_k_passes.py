@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, Type
-from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import select
@@ -17,9 +18,13 @@ from tlx.target.target import targets
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 
 
-def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
+def _gemm(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Gemm:
     views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
-    return select(Gemm(*views, None, "f", "f"), _TARGET)
+    return Gemm(*views, None, "f", "f")
+
+
+def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
+    return select(_gemm(m, n, k, result, gap), _TARGET)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +64,24 @@ def test_a_b_with_gaps_is_not_prefetched() -> None:
     assert not _recipe(16, 1024, 1024, gap=64).prefetch.locality
 
 
-def test_sums_that_c_cannot_hold_take_one_pass() -> None:
-    assert _recipe(64, 1024, 1024, BFLOAT).blocks.kc == 1024
+def test_sums_that_c_cannot_hold_take_as_many_passes() -> None:
+    assert _recipe(64, 1024, 1024, BFLOAT).blocks == _recipe(64, 1024, 1024).blocks
+
+
+def test_a_temporary_for_sums_fits_the_last_level_cache() -> None:
+    assert _recipe(1024, 1024, 8192, BFLOAT).blocks.kc < 8192
+    assert _recipe(8192, 8192, 8192, BFLOAT).blocks.kc == 8192
+
+
+@pytest.mark.parametrize(("rows", "pitch"), [(1, 0), (128, 768), (128, 800)])
+def test_an_epilogue_does_not_change_the_blocks(rows: int, pitch: int) -> None:
+    """A row is added, a matrix that may be C, or one that cannot be C."""
+    plain = _gemm(128, 768, 3072)
+    other = MatrixLeaf(element=FLOAT, view=MatrixView(FLOAT, rows, 768, pitch, 1), pointer=0)
+    nodes = (ProductLeaf(FLOAT), other, InstructionNode(FLOAT, ElementwiseOp("fadd"), (0, 1)))
+    fused = replace(plain, epilogue=Expression(128, 768, nodes))
+    assert select(fused, _TARGET).blocks == select(plain, _TARGET).blocks
+    assert select(plain, _TARGET).blocks.kc < 3072
 
 
 def test_the_predicted_share_counts_overlapped_prefetches() -> None:

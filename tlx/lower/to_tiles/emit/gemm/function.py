@@ -11,12 +11,25 @@ from tlx.ir.module import Raw
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, ArrayType
 from tlx.ir.values import Aggregate, ConstInt, Global, Value
-from tlx.lower.to_tiles.emit.kernel import TileRange, arguments_and_tile_range
+from tlx.lower.to_tiles.emit.kernel import Buffer, TileRange, arguments_and_tile_range
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, row_ranges
+from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
+from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.target.hardware import Sign
 from tlx.target.target import Target
+
+
+@dataclass(eq=False, slots=True)
+class PartialSums:
+    """The matrix that holds the sums between passes over K: C, or a temporary.
+
+    Attributes:
+        view: Its view.
+        memory: Where it is; without an address until the temporary is allocated.
+    """
+
+    view: MatrixView
+    memory: Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,7 @@ class GemmFunction:
         rhs: Address of B; where the argument points to B in the forms of several versions, that of this version's.
         share: The row tiles and panels that a call computes.
         rows, columns: Ranges of equal row tiles, and of equal panels.
+        sums: Where sums stay between passes over K.
     """
 
     b: TensorBuilder
@@ -44,6 +58,7 @@ class GemmFunction:
     share: TileRange
     rows: Sequence[EqualTiles]
     columns: Sequence[EqualTiles]
+    sums: PartialSums
 
     @classmethod
     def of(cls, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> GemmFunction:
@@ -55,7 +70,14 @@ class GemmFunction:
             form = b.gep(I8, b.retype(rhs, I8), packing.b_panel_offset)
             rhs = b.retype(form, recipe.mma.operand_b if packing.prepacked_b else gemm.b.element)
         rows, columns = row_ranges(gemm, recipe), column_ranges(gemm, recipe)
-        return cls(b, gemm, recipe, target, arguments, c, a, rhs, share, rows, columns)
+        view = partial_sums(gemm, recipe.mma.accumulator)
+        sums = PartialSums(view, Buffer(c if c_holds_sums(gemm, recipe.mma.accumulator) else None))
+        return cls(b, gemm, recipe, target, arguments, c, a, rhs, share, rows, columns, sums)
+
+    @property
+    def splits_k(self) -> bool:
+        """Whether there are several passes over K."""
+        return sum(part.count for part in k_passes(self.gemm, self.recipe)) > 1
 
     @property
     def sign(self) -> Sign:
@@ -70,11 +92,18 @@ class GemmFunction:
 
 @dataclass(frozen=True, slots=True)
 class KPass:
-    """A pass over `size` positions of K from `start` on; the first pass initialises the sums, later ones add to C."""
+    """A pass over `size` positions of K from `start` on.
+
+    Attributes:
+        start, size: The positions.
+        first: Whether it initialises the sums; later passes add to the partial sums.
+        last: Whether it finishes the tiles; earlier passes store partial sums.
+    """
 
     start: Value
     size: int
     first: bool
+    last: bool
 
 
 @dataclass(frozen=True, slots=True)

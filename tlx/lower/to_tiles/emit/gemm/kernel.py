@@ -1,6 +1,6 @@
 """The kernel of a product: its function, buffers, and loops over cache blocks and register tiles.
 
-for each pass over K                              pc
+for each pass over K                              pc    all but the last one store partial sums
   pack all of A, if the recipe says so
   interleave the N tail of B, if it is summed in pairs
   for columns in panels of B, nc at a time        jc
@@ -48,12 +48,12 @@ from tlx.lower.to_tiles.emit.kernel import (
     Scratch,
     expression_parameters,
     loop_over_blocks,
-    may_alias_leaf,
     new_kernel,
 )
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, tile
+from tlx.lower.to_tiles.expression import may_alias_leaf
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream, pieces_per_part
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.problem import Gemm, c_holds_sums
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, k_passes, padded_tiles
 from tlx.target.target import Target
 
@@ -131,12 +131,16 @@ class NextTilePrefetch:
         if "C" in operands:
             last = block.rows is self.function.rows[-1] and block.rows.count * height <= self.recipe.blocks.mc
             row, column = next_tile_position(b, block, i, j, last=last)
-            size, by_rows = bytes_of(gemm.c.element), gemm.c.is_row_major
-            offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), b.mul(column, gemm.c.col_stride)), size)
+            sums = self.function.sums
+            view, base = (gemm.c, self.function.c)
+            if self.function.splits_k:
+                view, base = sums.view, sums.memory.pointer
+            size, by_rows = bytes_of(view.element), view.is_row_major
+            offset = b.mul(b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)), size)
             length, each = (width, 1) if by_rows else (height, -(-width // height))
-            pitch = gemm.c.pitch * size
+            pitch = view.pitch * size
             prefetcher.at_parts = PrefetchStream(
-                self.function.c, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY
+                base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY
             )
         if "A" in operands:
             size = bytes_of(self.recipe.mma.operand_a)
@@ -226,17 +230,25 @@ class LoopNest:
             self.tile.pairs.reserve(scratch)
 
     def emit(self) -> None:
-        """Emit the passes over K."""
+        """Emit the passes over K: the first one, the last one where it differs, and a loop over those between."""
         b = self.b
         if self.dots:
             self.dots.copy(self.function.rhs)
-        for parts in k_passes(self.gemm, self.recipe):
+        # A last pass that stores the sums to C, too, is like the others.
+        is_alike = self.gemm.epilogue is None and c_holds_sums(self.gemm, self.recipe.mma.accumulator)
+        passes = k_passes(self.gemm, self.recipe)
+        for parts in passes:
             first = parts.start == 0
+            final = not is_alike and parts is passes[-1]
             if first:
-                self._emit_pass(KPass(const_int(I64, 0), parts.size, True))
-            if parts.count > first:
-                with b.loop(int(first), parts.count, name="pc") as loop:
-                    self._emit_pass(KPass(parts.start_of(b, loop.index), parts.valid, False))
+                self._emit_pass(KPass(const_int(I64, 0), parts.size, True, is_alike or (final and parts.count == 1)))
+            between = parts.count - final
+            if between > first:
+                with b.loop(int(first), between, name="pc") as loop:
+                    self._emit_pass(KPass(parts.start_of(b, loop.index), parts.valid, False, is_alike))
+            if final and parts.count > first:
+                start = parts.start_of(b, const_int(I64, between))
+                self._emit_pass(KPass(start, parts.valid, False, True))
 
     def _emit_pass(self, part: KPass) -> None:
         """All tiles for one pass over K."""

@@ -32,8 +32,9 @@ from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
-from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks, may_alias_leaf
+from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks
 from tlx.lower.to_tiles.emit.tiles import tile
+from tlx.lower.to_tiles.expression import may_alias_leaf
 from tlx.lower.to_tiles.pack.panels import load_vnni
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles, round_up
@@ -430,7 +431,7 @@ class MatrixUnitLoopNest:
         """Emit all loops, with a single pass over K."""
         if self.operands.packs_all_of_a:
             self.operands.pack_all_of_a()
-        whole = KPass(const_int(I64, 0), self.gemm.k, first=True)
+        whole = KPass(const_int(I64, 0), self.gemm.k, first=True, last=True)
         if self.by_rows:
             self._row_by_row(whole)
             return

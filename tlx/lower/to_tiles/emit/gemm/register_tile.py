@@ -1,8 +1,9 @@
 """The register tile of a product, and its stores, which may be non-temporal.
 
-acc = 0 | Acc | C                         (+ correction of the xor trick)
+acc = 0 | Acc | sums                      (+ correction of the xor trick)
 for each term of the sum, for k: acc += A[tile, k] @ B[k, panel]
-C[tile, panel] = f(acc)
+sums[tile, panel] = acc                   in all passes over K but the last
+C[tile, panel] = f(acc)                   in the last pass
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tlx.lower.to_tiles.emit.gemm.n_tail import PairedColumns
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile, tile_address
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.prefetch import Prefetcher
 from tlx.lower.to_tiles.select.recipe import padded_tiles
 
@@ -66,6 +68,9 @@ class RegisterTile:
         self.stores.reserve(scratch)
         if self.partial is not None:
             self.partial.reserve(scratch)
+        sums = self.function.sums
+        if sums.memory.address is None and self.function.splits_k:
+            sums.memory = scratch.reserve(sums.view.element, sums.view.size)
 
     def emit(self, block: CacheBlock, i: Value, j: Value) -> None:
         """Emit one register tile: initial sums, sum over K, epilogue and stores."""
@@ -101,8 +106,12 @@ class RegisterTile:
         return total if start == zero(start.type) else self.b.binary("fadd", start, total)
 
     def finish(self, block: CacheBlock, total: Value, row: Value, column: Value) -> None:
-        """Finish a tile: epilogue and stores."""
+        """Finish a tile: epilogue and stores; or store its partial sums."""
         gemm = self.gemm
+        if not block.part.last:
+            sums = self.function.sums
+            self.stores.store_tile(block, total, row, column, (sums.view, sums.memory.pointer))
+            return
         if self.epilogue is None:
             out = convert_tile(self.b, total, gemm.c.element, self.function.sign)
         elif self.partial is None and not gemm.c.is_row_major:
@@ -115,13 +124,13 @@ class RegisterTile:
     # How the sums start ----------------------------------------------------------------------------------------
 
     def start(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
-        """The initial sums: zero, Acc or C, plus a correction."""
+        """The initial sums: zero, Acc or partial sums, plus a correction."""
         b, recipe, gemm, function = self.b, self.recipe, self.gemm, self.function
         rows, columns = block.rows, block.columns
         start: Value = zero(VectorType(rows.size * columns.size, recipe.mma.accumulator))
-        view = gemm.acc if block.part.first else gemm.c
+        view = gemm.acc if block.part.first else function.sums.view
         if view is not None:
-            base = function.arguments[3] if block.part.first else function.c
+            base = function.arguments[3] if block.part.first else function.sums.memory.pointer
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
             token = b.tensor_load(function.at(view, base, *place), type_, (0, view.row_stride), "c")
             start = convert_tile(b, b.tovector(token, type_, "c.old"), recipe.mma.accumulator, "s")
@@ -184,9 +193,17 @@ class ResultStores:
         b, view = self.function.b, self.function.gemm.c
         store_tile_vector(b, view, tile_address(b, view, self.function.c, place), place, value)
 
-    def store_tile(self, block: CacheBlock, tile_of_c: Value, row: Value, column: Value) -> None:
-        """Store a register tile of C, which may be column-major."""
-        function, b, view = self.function, self.function.b, self.function.gemm.c
+    def store_tile(
+        self,
+        block: CacheBlock,
+        tile_of_c: Value,
+        row: Value,
+        column: Value,
+        to: tuple[MatrixView, Value] | None = None,
+    ) -> None:
+        """Store a register tile to C, which may be column-major, or `to` another matrix."""
+        function, b = self.function, self.function.b
+        view, base = to or (function.gemm.c, function.c)
         if self.buffer is not None:
             self._store_through(self.buffer, block, tile_of_c, row, column)
             return
@@ -196,7 +213,7 @@ class ResultStores:
         if not view.is_row_major:
             type_ = type_.transposed((1, 0))
             token = b.typeinfo(b.transpose(token, (1, 0), type_, "c.columns"), type_, "c")
-        self._store(function.at(view, function.c, row, column), token, view.pitch)
+        self._store(function.at(view, base, row, column), token, view.pitch)
 
     def _store_through(self, buffer: Buffer, block: CacheBlock, sums: Value, row: Value, column: Value) -> None:
         """Store a tile to the buffer, and copy it from there a few rows at a time."""

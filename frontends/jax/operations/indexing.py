@@ -1,0 +1,101 @@
+"""Slices at positions that are values: gather, scatter, dynamic slice and update."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tlx.frontends.jax.operations.reductions import combination
+from tlx.frontends.jax.program import Region
+from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.graph import Graph, Value
+
+_COMBINE: Final = {
+    "stablehlo.add": "add",
+    "stablehlo.multiply": "multiply",
+    "stablehlo.maximum": "maximum",
+    "stablehlo.minimum": "minimum",
+}
+
+
+def _dynamic_slice(c: Context) -> Results:
+    x, *starts = c.operands
+    return [c.graph.dynamic_slice(x, starts, c.attribute("slice_sizes"))]
+
+
+def _dynamic_update_slice(c: Context) -> Results:
+    x, update, *starts = c.operands
+    return [c.graph.dynamic_update_slice(x, update, starts)]
+
+
+def _start_rows(g: Graph, starts: Value, index_dim: int, batching: Sequence[int]) -> tuple[Value, list[int]]:
+    """The positions as a matrix, with a column for each batching dimension, and the shape of the rows.
+
+    Args:
+        g: The graph.
+        starts: The start indices.
+        index_dim: Their dimension that holds the components of a position; their rank for scalars.
+        batching: Their dimensions that number an element of the operand's batching dimensions.
+    """
+    if index_dim == starts.rank:
+        starts = g.reshape(starts, (*starts.shape, 1))
+    order = [d for d in range(starts.rank) if d != index_dim]
+    shape = [starts.shape[d] for d in order]
+    columns = [g.transpose(starts, [*order, index_dim])]
+    columns += [g.iota((*shape, 1), order.index(d), starts.dtype) for d in batching]
+    return g.reshape(g.concatenate(columns, len(shape)), (math.prod(shape), -1)), shape
+
+
+def _gather(c: Context) -> Results:
+    """`Graph.gather` gives a box for each row of positions; its dimensions are then put where StableHLO has them."""
+    g, (x, starts) = c.graph, c.operands
+    numbers: dict[str, Any] = c.attribute("dimension_numbers")
+    sizes: Sequence[int] = c.attribute("slice_sizes")
+    batching: Sequence[int] = numbers["operand_batching_dims"]
+    rows, shape = _start_rows(g, starts, numbers["index_vector_dim"], numbers["start_indices_batching_dims"])
+    boxes = g.gather(x, rows, [*numbers["start_index_map"], *batching], sizes)
+    left_out = {*numbers["collapsed_slice_dims"], *batching}
+    kept = [size for d, size in enumerate(sizes) if d not in left_out]
+    split = g.reshape(boxes, [*shape, *kept])
+    offsets: Sequence[int] = numbers["offset_dims"]
+    outer = iter(range(len(shape)))
+    order = [len(shape) + offsets.index(d) if d in offsets else next(outer) for d in range(split.rank)]
+    return [g.transpose(split, order)]
+
+
+def _scatter(c: Context) -> Results:
+    if len(c.operands) != 3:
+        c.refuse("several tensors are not supported: scatter into one after the other")
+    g, (x, starts, updates) = c.graph, c.operands
+    combine = _combine(c.operation.regions[0])
+    if combine is None:
+        c.refuse("updates must be set, added, multiplied, or combined by maximum or minimum")
+    numbers: dict[str, Any] = c.attribute("scatter_dimension_numbers")
+    batching: Sequence[int] = numbers["input_batching_dims"]
+    rows, shape = _start_rows(g, starts, numbers["index_vector_dim"], numbers["scatter_indices_batching_dims"])
+    window: Sequence[int] = numbers["update_window_dims"]
+    outer = [d for d in range(updates.rank) if d not in window]
+    extents = [updates.shape[d] for d in window]
+    boxes = g.reshape(g.transpose(updates, [*outer, *window]), [math.prod(shape), *extents])
+    left_out = {*numbers["inserted_window_dims"], *batching}
+    sizes = iter(extents)
+    box = [1 if d in left_out else next(sizes) for d in range(x.rank)]
+    boxes = g.reshape(boxes, [boxes.shape[0], *box])
+    along = [*numbers["scattered_dims_to_operand_dims"], *batching]
+    return [g.scatter(x, rows, along, boxes, combine)]
+
+
+def _combine(region: Region) -> str | None:
+    """How a region combines an element and an update."""
+    if not region.operations and region.returned == region.parameters[1:]:
+        return "set"
+    return _COMBINE.get(combination(region) or "")
+
+
+RULES: Final[dict[str, Rule]] = {
+    "stablehlo.dynamic_slice": Rule(_dynamic_slice, "`dynamic_slice(x, starts, shape)`"),
+    "stablehlo.dynamic_update_slice": Rule(_dynamic_update_slice, "`dynamic_update_slice(x, update, starts)`"),
+    "stablehlo.gather": Rule(_gather, "`gather(x, starts, axes, shape)`"),
+    "stablehlo.scatter": Rule(_scatter, "`scatter(x, starts, axes, updates, combine)`; one tensor"),
+}

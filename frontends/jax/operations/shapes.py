@@ -1,0 +1,77 @@
+"""Constants, and operations that change shapes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.graph import Value
+from tlx.ir.values import ConstFloat, ConstInt
+
+
+def number_of(value: Value) -> float | None:
+    """The number that all elements of a value are; None if that is not known."""
+    operand = value.buffer.operand
+    if isinstance(operand, ConstInt) and value.buffer.count == 1:
+        return operand.unsigned if value.dtype.kind in "bu" else operand.value
+    return operand.value if isinstance(operand, ConstFloat) and value.buffer.count == 1 else None
+
+
+def padded(c: Context, x: Value, low: list[int], high: list[int], interior: list[int], filling: Value) -> Value:
+    """`pad` by a value that need not be constant."""
+    number = number_of(filling)
+    if number is not None:
+        return c.graph.pad(x, low, high, interior, number)
+    is_inside = c.graph.pad(c.graph.full(x.shape, True, np.bool_), low, high, interior, False)
+    return c.graph.where(is_inside, c.graph.pad(x, low, high, interior), filling)
+
+
+def _pad(c: Context) -> Results:
+    *values, filling = c.operands
+    if not values:  # the operand has no elements
+        return [c.graph.broadcast(filling, c.shape)]
+    x = values[0]
+    low, high = (list(c.attribute(f"edge_padding_{side}")) for side in ("low", "high"))
+    return [padded(c, x, low, high, list(c.attribute("interior_padding")), filling)]
+
+
+def _slice(c: Context) -> Results:
+    starts, stops, steps = (c.attribute(name) for name in ("start_indices", "limit_indices", "strides"))
+    return [c.graph.slice(c.operands[0], starts, stops, steps)]
+
+
+def _broadcast_in_dim(c: Context) -> Results:
+    return [c.graph.broadcast(c.operands[0], c.shape, c.attribute("broadcast_dimensions"))]
+
+
+def _broadcast(c: Context) -> Results:
+    return [c.graph.broadcast(c.operands[0], c.shape)]
+
+
+def _iota(c: Context) -> Results:
+    return [c.graph.iota(c.shape, c.attribute("iota_dimension"), c.type.dtype or np.dtype(np.int32))]
+
+
+RULES: Final[dict[str, Rule]] = {
+    "stablehlo.broadcast": Rule(_broadcast, "`broadcast(x, shape)`: a view"),
+    "stablehlo.broadcast_in_dim": Rule(_broadcast_in_dim, "`broadcast(x, shape, dimensions)`: a view"),
+    "stablehlo.concatenate": Rule(
+        lambda c: [c.graph.concatenate(c.operands, c.attribute("dimension"))], "`concatenate(values, axis)`"
+    ),
+    "stablehlo.constant": Rule(
+        lambda c: [c.translation.constant(c.attribute("value"))],
+        "`constant(array)`; in `tlx.jax.jit` a large one is a weight",
+    ),
+    "stablehlo.iota": Rule(_iota, "`iota(shape, axis, dtype)`"),
+    "stablehlo.pad": Rule(_pad, "`pad(x, low, high, interior, number)`"),
+    "stablehlo.reshape": Rule(lambda c: [c.graph.reshape(c.operands[0], c.shape)], "`reshape(x, shape)`"),
+    "stablehlo.reverse": Rule(
+        lambda c: [c.graph.reverse(c.operands[0], c.attribute("dimensions"))], "`reverse(x, axes)`"
+    ),
+    "stablehlo.slice": Rule(_slice, "`slice(x, starts, stops, steps)`"),
+    "stablehlo.transpose": Rule(
+        lambda c: [c.graph.transpose(c.operands[0], c.attribute("permutation"))], "`transpose(x, dimensions)`: a view"
+    ),
+}

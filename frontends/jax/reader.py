@@ -1,0 +1,269 @@
+"""Reads StableHLO, a portable artifact or MLIR text, by the MLIR bindings that jaxlib ships.
+
+MLIR's reader is not safe for damaged files: it may end its process. `tlx.frontends.jax.files` therefore calls it in a
+process of its own; `tlx.jax.jit` passes what JAX has just written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.diagnostics import UsageError
+from tlx.frontends.jax.program import DType, Function, Location, Operation, Program, Region, ValueType
+from tlx.intrinsics.numpy_types import bfloat_dtype
+
+BYTECODE: Final = b"ML\xefR"
+_PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::(\d+))?)?')
+_NAME: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
+_MESSAGE: Final = re.compile(r'error: (?:"-":)?(.*)')
+_ELEMENTS: Final = {
+    "i1": "bool",
+    **{f"i{n}": f"int{n}" for n in (8, 16, 32, 64)},
+    **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+}
+_DIMENSIONS: Final = {  # properties of StableHLO's attributes of dimension numbers
+    "DotDimensionNumbers": (
+        "lhs_batching_dimensions",
+        "rhs_batching_dimensions",
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
+    ),
+    "ConvDimensionNumbers": (
+        "input_batch_dimension",
+        "input_feature_dimension",
+        "input_spatial_dimensions",
+        "kernel_input_feature_dimension",
+        "kernel_output_feature_dimension",
+        "kernel_spatial_dimensions",
+        "output_batch_dimension",
+        "output_feature_dimension",
+        "output_spatial_dimensions",
+    ),
+    "GatherDimensionNumbers": (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+        "start_index_map",
+        "index_vector_dim",
+    ),
+    "ScatterDimensionNumbers": (
+        "update_window_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+        "scattered_dims_to_operand_dims",
+        "index_vector_dim",
+    ),
+}
+_ENUMS: Final = (
+    "ComparisonDirectionAttr",
+    "ComparisonTypeAttr",
+    "RngAlgorithmAttr",
+    "RngDistributionAttr",
+    "FftTypeAttr",
+    "TransposeAttr",
+)
+
+
+def read(data: bytes, name: str) -> Program:
+    """The program in a portable artifact or in MLIR text.
+
+    Raises:
+        UsageError: The data are no valid StableHLO, or jaxlib is missing.
+    """
+    try:
+        import jaxlib.mlir.ir
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import sdy, stablehlo
+    except ImportError as error:
+        raise UsageError(f"StableHLO is read by jaxlib ({error}): pip install tlx[jax]") from None
+    ir: Any = jaxlib.mlir.ir
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    sdy.register_dialect(context)
+    messages: list[str] = []
+
+    def note(diagnostic: Any) -> bool:
+        messages.append(diagnostic.message)
+        return True  # it is not printed
+
+    context.attach_diagnostic_handler(note)
+    try:
+        with context:
+            if data.startswith(BYTECODE):
+                module = stablehlo.deserialize_portable_artifact(context, data)
+            else:
+                module = ir.Module.parse(data.decode(), context)
+            module.operation.verify()
+            return _Reader(ir, stablehlo, name).program(module)
+    except UnicodeDecodeError:
+        raise UsageError("this is neither a portable artifact of StableHLO nor MLIR text", name=name) from None
+    except (ir.MLIRError, ValueError) as error:
+        found = _MESSAGE.search(str(error))
+        reason = messages[0] if messages else found[1] if found else str(error).strip()
+        raise UsageError(f"this is no valid StableHLO ({reason}): write it again, by jax.export", name=name) from None
+
+
+class _Reader:
+    """Turns an MLIR module into a `Program`."""
+
+    def __init__(self, ir: Any, stablehlo: Any, name: str) -> None:
+        self._ir = ir
+        self._source = name
+        self._numbers: dict[Any, int] = {}
+        self._types: dict[str, ValueType] = {}
+        self._dimensions = [(getattr(stablehlo, name), fields) for name, fields in _DIMENSIONS.items()]
+        self._enums = [getattr(stablehlo, name) for name in _ENUMS]
+
+    def program(self, module: Any) -> Program:
+        """The functions of a module."""
+        functions: dict[str, Function] = {}
+        for operation in module.body.operations:
+            if operation.operation.name == "func.func" and len(operation.operation.regions[0].blocks):
+                function = self._function(operation)
+                functions[function.name] = function
+        if not functions:
+            raise ValueError("the module has no function")
+        return Program(functions)
+
+    def _function(self, operation: Any) -> Function:
+        block = operation.operation.regions[0].blocks[0]
+        types = operation.attributes["function_type"].value
+        names = [self._name(argument.location) for argument in block.arguments]
+        return Function(
+            operation.attributes["sym_name"].value,
+            tuple(self._type(type_) for type_ in types.inputs),
+            tuple(names),
+            tuple(self._type(type_) for type_ in types.results),
+            self._region(block),
+        )
+
+    def _region(self, block: Any) -> Region:
+        parameters = tuple(self._number(argument) for argument in block.arguments)
+        *operations, last = [self._operation(operation) for operation in block.operations]
+        return Region(parameters, tuple(operations), last.operands)
+
+    def _operation(self, view: Any) -> Operation:
+        operation = view.operation
+        if any(len(region.blocks) != 1 for region in operation.regions):
+            raise ValueError(f"{operation.name}: a region of several blocks")
+        attributes = operation.attributes
+        return Operation(
+            operation.name,
+            tuple(self._number(value) for value in operation.operands),
+            tuple(self._type(value.type) for value in operation.operands),
+            tuple(self._number(value) for value in operation.results),
+            tuple(self._type(value.type) for value in operation.results),
+            {name: self._named(attributes, name) for name in attributes},
+            tuple(self._region(region.blocks[0]) for region in operation.regions),
+            self._location(operation.location),
+        )
+
+    def _number(self, value: Any) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def _type(self, type_: Any) -> ValueType:
+        text = str(type_)
+        if text not in self._types:
+            self._types[text] = self._value_type(type_, text)
+        return self._types[text]
+
+    def _value_type(self, type_: Any, text: str) -> ValueType:
+        ranked = type_.maybe_downcast()
+        if not isinstance(ranked, self._ir.RankedTensorType):
+            return ValueType(None, None, text)
+        shape = tuple(ranked.shape) if ranked.has_static_shape else None
+        return ValueType(shape, _dtype(str(ranked.element_type)), text)
+
+    def _named(self, attributes: Any, name: str) -> Any:
+        try:
+            return self._attribute(attributes[name])
+        except TypeError:  # an attribute that MLIR's bindings do not know, such as complex numbers
+            return None
+
+    def _attribute(self, attribute: Any) -> Any:
+        ir = self._ir
+        attribute = attribute.maybe_downcast()
+        if isinstance(attribute, (ir.DenseElementsAttr, ir.DenseFPElementsAttr, ir.DenseIntElementsAttr)):
+            return self._array(attribute)
+        if isinstance(attribute, (ir.DenseI64ArrayAttr, ir.DenseI32ArrayAttr, ir.DenseBoolArrayAttr)):
+            return tuple(attribute)
+        if isinstance(attribute, ir.ArrayAttr):
+            return tuple(self._attribute(item) for item in attribute)
+        if isinstance(attribute, (ir.IntegerAttr, ir.BoolAttr, ir.StringAttr, ir.FlatSymbolRefAttr, ir.FloatAttr)):
+            return attribute.value
+        if isinstance(attribute, ir.DictAttr):
+            return {item.name: self._attribute(item.attr) for item in attribute}
+        for kind, fields in self._dimensions:
+            if kind.isinstance(attribute):
+                known = kind(attribute)
+                values = {field: getattr(known, field) for field in fields}
+                return {k: v if isinstance(v, int) else tuple(v) for k, v in values.items()}
+        for kind in self._enums:
+            if kind.isinstance(attribute):
+                return kind(attribute).value
+        return str(attribute)
+
+    def _array(self, attribute: Any) -> np.ndarray[Any, Any]:
+        type_ = self._type(attribute.type)
+        if type_.dtype is None or type_.shape is None:
+            return np.zeros(0)
+        if attribute.is_splat:
+            return np.broadcast_to(np.array(attribute.get_splat_value().value, type_.dtype), type_.shape)
+        if type_.dtype.name == "bfloat16":
+            return np.array([float(number) for number in _listed(attribute)], type_.dtype).reshape(type_.shape)
+        return np.array(attribute).astype(type_.dtype).reshape(type_.shape)
+
+    def _location(self, location: Any) -> Location:
+        text = str(location)
+        place = _PLACE.search(text)
+        name = self._name(location)
+        if place is None:
+            return Location(name=name)
+        file, line, start, end = place.groups()
+        if file == "-":  # MLIR text, whose columns begin with 1
+            return Location(self._source, int(line), int(start), 0, name)
+        return Location(_unescaped(file), int(line), int(start) + 1, int(end) + 1 if end else 0, name)
+
+    def _name(self, location: Any) -> str:
+        match = _NAME.match(str(location))
+        return match[1] if match else ""
+
+
+def _listed(attribute: Any) -> Iterable[str]:
+    """The elements of a dense attribute whose type has no buffer in Python, from its text."""
+    text = str(attribute)
+    hexadecimal = re.match(r'dense<"0x([0-9A-F]*)"', text)
+    if hexadecimal:
+        words = np.frombuffer(bytes.fromhex(hexadecimal[1]), np.uint16).astype(np.uint32) << 16
+        return map(str, words.view(np.float32))
+    numbers = re.findall(r"0x[0-9A-F]+|[-+.\deE]+", text[text.index("<") + 1 : text.rindex(">")])
+    return (str(_bfloat(int(n, 16))) if n.startswith("0x") else n for n in numbers)
+
+
+def _bfloat(bits: int) -> float:
+    return float(np.array([bits << 16], np.uint32).view(np.float32)[0])
+
+
+def _dtype(element: str) -> DType | None:
+    if element == "bf16":
+        return bfloat_dtype("float32")
+    return np.dtype(_ELEMENTS[element]) if element in _ELEMENTS else None
+
+
+def _unescaped(text: str) -> str:
+    r"""A string of MLIR, in which `\\`, `\"` and bytes in hexadecimal are escaped."""
+    escape = re.compile(rb"\\(?:([0-9A-F]{2})|(.))")
+    data = escape.sub(lambda m: bytes.fromhex(m[1].decode()) if m[1] else m[2], text.encode())
+    return data.decode(errors="replace")

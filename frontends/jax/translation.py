@@ -1,0 +1,277 @@
+"""Translates a program of StableHLO to a graph of tensors, operation by operation.
+
+The rules are in `operations`: one function for each operation of StableHLO. This module applies them, follows calls of
+functions, and gives every error the place of the operation in the user's Python program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+
+from tlx.diagnostics import Source, TlxError, UsageError
+from tlx.frontends.jax.program import Operation, Program, Region, ValueType, live_operations, used_values
+from tlx.graph import Graph, Value
+
+_TAKE_EMPTY: Final = ("stablehlo.concatenate", "stablehlo.pad")
+"""Operations whose operands may have no elements."""
+
+_MOST: Final = (1 << 31) - 1
+"""Elements of a tensor: the IR has extents of 32 bits."""
+
+_LARGE: Final = 1 << 14
+"""Bytes of a constant that is passed as a weight instead of written into the module, where weights can be passed."""
+
+
+class TranslationError(UsageError):
+    """An operation that cannot be translated, with its place in the Python program."""
+
+
+Results: TypeAlias = Sequence[Value | None]
+Around: TypeAlias = Mapping[int, Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an operation is translated.
+
+    Attributes:
+        translate: Makes the values of the results; None for those that are not needed.
+        lowered_to: What it becomes, for the documentation.
+    """
+
+    translate: Callable[[Context], Results]
+    lowered_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule reads.
+
+    Attributes:
+        translation: The program's translation.
+        operation: The operation.
+        operands: Values of its operands.
+        around: The values that its regions see.
+        needed: Which results are needed.
+    """
+
+    translation: Translation
+    operation: Operation
+    operands: Sequence[Value]
+    around: Around
+    needed: Sequence[bool]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the program becomes."""
+        return self.translation.graph
+
+    @property
+    def type(self) -> ValueType:
+        """Type of the first result."""
+        return self.operation.types[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first result."""
+        return self.operation.types[0].shape or ()
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute, or the default where it is left out."""
+        return self.operation.attributes.get(name, default)
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise an error at the operation."""
+        self.translation.refuse(self.operation, message)
+
+    def region(self, index: int, *arguments: Value) -> list[Value]:
+        """The values that one of the operation's regions returns for arguments."""
+        return self.translation.inline_all(self.operation.regions[index], arguments, self.around)
+
+
+class Translation:
+    """A program while it is translated.
+
+    Attributes:
+        graph: The graph that it becomes.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        graph: Graph,
+        rules: Mapping[str, Rule],
+        refused: Mapping[str, str],
+        *,
+        has_weights: bool,
+    ) -> None:
+        """Prepare a translation.
+
+        Args:
+            program: The program.
+            graph: The graph to write to.
+            rules: How operations are translated, by name.
+            refused: Why other operations are not.
+            has_weights: Whether large constants may become weights of the graph, which its caller passes.
+        """
+        self.graph = graph
+        self._program = program
+        self._rules = rules
+        self._refused = refused
+        self._has_weights = has_weights
+        self._sources: dict[str, Source] = {}
+        self._constants: dict[tuple[Any, ...], Value] = {}
+        self._definitions: dict[int, Operation] = {}
+        self._users: dict[int, list[Operation | None]] = {}
+        self._calls: list[Operation] = []
+
+    def parameter(self, name: str, type_: ValueType, *, donated: bool = False) -> Value:
+        """A parameter of the main function.
+
+        Raises:
+            UsageError: Its type is not supported.
+        """
+        reason = _unsupported(type_)
+        if reason or type_.shape is None or type_.dtype is None:
+            raise UsageError(f"parameter {name}: {type_.text} {reason}")
+        return self.graph.parameter(name, type_.shape, type_.dtype, donated=donated)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Value:
+        """A constant; equal ones are one value."""
+        if not any(array.strides):  # one number, repeated
+            return self.graph.full(array.shape, array[(0,) * array.ndim], array.dtype)
+        key = (array.shape, array.dtype, array.tobytes())
+        if key not in self._constants:
+            as_weight = self._has_weights and array.nbytes > _LARGE and array.min() != array.max()
+            constant = self.graph.weight("constant", array) if as_weight else self.graph.constant(array)
+            self._constants[key] = constant
+        return self._constants[key]
+
+    def definition(self, value: int) -> Operation | None:
+        """The operation that defines a value; None for parameters."""
+        return self._definitions.get(value)
+
+    def call(self, by: Operation, name: str, arguments: Sequence[Value], needed: Sequence[bool]) -> list[Value | None]:
+        """The results of a function of the program, translated in place; None for those that are not needed.
+
+        Args:
+            by: The operation that calls it.
+            name: Its name.
+            arguments: Its arguments.
+            needed: Which of its results are needed.
+        """
+        if name not in self._program.functions:
+            raise UsageError(f"the module has no function @{name}")
+        if any(call is by for call in self._calls):
+            raise UsageError(f"@{name} calls itself")
+        self._calls.append(by)
+        results = self.inline(self._program.functions[name].body, arguments, {}, needed)
+        self._calls.pop()
+        return results
+
+    def inline(
+        self, region: Region, arguments: Sequence[Value], around: Around, needed: Sequence[bool] | None = None
+    ) -> list[Value | None]:
+        """The values that a region returns, translated in place; None for those that are not needed.
+
+        Args:
+            region: The region.
+            arguments: Its parameters.
+            around: The values that are visible where it stands.
+            needed: Which of its values are needed; all by default.
+        """
+        values: dict[int, Value | None] = {**around, **dict(zip(region.parameters, arguments, strict=True))}
+        flags = [True] * len(region.returned) if needed is None else needed
+        wanted = {v for v, is_needed in zip(region.returned, flags, strict=True) if is_needed}
+        operations = live_operations(region, wanted)
+        used = used_values(operations) | wanted
+        self._note_users(operations, wanted)
+        for operation in operations:
+            results = self._translated(operation, values, [v in used for v in operation.results])
+            values.update(zip(operation.results, results, strict=True))
+            self._definitions.update(dict.fromkeys(operation.results, operation))
+        return [values[v] if v in wanted else None for v in region.returned]
+
+    def _note_users(self, operations: Sequence[Operation], wanted: AbstractSet[int]) -> None:
+        """Note which operations of a region use its values; None stands for the region's end."""
+        users: dict[int, list[Operation | None]] = {v: [None] for v in wanted}
+        for operation in operations:
+            for v in used_values([operation]):
+                users.setdefault(v, []).append(operation)
+        self._users.update(users)
+
+    def users(self, value: int) -> list[Operation | None]:
+        """The operations that use a value, in its region or in those inside; None if the region returns it."""
+        return self._users.get(value, [None])
+
+    def inline_all(self, region: Region, arguments: Sequence[Value], around: Around) -> list[Value]:
+        """All values that a region returns, translated in place."""
+        values = self.inline(region, arguments, around)
+        if any(value is None for value in values):
+            raise UsageError("a result has no elements, which TLX does not support: leave it out")
+        return [value for value in values if value is not None]
+
+    def refuse(self, operation: Operation, message: str) -> NoReturn:
+        """Raise an error at an operation, or at the call that it is in if its place is not known."""
+        locations = [o.location for o in (operation, *reversed(self._calls))]
+        spans = (location.span(self._sources) for location in locations)
+        by = f" of {operation.location.name}" if operation.location.name else ""
+        span = next((span for span in spans if span is not None), None)
+        raise TranslationError(f"{operation.name}{by}: {message}", span)
+
+    def _translated(self, operation: Operation, values: Around, needed: Sequence[bool]) -> Results:
+        rule = self._rules.get(operation.name)
+        if rule is None:
+            self.refuse(operation, self._refused.get(operation.name, "TLX does not know this operation"))
+        if all(type_.shape and 0 in type_.shape for type_ in operation.types):
+            return [None] * len(operation.types)  # what has no elements is no value; see `_operands`
+        for type_ in operation.types if operation.name != "func.call" else ():  # its function says more
+            self._check_type(operation, type_)
+        operands = list(self._operands(operation, values))
+        with self._errors_at(operation):
+            results = rule.translate(Context(self, operation, operands, values, needed))
+        for value, type_ in zip(results, operation.types, strict=True):
+            is_scalar = type_.shape == ()  # in the region of a reduction, which may be applied to tensors
+            is_right = value is None or (value.dtype == type_.dtype and (is_scalar or value.shape == type_.shape))
+            assert is_right, f"{operation.name}: {value} is not {type_.text}"
+        return results
+
+    def _operands(self, operation: Operation, values: Around) -> Iterator[Value]:
+        """The operands of an operation; those without elements are left out of concatenations and pads."""
+        for v, type_ in zip(operation.operands, operation.operand_types, strict=True):
+            value = values[v]
+            if value is None and operation.name not in _TAKE_EMPTY:
+                self._check_type(operation, type_)
+            if value is not None:
+                yield value
+
+    def _check_type(self, operation: Operation, type_: ValueType) -> None:
+        if reason := _unsupported(type_):
+            self.refuse(operation, f"{type_.text} {reason}")
+
+    @contextmanager
+    def _errors_at(self, operation: Operation) -> Generator[None]:
+        """Gives errors of the graph the place of an operation."""
+        try:
+            yield
+        except TranslationError:
+            raise
+        except TlxError as error:
+            self.refuse(operation, error.message.removeprefix("tlx.graph: "))
+
+
+def _unsupported(type_: ValueType) -> str | None:
+    """Why a type is not supported, and what to do; None if it is."""
+    if type_.shape is None and "tensor" in type_.text:
+        return "is not static: export the function for fixed shapes"
+    if type_.shape is None or type_.dtype is None:
+        return "is not supported: use arrays of booleans, integers, or floats of 16 to 64 bits"
+    if not type_.count:
+        return "has no elements, which TLX does not support: leave it out"
+    return f"has more than {_MOST} elements: split it" if type_.count > _MOST else None

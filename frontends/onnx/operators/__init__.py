@@ -1,0 +1,1 @@
+"""The table of operators: a function that translates each, by subject."""

@@ -1,0 +1,144 @@
+"""Parts of tensors at positions that are tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.table import operator
+from tlx.frontends.onnx.tensors import Tensor, Tensors
+
+
+def _from_start(t: Tensors, indices: Tensor, extent: int) -> Tensor:
+    """Indices from the start; negative ones count from the end."""
+    if isinstance(indices, np.ndarray) and not (indices < 0).any():
+        return indices
+    return t.where(t.compare("lt", indices, 0), t.add(indices, extent), indices)
+
+
+@operator("Gather")
+def gather(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+    """`numpy.take`."""
+    axis = t.axis(node.integer("axis", 0), len(x.shape))
+    return t.take(x, _from_start(t, indices, x.shape[axis]), axis)
+
+
+@operator("OneHot")
+def one_hot(t: Tensors, node: Node, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+    """One number at a position along a new dimension, another one elsewhere."""
+    rank = len(indices.shape) + 1
+    axis, extent = t.axis(node.integer("axis", -1), rank), int(t.scalar(depth, "depth"))
+    t.checked([*indices.shape, extent])
+    whole = t.convert(indices, np.int64)
+    places = t.expand(_from_start(t, whole, extent), axis)
+    numbers = np.arange(extent).reshape([-1 if d == axis else 1 for d in range(rank)])
+    off, on = t.part(values, 0, 0, 1), t.part(values, 0, 1, 2)
+    return t.where(t.compare("eq", places, numbers), t.reshape(on, ()), t.reshape(off, ()))
+
+
+@operator("GatherElements")
+def gather_elements(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+    """For each element of `indices` the element of `x` at the same place but for one dimension."""
+    rank = len(x.shape)
+    axis = t.axis(node.integer("axis", 0), rank)
+    if not math.prod(indices.shape):
+        return np.empty(indices.shape, x.dtype)
+    starts = _elements(t, _from_start(t, indices, x.shape[axis]), axis)
+    rows = t.graph.gather(t.value(x), t.value(starts), list(range(rank)), [1] * rank)
+    return t.reshape(rows, indices.shape)
+
+
+def _elements(t: Tensors, indices: Tensor, axis: int) -> Tensor:
+    """Positions in all dimensions, a row for each element of `indices`."""
+    columns: list[Tensor] = []
+    for d, extent in enumerate(indices.shape):
+        along = np.arange(extent).reshape([-1 if k == d else 1 for k in range(len(indices.shape))])
+        whole = t.convert(indices, np.int64) if d == axis else np.broadcast_to(along, indices.shape)
+        columns.append(t.reshape(whole, (math.prod(indices.shape), 1)))
+    return t.concatenate(columns, 1)
+
+
+@operator("GatherND")
+def gather_nd(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+    """Slices at positions that the last dimension of `indices` has."""
+    batch, width = node.integer("batch_dims", 0), indices.shape[-1]
+    if batch + width > len(x.shape) or batch < 0 or x.shape[:batch] != indices.shape[:batch]:
+        t.fail(f"{batch} batch dimensions and indices {indices.shape} do not fit shape {x.shape}")
+    shape = (*indices.shape[:-1], *x.shape[batch + width :])
+    if not math.prod(shape):
+        return np.empty(shape, x.dtype)
+    rows = t.value(_rows(t, x, indices, batch, width))
+    box = [1 if d < batch + width else e for d, e in enumerate(x.shape)]
+    boxes = t.graph.gather(t.value(x), rows, list(range(batch + width)), box)
+    return t.reshape(boxes, shape)
+
+
+def _rows(t: Tensors, x: Tensor, indices: Tensor, batch: int, width: int) -> Tensor:
+    """Positions from the start in the leading dimensions, a row for each slice."""
+    extents = np.array(x.shape[batch : batch + width], np.int64)
+    whole = t.convert(indices, np.int64)
+    places = t.where(t.compare("lt", whole, 0), t.add(whole, extents), whole)
+    outer = indices.shape[:-1]
+    columns: list[Tensor] = []
+    for d in range(batch):
+        along = np.arange(x.shape[d]).reshape([-1 if k == d else 1 for k in range(len(outer))])
+        columns.append(np.broadcast_to(along, outer).reshape(-1, 1))
+    columns.append(t.reshape(places, (math.prod(outer), width)))
+    return t.concatenate(columns, 1)
+
+
+_COMBINE: Final = {"none": "set", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def _combine(node: Node) -> str:
+    name = node.text("reduction", "none")
+    if name not in _COMBINE:
+        raise node.error(f"reduction {name!r} is not one of {', '.join(_COMBINE)}")
+    return _COMBINE[name]
+
+
+@operator("ScatterND")
+def scatter_nd(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """A copy with slices replaced, or combined with others."""
+    width = indices.shape[-1]
+    if not math.prod(updates.shape):
+        return x
+    if width > len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[width:]):
+        t.fail(f"indices {indices.shape} and updates {updates.shape} do not fit shape {x.shape}")
+    rows = t.value(_rows(t, x, indices, 0, width))
+    box = [1 if d < width else e for d, e in enumerate(x.shape)]
+    boxes = t.value(t.reshape(updates, (rows.shape[0], *box)))
+    return t.graph.scatter(t.value(x), rows, list(range(width)), boxes, _combine(node))
+
+
+@operator("ScatterElements", "Scatter")
+def scatter_elements(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """A copy with elements replaced, or combined with others."""
+    rank = len(x.shape)
+    axis = t.axis(node.integer("axis", 0), rank)
+    if indices.shape != updates.shape or len(indices.shape) != rank:
+        t.fail(f"indices {indices.shape} and updates {updates.shape} do not fit shape {x.shape}")
+    if not math.prod(indices.shape):
+        return x
+    starts = t.value(_elements(t, _from_start(t, indices, x.shape[axis]), axis))
+    boxes = t.value(t.reshape(updates, (starts.shape[0], *[1] * rank)))
+    return t.graph.scatter(t.value(x), starts, list(range(rank)), boxes, _combine(node))
+
+
+@operator("Compress", note="with a known condition")
+def compress(t: Tensors, node: Node, x: Tensor, condition: Tensor) -> Tensor:
+    """The slices for which a condition holds."""
+    chosen = np.flatnonzero(t.known(condition, "the condition"))
+    if node.get("axis") is None:
+        return t.take(t.reshape(x, (math.prod(x.shape),)), chosen, 0)
+    return t.take(x, chosen, t.axis(node.integer("axis", 0), len(x.shape)))
+
+
+@operator("NonZero", note="of a known tensor")
+def non_zero(t: Tensors, node: Node, x: Tensor) -> Tensor:
+    """Positions of the elements that are not 0."""
+    _ = node
+    return np.stack(np.nonzero(t.known(x, "the tensor"))).astype(np.int64)

@@ -1,0 +1,243 @@
+"""Resizing and sampling.
+
+Resizing interpolates along each dimension, by a matrix that is known when the model is translated.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.operators.products import along_axis
+from tlx.frontends.onnx.table import operator
+from tlx.frontends.onnx.tensors import Tensor, Tensors
+
+_ROUNDED: Final[dict[str, Callable[[Array], Array]]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+@operator("Resize", "Upsample")
+def resize(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    second: Tensor | None = None,
+    third: Tensor | None = None,
+    sizes: Tensor | None = None,
+) -> Tensor:
+    """Nearest, linear or cubic interpolation; linear in some dimensions is linear in one after the other.
+
+    The inputs are `x, roi, scales, sizes`; before version 11 `x, scales`.
+    """
+    roi, scales = (None, second) if node.opset < 11 or node.operator == "Upsample" else (second, third)
+    rank = len(x.shape)
+    axes = t.axes(node.integers("axes") or range(rank), rank)
+    numbers = None
+    if scales is not None and math.prod(scales.shape):
+        numbers = [float(n) for n in t.known(scales, "scales").reshape(-1)]
+    wanted = t.integers(sizes, "sizes")
+    if (numbers is None) == (wanted is None) or len(numbers or wanted or ()) != len(axes):
+        t.fail(f"needs either scales or sizes, a number for each of {len(axes)} dimensions")
+    regions = None if roi is None or not math.prod(roi.shape) else t.known(roi, "roi").reshape(2, -1)
+    if numbers is None:
+        wanted, numbers = _by_sizes(node, [x.shape[d] for d in axes], wanted or [])
+    else:
+        wanted = [math.floor(x.shape[d] * n) for d, n in zip(axes, numbers, strict=True)]
+    t.checked(wanted)
+    if 0 in (*wanted, *x.shape):
+        shape = list(x.shape)
+        for d, e in zip(axes, wanted, strict=True):
+            shape[d] = e
+        return np.empty(shape, x.dtype)
+    mode = node.text("mode", "nearest")
+    for k, d in enumerate(axes):
+        region = (0.0, 1.0) if regions is None else (float(regions[0][k]), float(regions[1][k]))
+        extent = x.shape[d]
+        places = _places(node, extent, wanted[k], numbers[k], region)
+        if extent == wanted[k] and (places == np.arange(extent)).all():
+            continue
+        if mode == "nearest":
+            x = _nearest(t, node, x, d, places)
+        elif mode in ("linear", "cubic"):
+            weights, outside = _weights(node, mode, extent, places, numbers[k])
+            x = along_axis(t, x, weights, d)
+            if outside.any():
+                number = node.number("extrapolation_value", 0.0)
+                x = t.where(outside.reshape([-1 if i == d else 1 for i in range(rank)]), number, x)
+        else:
+            t.fail(f"mode {mode!r} is not one of nearest, linear, cubic")
+    return x
+
+
+def _by_sizes(node: Node, extents: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
+    """Sizes and scales, where sizes are given."""
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    scales = [n / e if e else 1.0 for n, e in zip(sizes, extents, strict=True)]
+    if policy == "stretch":
+        return sizes, scales
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return [math.floor(e * scale + 0.5) for e in extents], [scale] * len(extents)
+
+
+def _places(node: Node, extent: int, size: int, scale: float, region: tuple[float, float]) -> Array:
+    """The position in the operand of each position of the result."""
+    mode = node.text("coordinate_transformation_mode", "asymmetric" if node.opset < 11 else "half_pixel")
+    x = np.arange(size, dtype=np.float64)
+    if mode == "asymmetric":
+        return x / scale
+    if mode == "align_corners":
+        return x * (extent - 1) / (size - 1) if size > 1 else x
+    if mode == "tf_crop_and_resize":
+        start, end = region
+        if size == 1:
+            return np.array([0.5 * (start + end) * (extent - 1)])
+        return start * (extent - 1) + x * (end - start) * (extent - 1) / (size - 1)
+    half = (x + 0.5) / scale - 0.5
+    if mode == "half_pixel":
+        return half
+    if mode == "half_pixel_symmetric":
+        return extent / 2 * (1 - size / (extent * scale)) + half
+    if mode == "pytorch_half_pixel":
+        return half if size > 1 else np.zeros(1)
+    raise node.error(f"coordinate_transformation_mode {mode!r} is not supported")
+
+
+def _nearest(t: Tensors, node: Node, x: Tensor, axis: int, places: Array) -> Tensor:
+    """The element that is nearest; whole multiples repeat each element."""
+    name = node.text("nearest_mode", "floor" if node.opset < 11 else "round_prefer_floor")
+    if name not in _ROUNDED:
+        raise node.error(f"nearest_mode {name!r} is not one of {', '.join(_ROUNDED)}")
+    extent = x.shape[axis]
+    indices = np.clip(_ROUNDED[name](places), 0, extent - 1).astype(np.int64)
+    result = _repeated(t, x, axis, indices)
+    if node.text("coordinate_transformation_mode") == "tf_crop_and_resize":
+        outside = (places < 0) | (places > extent - 1)
+        shape = [-1 if d == axis else 1 for d in range(len(x.shape))]
+        if outside.any():
+            return t.where(outside.reshape(shape), node.number("extrapolation_value", 0.0), result)
+    return result
+
+
+def _repeated(t: Tensors, x: Tensor, axis: int, indices: Array) -> Tensor:
+    times, rest = divmod(len(indices), x.shape[axis])
+    if rest or not np.array_equal(indices, np.arange(len(indices)) // max(times, 1)):
+        return t.take(x, indices, axis)
+    shape = x.shape
+    apart = t.reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    repeated = t.broadcast(apart, (*shape[: axis + 1], times, *shape[axis + 1 :]))
+    return t.reshape(repeated, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
+
+
+def _weights(node: Node, mode: str, extent: int, places: Array, scale: float) -> tuple[Array, Array]:
+    """The matrix that interpolates along a dimension, `(extent, size)`, and which positions lie outside."""
+    narrow = min(scale, 1.0) if node.integer("antialias", 0) else 1.0
+    radius = 1 if mode == "linear" else 2
+    first = math.floor(-radius / narrow) + 1
+    left = np.ceil(places) - 1  # the element on the left of each position
+    taps = np.arange(first, 2 - first)[None, :]
+    distance = np.abs(taps - (places - left)[:, None]) * narrow
+    numbers = np.clip(1 - distance, 0, 1) if mode == "linear" else _cubic(distance, node.number("cubic_coeff_a", -0.75))
+    columns = (left[:, None] + taps).astype(np.int64)
+    if node.integer("exclude_outside", 0):
+        numbers = np.where((columns < 0) | (columns >= extent), 0, numbers)
+    if narrow < 1 or node.integer("exclude_outside", 0):
+        numbers = numbers / numbers.sum(axis=1, keepdims=True)
+    matrix = np.zeros((extent, len(places)))
+    np.add.at(matrix, (np.clip(columns, 0, extent - 1), np.arange(len(places))[:, None]), numbers)
+    outside: Any = np.zeros(len(places), np.bool_)
+    if node.text("coordinate_transformation_mode") == "tf_crop_and_resize":
+        outside = (places < 0) | (places > extent - 1)
+    return matrix, outside
+
+
+def _cubic(distance: Array, a: float) -> Array:
+    """Weights of cubic interpolation by the distance."""
+    near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+    far = a * (((distance - 5) * distance + 8) * distance - 4)
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+
+
+@operator("GridSample", note="nearest and linear")
+def grid_sample(t: Tensors, node: Node, x: Tensor, grid: Tensor) -> Tensor:
+    """Elements of `x`, `(N, C, D...)`, at positions between -1 and 1: `grid` is `(N, E..., number of D)`."""
+    rank = len(x.shape) - 2
+    mode = {"bilinear": "linear"}.get(node.text("mode", "linear"), node.text("mode", "linear"))
+    border = node.text("padding_mode", "zeros")
+    if rank < 1 or len(grid.shape) != rank + 2 or grid.shape[-1] != rank or grid.shape[0] != x.shape[0]:
+        t.fail(f"a grid of shape {grid.shape} does not fit an input of shape {x.shape}")
+    if mode not in ("linear", "nearest") or border not in ("zeros", "border", "reflection"):
+        raise node.error(f"mode {mode!r} with padding {border!r} is not supported")
+    count = math.prod(grid.shape[1:-1])
+    places: list[Tensor] = []  # (N, count) for each spatial dimension
+    for d in range(rank):
+        extent = x.shape[2 + d]
+        axis = len(grid.shape) - 1
+        along = t.reshape(t.part(grid, axis, rank - 1 - d, rank - d), (x.shape[0], count))
+        scale, offset = (
+            ((extent - 1) / 2, (extent - 1) / 2) if node.integer("align_corners", 0) else (extent / 2, (extent - 1) / 2)
+        )
+        place = t.add(t.multiply(along, scale), offset)
+        if border == "border":
+            place = t.minimum(t.maximum(place, 0), extent - 1)
+        elif border == "reflection":
+            place = _reflected(t, node, place, extent)
+        places.append(place)
+    if mode == "nearest":
+        result = _picked(t, x, [t.unary("round", place) for place in places], border == "zeros")
+    else:
+        lower = [t.unary("floor", place) for place in places]
+        result = None
+        for corner in itertools.product((0, 1), repeat=rank):
+            weight: Tensor = np.ones((), x.dtype)
+            for far, place, low in zip(corner, places, lower, strict=True):
+                part = t.subtract(place, low)
+                weight = t.multiply(weight, part if far else t.subtract(1, part))
+            at = [t.add(low, far) for far, low in zip(corner, lower, strict=True)]
+            term = t.multiply(_picked(t, x, at, border == "zeros"), t.expand(weight, 1))
+            result = term if result is None else t.add(result, term)
+        assert result is not None
+    return t.reshape(result, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+def _reflected(t: Tensors, node: Node, place: Tensor, extent: int) -> Tensor:
+    """Positions reflected at the ends: at the elements there, or half a step outside of them."""
+    low, span = (0.0, extent - 1.0) if node.integer("align_corners", 0) else (-0.5, float(extent))
+    if not span:
+        return t.multiply(place, 0)
+    distance = t.unary("abs", t.subtract(place, low))
+    turns = t.unary("floor", t.divide(distance, span))
+    rest = t.subtract(distance, t.multiply(turns, span))
+    half = t.multiply(turns, 0.5)
+    is_odd = t.compare("ne", t.unary("floor", half), half)
+    folded = t.add(t.where(is_odd, t.subtract(span, rest), rest), low)
+    return t.minimum(t.maximum(folded, 0), extent - 1)
+
+
+def _picked(t: Tensors, x: Tensor, places: list[Tensor], is_zero_outside: bool) -> Tensor:
+    """The elements at whole positions, `(N, C, count)`."""
+    samples, channels, *extents = x.shape
+    count = places[0].shape[1]
+    inside: Tensor | None = None
+    index: Tensor = np.zeros((), np.int64)
+    for place, extent in zip(places, extents, strict=True):
+        valid = t.binary("and", t.compare("ge", place, 0), t.compare("le", place, extent - 1))
+        inside = valid if inside is None else t.binary("and", inside, valid)
+        clamped = t.convert(t.minimum(t.maximum(place, 0), extent - 1), np.int64)
+        index = t.add(t.multiply(index, extent), clamped)
+    # Channels last, so that a row has those of one position.
+    size = math.prod(extents)
+    order = [0, *range(2, len(x.shape)), 1]
+    rows = t.reshape(t.transpose(x, order), (samples * size, channels))
+    first = (np.arange(samples, dtype=np.int64) * size).reshape(samples, 1)
+    picked = t.take(rows, t.reshape(t.add(index, first), (samples * count,)), 0)
+    result = t.transpose(t.reshape(picked, (samples, count, channels)), (0, 2, 1))
+    return t.where(t.expand(inside, 1), result, 0) if is_zero_outside and inside is not None else result

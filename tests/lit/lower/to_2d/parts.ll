@@ -1,0 +1,31 @@
+; RUN: grep -v "^;" %s | tlx-lower - --stop-after=to-2d -o - | FileCheck %s
+
+; Both maps write to the buffer of the pad: the concatenation has no buffer, and only the border is filled.
+; CHECK-LABEL: define void @nested(
+; CHECK-DAG: %p.buf = alloca [1296 x float]
+; CHECK: %part = getelementptr inbounds float, ptr %p.buf, i64 13
+; CHECK: %result = getelementptr inbounds float, ptr %part, i64
+; CHECK: call void @llvm.tensor.store{{.*}}(ptr %result, token %block, <2 x i32> <i32 0, i32 12>)
+; CHECK: %part.2 = getelementptr inbounds float, ptr %part.1, i64 432
+; CHECK: %result.1 = getelementptr inbounds float, ptr %part.2, i64
+; CHECK: call void @llvm.tensor.store{{.*}}(ptr %result.1, token %block.1, <2 x i32> <i32 0, i32 12>)
+; CHECK: memset
+; CHECK-NOT: load.p0{{.*}}<3 x i32> <i32 9, i32 10, i32 10>
+; CHECK: call void @llvm.tensor.store{{.*}}(ptr %o
+define void @nested(ptr noalias %x, ptr noalias %y, ptr noalias %o) {
+  %a = load <300 x float>, ptr %x
+  %b = load <600 x float>, ptr %y
+  %c = fmul <300 x float> %a, %a
+  %d = fadd <600 x float> %b, %b
+  %ct = call token @llvm.tensor.typeinfo(<300 x float> %c, <3 x i32> <i32 3, i32 10, i32 10>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %dt = call token @llvm.tensor.typeinfo(<600 x float> %d, <3 x i32> <i32 6, i32 10, i32 10>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %e = call <900 x float> @llvm.tensor.concat(token %ct, token %dt, i32 0)
+  %et = call token @llvm.tensor.typeinfo(<900 x float> %e, <3 x i32> <i32 9, i32 10, i32 10>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %p = call <1296 x float> @llvm.tensor.pad(token %et, <3 x i32> <i32 0, i32 1, i32 1>, <3 x i32> <i32 0, i32 1, i32 1>, float 0.0)
+  %q = fmul <1296 x float> %p, %p
+  %pt = call token @llvm.tensor.typeinfo(<1296 x float> %p, <3 x i32> <i32 9, i32 12, i32 12>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %r = call <1296 x float> @llvm.tensor.transpose(token %pt, <3 x i32> <i32 2, i32 0, i32 1>)
+  %z = fadd <1296 x float> %q, %r
+  store <1296 x float> %z, ptr %o
+  ret void
+}

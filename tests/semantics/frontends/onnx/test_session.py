@@ -1,0 +1,278 @@
+"""Sessions: names, shapes, types, options; wrong models and inputs are errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import tlx
+from tests.semantics.frontends.onnx.models import expected, graph, model
+from tlx.frontends.onnx import InferenceSession
+
+RNG = np.random.default_rng(1)
+W = RNG.normal(size=(4, 3)).astype(np.float32)
+B = RNG.normal(size=3).astype(np.float32)
+
+
+def two_layers(dynamic: bool = True) -> bytes:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="first"),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["p"], axis=1),
+    ]
+    return graph(nodes, {"x": np.zeros((2, 4), np.float32)}, ["p", "r"], 17, {"w": W, "b": B}, dynamic=dynamic)
+
+
+def test_shapes_of_the_first_call() -> None:
+    session = tlx.onnx.InferenceSession(two_layers())
+    assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [("x", ["x_0", "x_1"], "tensor(float)")]
+    assert [o.name for o in session.get_outputs()] == ["p", "r"]
+    for rows in (2, 5, 2):
+        x = RNG.normal(size=(rows, 4)).astype(np.float32)
+        for result, other in zip(session.run(None, {"x": x}), expected(two_layers(), {"x": x}), strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-5, atol=1e-6)
+    (only,) = session.run(["r"], {"x": x})
+    np.testing.assert_allclose(only, np.maximum(x @ W + B, 0), rtol=1e-5, atol=1e-6)
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(two_layers())
+    x = RNG.normal(size=(3, 4)).astype(np.float32)
+    session = InferenceSession(path, shapes={"x": (3, 4)}, target="avx2")
+    np.testing.assert_allclose(session.run(["r"], {"x": x})[0], np.maximum(x @ W + B, 0), rtol=1e-5, atol=1e-6)
+    assert session.get_inputs()[0].shape == [3, 4]
+    assert "@llvm.tensor.matmul" in tlx.onnx.lower(path, shapes={"x": (3, 4)})
+
+
+def test_bfloat_products() -> None:
+    x = RNG.normal(size=(8, 4)).astype(np.float32)
+    exact = InferenceSession(two_layers()).run(["r"], {"x": x})[0]
+    rounded = InferenceSession(two_layers(), precision="bfloat16").run(["r"], {"x": x})[0]
+    assert rounded.dtype == np.float32
+    assert 0 < np.abs(exact - rounded).max() < 0.05
+
+
+def test_the_evaluator_agrees() -> None:
+    session = InferenceSession(two_layers(), shapes={"x": (3, 4)})
+    x = RNG.normal(size=(3, 4)).astype(np.float32)
+    evaluated = session.translate().graph.evaluate(x)
+    for result, other in zip(session.run(None, {"x": x}), evaluated, strict=True):
+        np.testing.assert_allclose(result, other, rtol=1e-5, atol=1e-6)
+
+
+def test_shape_arithmetic_leaves_nothing_to_run() -> None:
+    """`Reshape(x, Concat(Shape(x)[0] * 2, -1))` is a view."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Mul", ["n", "two"], ["m"]),
+        helper.make_node("Concat", ["m", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        helper.make_node("Add", ["y", "y"], ["z"]),
+    ]
+    constants = {"zero": np.array([0]), "two": np.array([2]), "rest": np.array([-1])}
+    text = tlx.onnx.lower(graph(nodes, {"x": np.zeros((3, 8), np.float32)}, ["z"], 13, constants))
+    assert "reshape" not in text
+    assert "i64>" not in text
+
+
+def test_normalization_is_merged_into_weights() -> None:
+    x = RNG.normal(size=(1, 2, 5, 5)).astype(np.float32)
+    numbers = {k: np.abs(RNG.normal(size=3)).astype(np.float32) for k in "smvt"}
+    constants = {"w": RNG.normal(size=(3, 2, 3, 3)).astype(np.float32), **numbers}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("BatchNormalization", ["c", "s", "t", "m", "v"], ["y"]),
+    ]
+    data = graph(nodes, {"x": x}, ["y"], 15, constants)
+    text = tlx.onnx.lower(data)
+    assert " fmul " not in text
+    assert text.count(" fadd ") == 1
+    np.testing.assert_allclose(
+        InferenceSession(data).run(None, {"x": x})[0], expected(data, {"x": x})[0], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_equal_constants_are_one() -> None:
+    x = np.ones((100, 3), np.float32)
+    constants = {name: np.arange(100, dtype=np.float32).reshape(100, 1) for name in ("a", "b")}
+    nodes = [helper.make_node("Add", ["x", "a"], ["s"]), helper.make_node("Mul", ["s", "b"], ["y"])]
+    text = tlx.onnx.lower(graph(nodes, {"x": x}, ["y"], 13, constants))
+    assert text.count("weight") == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_conditionals(known: bool) -> None:
+    def branch(name: str, operator: str) -> onnx.GraphProto:
+        nodes = [helper.make_node(operator, ["x", "x"], [name])]
+        return helper.make_graph(nodes, name, [], [onnx.ValueInfoProto(name=name)])
+
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("t", "Add"), else_branch=branch("e", "Mul"))
+    x, c = RNG.normal(size=(4,)).astype(np.float32), np.array([False])
+    data = graph([node], {"x": x, "c": c}, ["y"], 16)
+    if known:
+        assert "br i1" not in tlx.onnx.lower(data, constants={"c": c})
+        np.testing.assert_allclose(InferenceSession(data, constants={"c": c}).run(None, {"x": x})[0], x * x)
+        return
+    session = InferenceSession(data)
+    for condition in (True, False):
+        np.testing.assert_allclose(
+            session.run(None, {"x": x, "c": np.array([condition])})[0], x + x if condition else x * x
+        )
+
+
+def loop(rows: bool) -> bytes:
+    """`while n < limit: n += 1; x *= 2`, with a row for each iteration or not."""
+    true = helper.make_node("Identity", ["c"], ["going"])
+    if not rows:
+        true = helper.make_node("Less", ["twice", "limit"], ["going"])
+    nodes = [helper.make_node("Add", ["v", "v"], ["twice"]), true]
+    outputs = ["going", "twice"]
+    if rows:
+        nodes.append(helper.make_node("Neg", ["twice"], ["row"]))
+        outputs.append("row")
+    scalars = [
+        helper.make_tensor_value_info("n", onnx.TensorProto.INT64, []),
+        helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, []),
+        helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [1]),
+    ]
+    results = [
+        helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
+        *(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in outputs[1:]),
+    ]
+    body = helper.make_graph(nodes, "body", scalars, results)
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y", "rows"] if rows else ["y"], body=body)
+    inputs = {"x": np.ones(1, np.float32)}
+    constants = {"trips": np.array(20), "limit": np.array([50], np.float32)}
+    return graph([node], inputs, ["y", "rows"] if rows else ["y"], 16, constants)
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_loops(rows: bool) -> None:
+    x = np.array([1.5], np.float32)
+    results = InferenceSession(loop(rows)).run(None, {"x": x})
+    for result, other in zip(results, expected(loop(rows), {"x": x}), strict=True):
+        np.testing.assert_allclose(result, other)
+
+
+def test_loops_read_other_results_in_memory() -> None:
+    """What the body reads of the graph around it is not copied in each iteration."""
+    values = [helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [4])]
+    scalars = [helper.make_tensor_value_info("n", onnx.TensorProto.INT64, [])]
+    condition = [helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])]
+    nodes = [
+        helper.make_node("Identity", ["c"], ["going"]),
+        helper.make_node("Gather", ["r", "n"], ["row"], axis=0),
+        helper.make_node("Add", ["v", "row"], ["sum"]),
+    ]
+    results = [
+        helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
+        helper.make_tensor_value_info("sum", onnx.TensorProto.FLOAT, [4]),
+    ]
+    body = helper.make_graph(nodes, "body", [*scalars, *condition, *values], results)
+    outer = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Loop", ["t", "", "z"], ["y"], body=body)]
+    x = RNG.normal(size=(20, 4)).astype(np.float32)
+    data = graph(outer, {"x": x}, ["y"], 16, {"t": np.array(20), "z": np.zeros(4, np.float32)})
+    np.testing.assert_allclose(InferenceSession(data).run(None, {"x": x})[0], np.maximum(x, 0).sum(0), rtol=1e-5)
+    inside = tlx.onnx.lower(data).partition("\ndo:")[2].partition("\ndone:")[0]
+    assert "<80 x float>" not in inside
+
+
+def test_sequences() -> None:
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "two"], ["s"], axis=1),
+        helper.make_node("SequenceAt", ["s", "last"], ["a"]),
+        helper.make_node("SequenceInsert", ["s", "a", "zero"], ["longer"]),
+        helper.make_node("SequenceErase", ["longer", "last"], ["shorter"]),
+        helper.make_node("SequenceLength", ["shorter"], ["n"]),
+        helper.make_node("ConcatFromSequence", ["shorter"], ["y"], axis=1),
+    ]
+    x = RNG.normal(size=(2, 6)).astype(np.float32)
+    constants = {"two": np.array(2), "last": np.array(-1), "zero": np.array(0)}
+    data = graph(nodes, {"x": x}, ["y", "n", "a"], 17, constants)
+    results = InferenceSession(data).run(None, {"x": x})
+    for result, other in zip(results, expected(data, {"x": x}), strict=True):
+        np.testing.assert_array_equal(result, other)
+    with pytest.raises(tlx.TlxError, match="Relu 'y': error: an operand is a sequence of tensors instead of a tensor"):
+        InferenceSession(graph([nodes[0], helper.make_node("Relu", ["s"], ["y"])], {"x": x}, ["y"], 17, constants))
+    with pytest.raises(tlx.TlxError, match="output 's' is a sequence, which is not supported"):
+        InferenceSession(graph(nodes[:1], {"x": x}, ["s"], 17, constants))
+
+
+def external(folder: Path, location: str) -> Path:
+    """A model whose weight is in another file."""
+    (folder / "weights.bin").write_bytes(W.tobytes())
+    proto = onnx.ModelProto.FromString(model("MatMul", {"x": np.ones((2, 4), np.float32)}, 13, {"w": W}))
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_external_data(tmp_path: Path) -> None:
+    x = np.ones((2, 4), np.float32)
+    result = InferenceSession(external(tmp_path, "weights.bin")).run(None, {"x": x})[0]
+    np.testing.assert_allclose(result, x @ W, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("location", ["../weights.bin", "/etc/passwd", "link", "folder", "none", "", "a\0b"])
+def test_external_data_elsewhere_is_not_read(tmp_path: Path, location: str) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "folder").mkdir()
+    (tmp_path / "weights.bin").write_bytes(W.tobytes())
+    (inner / "link").symlink_to(tmp_path / "weights.bin")
+    with pytest.raises(tlx.TlxError, match=r"tensor 'w' is stored in"):
+        InferenceSession(external(inner, location))
+
+
+X = np.zeros((2, 4), np.float32)
+SESSION = InferenceSession(two_layers())
+FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: SESSION.run(None, {}), "no array for input 'x'; the inputs are x: tensor(float)"),
+        (lambda: SESSION.run(None, {"X": X}), "inputs: there is no 'X'; did you mean 'x'?; there are x"),
+        (lambda: SESSION.run(["q"], {"x": X}), "outputs: there is no 'q'; there are p, r"),
+        (lambda: SESSION.run(None, {"x": X.astype("f8")}), "input 'x': expected an array of float32, got float64"),
+        (lambda: SESSION.run(None, {"x": X[0]}), "input 'x': expected shape (x_0, x_1), got (4,)"),
+        (lambda: FIXED.run(None, {"x": X[:1]}), "input 'x': expected shape (2, 4), got (1, 4)"),
+        (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
+        (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),
+        (lambda: InferenceSession(two_layers(), precision="half"), "precision 'half' is not one of float32, bfloat16"),
+        (lambda: InferenceSession("no/model.onnx"), "no/model.onnx: error: No such file or directory"),
+        (lambda: InferenceSession(b"no model"), "<bytes>: error: this is no ONNX model, or it is damaged"),
+        (lambda: InferenceSession(b""), "<bytes>: error: this is no ONNX model: it has no graph"),
+        (lambda: tlx.onnx.lower(two_layers()), "input 'x' has shape (x_0, x_1), which is not fixed"),
+        (
+            lambda: InferenceSession(model("Relux", {"x": X}, 13)),
+            "<bytes>: Relux 'node': error: operator Relux is not supported; did you mean 'Relu'?",
+        ),
+        (lambda: InferenceSession(model("Add", {"x": X}, 13)), "Add 'node': error: has too few inputs: Add needs 2"),
+        (
+            lambda: InferenceSession(model("Relu", {"x": X}, 13, names=["y0"])),
+            "Relu 'node': error: input 'y0' is the output of no node before it",
+        ),
+        (
+            lambda: InferenceSession(model("Reshape", {"x": X, "shape": np.array([8])}, 13)),
+            "Reshape 'node': error: the shape depends on the inputs: it must be a constant, or follow from shapes",
+        ),
+    ],
+)
+def test_errors(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(tlx.TlxError) as caught:
+        call()
+    assert said in str(caught.value)

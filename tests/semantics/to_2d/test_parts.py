@@ -1,0 +1,146 @@
+"""Results that are written to their parts of concatenations and paddings: evaluated before and after each stage."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import pytest
+
+from tests.tools import quick
+from tlx.api.validation import validate
+from tlx.graph import Graph, Value
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+
+_TARGETS: Final = ("generic", "avx2", "avx512", "amx")
+_SEEDS: Final = quick(range(60), 10)
+
+
+def _producer(g: Graph, rng: np.random.Generator, x: Value, w: Value) -> Value:
+    """A value of shape (2, 3, 6, 5) from a map, a product, a convolution, reductions, a transpose or a pooling."""
+    match int(rng.integers(7)):
+        case 0:
+            return x * x + 1.0
+        case 1:
+            return g.relu(x @ w)
+        case 2:
+            return g.convolution(
+                x, g.constant(rng.integers(-2, 3, (3, 3, 3, 3)).astype("f4")), padding=[(1, 1), (1, 1)]
+            )
+        case 3:
+            return g.sum(g.stack([x, x * 2.0], axis=2), 2)
+        case 4:
+            return g.transpose(x.reshape(2, 3, 5, 6) + x.reshape(2, 3, 5, 6), (0, 1, 3, 2))
+        case 5:
+            return g.reduce_window("max", x, (1, 1, 3, 3), (1, 1, 1, 1), [(0, 0), (0, 0), (1, 1), (1, 1)])
+        case _:
+            return g.sum(x, 3, keep=True) - x
+
+
+def _moved(g: Graph, rng: np.random.Generator, depth: int, x: Value, w: Value) -> Value:
+    """Concatenations and paddings of producers and of each other."""
+    if depth == 0:
+        return _producer(g, rng, x, w)
+    if rng.integers(2):
+        axis = int(rng.integers(4))
+        operands = [_moved(g, rng, depth - 1, x, w) for _ in range(rng.integers(2, 4))]
+        first = operands[0].shape
+        fitting = [v for v in operands if all(d == axis or v.shape[d] == first[d] for d in range(4))]
+        return g.concatenate(fitting, axis)
+    low, high = rng.integers(0, 3, (2, 4)).tolist()
+    interior = [0, 0, 0, int(rng.integers(4) == 0)]
+    return g.pad(_moved(g, rng, depth - 1, x, w), low, high, interior, float(rng.integers(-1, 2)))
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_nested_parts_hold_the_same_numbers(seed: int, target: str) -> None:
+    rng = np.random.default_rng(seed)
+    g = Graph("f")
+    x, w = g.parameter("x", (2, 3, 6, 5)), g.parameter("w", (5, 5))
+    moved = _moved(g, rng, int(rng.integers(1, 4)), x, w)
+    g.output(g.transpose(moved, (3, 1, 0, 2)) + 1.0 if rng.integers(2) else moved)
+    assert validate(g.text(), target, runs=1) == []
+
+
+_TYPE: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+_LOOP: Final = f"""
+define void @f(ptr %x, ptr %y) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %from = getelementptr float, ptr %x, i64 %i
+  %v = load <12 x float>, ptr %from
+  %s = fmul <12 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %s, <2 x i32> <i32 3, i32 4>, {_TYPE})
+  %p = call <30 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 2.0)
+  %pt = call token @llvm.tensor.typeinfo(<30 x float> %p, <2 x i32> <i32 5, i32 6>, {_TYPE})
+  %r = call <30 x float> @llvm.tensor.transpose(token %pt, <2 x i32> <i32 1, i32 0>)
+  %sum = fadd <30 x float> %r, %p
+  %to = getelementptr float, ptr %y, i64 %i
+  store <30 x float> %sum, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 7
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+def test_a_part_in_a_loop_is_written_in_each_iteration(target: str) -> None:
+    assert validate(_LOOP, target, runs=1) == []
+
+
+_CARRIED: Final = f"""
+define void @f(ptr %x, ptr %y) {{
+entry:
+  %first = load <12 x float>, ptr %x
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %v = phi <12 x float> [ %first, %entry ], [ %w, %loop ]
+  %vt = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>, {_TYPE})
+  %old = call <8 x float> @llvm.tensor.pad(token %vt, <2 x i32> <i32 -1, i32 0>, <2 x i32> zeroinitializer, float 0.0)
+  %twice = fadd <8 x float> %old, %old
+  %new = call <4 x float> @llvm.tensor.reduce.add(token %vt, <2 x i32> <i32 3, i32 1>, <2 x i32> <i32 3, i32 1>)
+  %a = call token @llvm.tensor.typeinfo(<8 x float> %twice, <2 x i32> <i32 2, i32 4>, {_TYPE})
+  %b = call token @llvm.tensor.typeinfo(<4 x float> %new, <2 x i32> <i32 1, i32 4>, {_TYPE})
+  %c = call <12 x float> @llvm.tensor.concat(token %a, token %b, i32 0)
+  %w = RENAMED
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 4
+  br i1 %more, label %loop, label %exit
+exit:
+  store <12 x float> %w, ptr %y
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("renamed", ["freeze <12 x float> %c", "fadd <12 x float> %c, %c", ""])
+def test_a_carried_concatenation_is_not_overwritten_while_it_is_read(target: str, renamed: str) -> None:
+    text = _CARRIED.replace("RENAMED", renamed)
+    if not renamed:
+        text = text.replace("  %w = \n", "").replace("%w", "%c")
+    assert validate(text, target, runs=1) == []
+
+
+def test_only_results_without_another_use_are_written_in_place() -> None:
+    """The pad, and the result that is also stored, have a buffer each; the other one has none."""
+    g = Graph("f")
+    x = g.parameter("x", (64, 64))
+    y, z = g.exp(x), g.tanh(x)
+    both = g.concatenate([g.pad(y, (1, 0), (0, 0)), g.pad(z, (0, 0), (1, 0))], 0)
+    g.output(g.transpose(both, (1, 0)) * 2.0)
+    g.output(y + g.transpose(y, (1, 0)))
+    text = str(lower(parse(g.text()), "avx512", options=Options(stop_after="to-2d")))
+    buffers = set(re.findall(r"%([\w.]+)\.buf = ", text))
+    assert {"concat", "exp"} <= buffers
+    assert not {"tanh", "pad", "pad.1"} & buffers

@@ -1,0 +1,103 @@
+"""Files of StableHLO: artifacts, text, and damaged ones, which give an error and never end the process."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.tools import quick, require_module
+from tlx.api import files
+from tlx.frontends.jax.files import translate_file
+
+jax: Any = require_module("jax")
+export: Any = require_module("jax.export")
+
+
+def model(p: Any, x: Any) -> Any:
+    return {"y": jax.nn.softmax(x @ p["w"] + 1), "n": x.sum()}
+
+
+@cache
+def artifact() -> bytes:
+    arguments = {"w": np.ones((3, 4), "f4")}, np.ones((2, 3), "f4")
+    return export.export(jax.jit(model), platforms=["cpu"])(*arguments).mlir_module_serialized
+
+
+def test_artifacts_are_translated(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlirbc"
+    path.write_bytes(artifact())
+    function = tlx.compile(path)
+    n, y = np.zeros((), "f4"), np.zeros((2, 4), "f4")
+    function.main(np.ones((3, 4), "f4"), np.ones((2, 3), "f4"), n, y)
+    np.testing.assert_allclose(y, 0.25)
+    assert n == 6
+    assert files.read_ir(str(path)).startswith(f"; {path}\n")
+
+
+def test_text_is_translated() -> None:
+    text = b"""
+    func.func @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = stablehlo.add %x, %x : tensor<2xf32>
+      return %y : tensor<2xf32>
+    }"""
+    function = tlx.compile(translate_file(text, "twice.mlir"))
+    y = np.zeros(2, "f4")
+    function.twice(np.array([1, 2], "f4"), y)
+    assert y.tolist() == [2, 4]
+
+
+_HUGE = b"""
+func.func @f() -> tensor<99999999999xf32> {
+  %x = stablehlo.constant dense<1.0> : tensor<99999999999xf32>
+  return %x : tensor<99999999999xf32>
+}"""
+_RECURSIVE = b"""
+func.func @f(%x: tensor<f32>) -> tensor<f32> {
+  %y = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the module has no function"),
+        (b"\xff\xfe", "neither a portable artifact of StableHLO nor MLIR text"),
+        (b"define void @f()", "custom op 'define' is unknown|Dialect `define' not found|`define'"),
+        (b"func.func private @f(%x: tensor<2xf32>) -> tensor<2xf32>", "the module has no function"),
+        (b'func.func @f(%x: i32) { "foo.bar"() : () -> () return }', "1:34: .*unregistered dialect"),
+        (b"func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "is not static"),
+        (b"func.func @f(%x: i32) -> i32 { return %x : i32 }", "parameter x0: i32 is not supported"),
+        (b"func.func @f() { return }", "returns no tensor"),
+        (_HUGE, "has more than 2147483647 elements"),
+        (_RECURSIVE, "@f calls itself"),
+    ],
+)
+def test_errors(data: bytes, message: str) -> None:
+    with pytest.raises(tlx.TlxError, match=message) as caught:
+        translate_file(data, "model.mlir")
+    assert "model.mlir" in str(caught.value)
+
+
+@pytest.mark.parametrize("part", quick(range(125)))
+def test_damaged_artifacts_are_errors(part: int) -> None:
+    """Mutants that MLIR reads by chance are translated, or refused for what they say."""
+    for number in range(8):
+        choose = random.Random(8 * part + number)
+        data = bytearray(artifact())
+        if choose.random() < 0.3:
+            del data[choose.randrange(len(data)) :]
+        for _ in range(choose.choice([1, 1, 2, 5])):
+            if data:
+                data[choose.randrange(len(data))] = choose.randrange(256)
+        try:
+            result = translate_file(bytes(data), "mutant.mlirbc")
+        except tlx.TlxError as error:
+            result = error.message
+        assert "translation failed" not in result

@@ -1,0 +1,169 @@
+"""`tlx.jax.jit` and `tlx.jax.lower`: signatures, pytrees, options, donation, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.tools import require_module
+
+jax: Any = require_module("jax")
+jnp: Any = jax.numpy
+X = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def test_pytrees() -> None:
+    def function(p: Any, *, scale: Any) -> Any:
+        return {"sum": p["a"] + p["b"][0], "pair": (p["b"][1] * scale, [scale])}
+
+    result = tlx.jax.jit(function)({"a": X, "b": (X, jnp.ones(3))}, scale=2.0)
+    np.testing.assert_array_equal(result["sum"], 2 * X)
+    np.testing.assert_array_equal(result["pair"][0], [2, 2, 2])
+    assert result["pair"][1][0] == 2
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(result))
+
+
+def test_a_signature_is_compiled_once() -> None:
+    traces: list[Any] = []
+
+    @tlx.jax.jit
+    def function(x: Any) -> Any:
+        traces.append(x.shape)
+        return x + 1
+
+    for _ in range(3):
+        assert function(X).dtype == np.float32
+        assert function(X[0]).shape == (3,)
+        assert function(X.astype("i4")).dtype == np.int32
+    assert traces == [(2, 3), (3,), (2, 3)]
+
+
+def test_double_precision_is_converted_as_jax_does() -> None:
+    result = tlx.jax.jit(double)(X.astype("f8"))
+    assert result.dtype == np.float32
+    with jax.enable_x64(True):
+        result = tlx.jax.jit(double)(X.astype("f8"))
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, 2 * X)
+
+
+def test_static_arguments() -> None:
+    def function(x: Any, axis: int, keep: bool) -> Any:
+        return x.sum(axis, keepdims=keep)
+
+    compiled = tlx.jax.jit(function, static_argnums=1, static_argnames="keep")
+    assert compiled(X, 0, keep=False).tolist() == [3, 5, 7]
+    assert compiled(X, 1, keep=True).tolist() == [[3], [12]]
+
+
+def test_unused_arguments() -> None:
+    assert tlx.jax.jit(lambda _, y: y + 1)(X, np.float32(1)) == 2  # pyright: ignore[reportUnknownLambdaType]
+
+
+def test_donated_memory_is_reused() -> None:
+    def step(state: Any, x: Any) -> Any:
+        return {"w": state["w"] - x, "n": state["n"] + 1}, state["w"].sum()
+
+    compiled = tlx.jax.jit(step, donate_argnums=0)
+    state = {"w": X.copy(), "n": np.int32(0)}
+    for n in range(3):
+        memory = state["w"]
+        state, total = compiled(state, X)
+        assert state["w"] is memory
+        assert state["n"] == n + 1
+        assert total == (1 - n) * X.sum()
+
+
+def test_donated_arrays_of_jax_are_left_alone() -> None:
+    x = jnp.ones(3)
+    assert tlx.jax.jit(double, donate_argnums=0)(x).tolist() == [2, 2, 2]
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_options_are_those_of_compile(tmp_path: Path) -> None:
+    compiled = tlx.jax.jit(double, target="avx2", cache=tmp_path, opt_level=1)
+    assert compiled(X).tolist() == (2 * X).tolist()
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(tlx.TlxError, match="unknown target 'z80'"):
+        tlx.jax.jit(double, target="z80")(X)
+
+
+def test_large_constants_are_weights() -> None:
+    w = np.arange(40000, dtype="f4").reshape(200, 200)
+    function = tlx.jax.jit(lambda x: x @ w)  # pyright: ignore[reportUnknownLambdaType]
+    np.testing.assert_allclose(function(w[:2] / 4e4), w[:2] / 4e4 @ w, rtol=1e-5)
+    assert len(function.lower(w[:2])) < 10000
+
+
+def test_lower_gives_tlx_ir() -> None:
+    text = tlx.jax.lower(double, jax.ShapeDtypeStruct((4,), "float32"))
+    assert "define void @double(ptr noalias readonly %x, ptr noalias %result)" in text
+    function = tlx.compile(text)
+    out = np.zeros(4, "f4")
+    function.double(np.ones(4, "f4"), out)
+    assert out.tolist() == [2, 2, 2, 2]
+
+
+def test_keys_of_jax() -> None:
+    def function(key: Any) -> Any:
+        a, b = jax.random.split(key)
+        return jax.random.uniform(a, (3,)), b
+
+    expected, actual = (f(function)(jax.random.key(3)) for f in (jax.jit, tlx.jax.jit))
+    np.testing.assert_array_equal(expected[0], actual[0])
+    np.testing.assert_array_equal(jax.random.key_data(expected[1]), jax.random.key_data(actual[1]))
+
+
+def solve(x: Any) -> Any:
+    return jnp.linalg.cholesky(x)
+
+
+def transform(x: Any) -> Any:
+    y = x + 1
+    return jnp.fft.fft(y).real
+
+
+def empty(x: Any) -> Any:
+    return jnp.exp(x[:0]).sum() + x
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "message", "line"),
+    [
+        (
+            solve,
+            "stablehlo.custom_call",
+            "'lapack_spotrf_ffi' is .*: call numpy.linalg outside",
+            "    return jnp.linalg.cholesky(x)",
+        ),
+        (transform, "stablehlo.convert", "complex<f32>> is not supported", "    return jnp.fft.fft(y).real"),
+        (empty, "stablehlo.", "has no elements", "    return jnp.exp(x[:0]).sum() + x"),
+    ],
+)
+def test_errors_have_the_place_in_the_program(function: Any, name: str, message: str, line: str) -> None:
+    with pytest.raises(tlx.TlxError, match=message) as caught:
+        tlx.jax.jit(function)(np.eye(3, dtype="f4"))
+    text = str(caught.value)
+    assert Path(__file__).name in text
+    assert name in text
+    assert line in text
+
+
+def test_functions_without_results() -> None:
+    with pytest.raises(tlx.TlxError, match="returns no array"):
+        tlx.jax.jit(lambda _: None)(X)  # pyright: ignore[reportUnknownLambdaType]
+
+
+def test_types_without_a_place() -> None:
+    with pytest.raises(tlx.TlxError, match="parameter x: tensor<0xf32> has no elements"):
+        tlx.jax.jit(double)(np.zeros(0, "f4"))
+    with pytest.raises(tlx.TlxError, match=r"parameter x: tensor<1xcomplex<f32>> is not supported"):
+        tlx.jax.jit(double)(np.zeros(1, "c8"))

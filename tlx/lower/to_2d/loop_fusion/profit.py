@@ -1,0 +1,178 @@
+"""Profitability: which groups are computed in a loop, and how many parts an iteration computes.
+
+A loop over batch dimensions pays if a result that only the group reads exceeds the second-level cache: a part of it is
+smaller, and may stay in the caches between the operations. Two such loops are nested where there are two dimensions.
+
+A loop over rows, or columns, of products reads their other operand again in each iteration. It pays if that is little,
+compared with results that are much larger than the cache. An iteration then computes as many rows as the cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.tensors.model import TensorOp
+from tlx.lower.memory.views import tensor_bytes
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
+from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement
+from tlx.lower.to_2d.loop_fusion.splits import Split
+from tlx.target.hardware import LoopFusionLimits
+from tlx.target.target import Target
+
+_LIVE_AT_ONCE: Final = 2
+"""Results of a group that are in memory at the same time: the operand and the result of an operation."""
+_MOST_ATTEMPTS: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class FusedLoop:
+    """A group that is computed in a loop.
+
+    Attributes:
+        group: Its operations.
+        placement: Where the loop is.
+        factor: Of the group's parts, how many an iteration computes.
+    """
+
+    group: LoopGroup
+    placement: LoopPlacement
+    factor: int
+
+    @property
+    def trips(self) -> int:
+        """The trip count."""
+        return self.group.parts // self.factor
+
+    def split_of(self, op: TensorOp) -> Split:
+        """The parts in which the loop computes the result of an operation."""
+        return self.group.split_of(op).coarsened(self.factor)
+
+    def is_apart_from(self, other: FusedLoop) -> bool:
+        """Whether two loops share no instruction, none between theirs, and no memory at their boundaries."""
+        blocks = [loop.group.block.name for loop in (self, other)]
+        (start, end), (first, last) = self.placement.range, other.placement.range
+        if blocks[0] == blocks[1] and start <= last and first <= end:
+            return False
+        here, there = set(self.group.inputs), set(other.group.inputs)
+        return not (here & there or here & other.group.splits.keys() or there & self.group.splits.keys())
+
+
+def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nested: bool) -> list[FusedLoop]:
+    """The loops that pay, the best one first; they may have operations in common.
+
+    Args:
+        block: The operations.
+        target: The machine.
+        remarks: Receives what keeps operations out of loops.
+        nested: Whether the block is the body of such a loop.
+    """
+    caches = target.caches
+    shared = target.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
+    search = _Search(block, _Limits(target.loop_fusion, shared, caches.l2), remarks)
+    return sorted(search.loops(), key=_rank)
+
+
+def _size(op: TensorOp) -> int:
+    return tensor_bytes(op.result) if op.result is not None else 0
+
+
+def _rank(loop: FusedLoop) -> tuple[bool, int, int]:
+    """The best loop is first: those over batches, those with more results between the operations, and smaller parts."""
+    return loop.group.whole_bytes > 0, -sum(loop.group.internal), _working_set(loop.group, loop.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """When a loop pays.
+
+    Attributes:
+        fusion: The limits of the target.
+        shared: Bytes of a result that stays in the caches without a loop.
+        cache: Bytes of the second-level cache.
+    """
+
+    fusion: LoopFusionLimits
+    shared: float
+    cache: int
+
+
+def _splits(block: BlockOperations, root: TensorOp) -> Iterable[Split]:
+    """The splits of a result along each of its dimensions, which the operations of its tree know."""
+    types = [op.result for op in block.groups.members(root) if op.result is not None and root.result is not None]
+    splits = [
+        Split.along(type_, dimension, type_.shape[type_.position(dimension)])
+        for type_ in types
+        for dimension in range(type_.rank if type_.rank > 1 else 0)
+    ]
+    assert root.result is not None
+    return dict.fromkeys(split for split in splits if split is not None and split.count == root.result.count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for loops in a block.
+
+    Attributes:
+        block: The operations of the block.
+        limits: When a loop pays.
+        remarks: Receives what keeps operations out of loops.
+    """
+
+    block: BlockOperations
+    limits: _Limits
+    remarks: Remarks
+
+    def loops(self) -> list[FusedLoop]:
+        """The loops that pay, in any order."""
+        loops: list[FusedLoop] = []
+        for root in self.block.roots:
+            name = str(root.instruction.result)
+            if name in self.block.live and _size(root) > self.limits.shared:
+                for split in _splits(self.block, root):
+                    if all(loop.group.splits.get(name) != split for loop in loops):
+                        loops += self._along(root, split)
+        return loops
+
+    def _along(self, root: TensorOp, split: Split) -> Iterator[FusedLoop]:
+        """The loop over the parts of a result, if there is one that pays."""
+        limits = self.limits
+        refused: set[int] = set()
+        for _ in range(_MOST_ATTEMPTS):
+            group = LoopGroup.grown(self.block, root, split, limits.fusion.whole * limits.cache, refused)
+            is_large = group is not None and group.has_products and group.internal and group.internal[0] > limits.shared
+            factor = _best_factor(group, limits) if group is not None and is_large else None
+            if group is None or factor is None or group.reads_views():
+                return
+            placement = LoopPlacement(group)
+            if placement.obstacle is None:
+                yield FusedLoop(group, placement, factor)
+                return
+            instruction, reason = placement.obstacle
+            message = f"not in one loop with the operations around it, because {reason}"
+            self.remarks.add("missed", STAGE, message, instruction.span)
+            refused.add(id(instruction))
+
+
+def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
+    """How many parts an iteration computes; None if the loop does not pay."""
+    fusion, largest = limits.fusion, group.internal[0]
+    if not group.whole_bytes:
+        return 1 if largest // group.parts >= fusion.part else None
+    most_trips = sum(group.internal) // group.whole_bytes // fusion.saved if fusion.saved else group.parts
+    least = max(fusion.rows, -(-group.parts // most_trips)) if most_trips else group.parts
+    factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
+    if factors and fusion.seed is not None:
+        return factors[fusion.seed // 2 % len(factors)]
+    if not factors or largest <= fusion.far * limits.cache or group.largest_output > largest // 2:
+        return None
+    fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
+    return fitting[-1] if fitting else factors[0]
+
+
+def _working_set(group: LoopGroup, factor: int) -> int:
+    """Bytes of results that an iteration has to keep in a cache."""
+    return sum(group.internal[:_LIVE_AT_ONCE]) * factor // group.parts
