@@ -12,15 +12,21 @@ The names below are loaded when first used, so that ``import tlx`` and ``tlx-low
 * ``tlx.Machine`` evaluates a module on numpy arrays;
 * ``tlx.TlxError`` is every error that a user can cause, ``tlx.ArgumentError`` a wrong argument of a call;
 * ``tlx.graph`` is the package of tensor graphs, ``tlx.Graph`` its class;
-* a front end's name gives the front end: ``tlx.matrix`` is the package ``tlx.frontends.matrix``.
+* a front end's name gives the front end: ``tlx.matrix``, and ``import tlx.matrix``, is the package
+  ``tlx.frontends.matrix``.
 
 The function that lowers a module is ``tlx.lower.pipeline.lower``: here its name would hide the package ``tlx.lower``.
 """
 
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader  # not imported otherwise: it takes longer than all of this module
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
     from tlx.api.call import ArgumentError as ArgumentError
     from tlx.api.compiler import compile as compile  # noqa: A004 (its name is part of the interface)
     from tlx.api.validation import validate as validate
@@ -82,3 +88,32 @@ def _front_ends() -> set[str]:
     from pkgutil import iter_modules
 
     return {info.name for info in iter_modules(import_module(f"{__name__}.frontends").__path__)}
+
+
+class _FrontEndImporter:
+    """Makes ``import tlx.NAME`` import the front end ``tlx.frontends.NAME``: one module by two names.
+
+    It is the last finder, so that modules of the core and other packages are found before it.
+    """
+
+    def find_spec(self, fullname: str, _path: object = None, _target: object = None, /) -> "ModuleSpec | None":
+        """The front end's module under its short name; None for any other module."""
+        package, _, front_end = fullname.rpartition(".")
+        if package != __name__ or front_end not in _front_ends():
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(fullname, cast("Loader", _FrontEndImporter()))
+
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType":
+        """The front end's module, imported by its own name."""
+        module = import_module(f"{__name__}.frontends.{spec.name.rpartition('.')[2]}")
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Give the module, which has been executed already, its own spec back."""
+        module.__spec__ = self._own_spec
+
+
+sys.meta_path.append(_FrontEndImporter())

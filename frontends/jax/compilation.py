@@ -138,6 +138,10 @@ class Jitted:
             TlxError: An operation is not supported, or an argument is no array.
         """
         leaves, key = self._signature(arguments, named)
+        try:
+            hash(key)
+        except TypeError as error:
+            raise UsageError(f"a static argument of {self._traced.__name__} is no constant: {error}") from None
         if key not in self._compiled:
             self._compiled[key] = self._compile(arguments, named)
         return self._compiled[key](leaves)
@@ -174,7 +178,11 @@ class Jitted:
     def _graph(self, arguments: Sequence[Any], named: dict[str, Any]) -> _JaxGraph:
         """The function as a graph, by way of the portable artifact of `jax.export`."""
         jax = _jax()
-        exported = jax.export.export(self._traced, platforms=["cpu"])(*arguments, **named)
+        try:
+            exported = jax.export.export(self._traced, platforms=["cpu"])(*arguments, **named)
+        except NotImplementedError as error:
+            reason = f"JAX cannot export {self._traced.__name__} ({error})"
+            raise UsageError(f"{reason}: call Python outside of the compiled function") from None
         program = read(exported.mlir_module_serialized, self._traced.__name__)
         main = program.functions[_MAIN]
         graph = Graph(self._traced.__name__)

@@ -7,7 +7,6 @@ process of its own; `tlx.jax.jit` passes what JAX has just written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from tlx.intrinsics.numpy_types import bfloat_dtype
 BYTECODE: Final = b"ML\xefR"
 _PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::(\d+))?)?')
 _NAME: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
+_BYTES: Final = 'dense<"0x'
 _MESSAGE: Final = re.compile(r'error: (?:"-":)?(.*)')
 _ELEMENTS: Final = {
     "i1": "bool",
@@ -109,7 +109,7 @@ def read(data: bytes, name: str) -> Program:
             return _Reader(ir, stablehlo, name).program(module)
     except UnicodeDecodeError:
         raise UsageError("this is neither a portable artifact of StableHLO nor MLIR text", name=name) from None
-    except (ir.MLIRError, ValueError) as error:
+    except (ir.MLIRError, ValueError, RuntimeError) as error:
         found = _MESSAGE.search(str(error))
         reason = messages[0] if messages else found[1] if found else str(error).strip()
         raise UsageError(f"this is no valid StableHLO ({reason}): write it again, by jax.export", name=name) from None
@@ -222,7 +222,7 @@ class _Reader:
         if attribute.is_splat:
             return np.broadcast_to(np.array(attribute.get_splat_value().value, type_.dtype), type_.shape)
         if type_.dtype.name == "bfloat16":
-            return np.array([float(number) for number in _listed(attribute)], type_.dtype).reshape(type_.shape)
+            return _bfloats(attribute).astype(type_.dtype).reshape(type_.shape)
         return np.array(attribute).astype(type_.dtype).reshape(type_.shape)
 
     def _location(self, location: Any) -> Location:
@@ -241,19 +241,19 @@ class _Reader:
         return match[1] if match else ""
 
 
-def _listed(attribute: Any) -> Iterable[str]:
-    """The elements of a dense attribute whose type has no buffer in Python, from its text."""
+def _bfloats(attribute: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The elements of a dense attribute of bfloat, which has no buffer in Python, from its text."""
     text = str(attribute)
-    hexadecimal = re.match(r'dense<"0x([0-9A-F]*)"', text)
-    if hexadecimal:
-        words = np.frombuffer(bytes.fromhex(hexadecimal[1]), np.uint16).astype(np.uint32) << 16
-        return map(str, words.view(np.float32))
-    numbers = re.findall(r"0x[0-9A-F]+|[-+.\deE]+", text[text.index("<") + 1 : text.rindex(">")])
-    return (str(_bfloat(int(n, 16))) if n.startswith("0x") else n for n in numbers)
+    if text.startswith(_BYTES):
+        digits = text[len(_BYTES) : text.index('"', len(_BYTES))]
+        return _widened(np.frombuffer(bytes.fromhex(digits), np.uint16))
+    numbers = re.findall(r"0x[0-9A-F]+|[-+.\deE]+", text[text.index("<") + 1 : text.index(">")])
+    return np.array([_widened(np.array([int(n, 16)]))[0] if n.startswith("0x") else float(n) for n in numbers], "f4")
 
 
-def _bfloat(bits: int) -> float:
-    return float(np.array([bits << 16], np.uint32).view(np.float32)[0])
+def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The floats of bfloats that are given as their bits."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def _dtype(element: str) -> DType | None:

@@ -149,12 +149,16 @@ class InferenceSession:
         """
         names = [o.name for o in self._model.graph.outputs]
         wanted = names if output_names is None else list(output_names)
+        if isinstance(output_names, str):
+            raise ArgumentError(f"outputs: expected a list of names, got {output_names!r}")
+        if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"inputs: expected a dict of arrays by name, got {type(inputs).__name__}")
         self._check_names(wanted, names, "outputs")
         self._check_names(inputs, [i.name for i in self._inputs], "inputs")
         missing = [i.name for i in self._inputs if i.name not in inputs]
         if missing:
             raise ArgumentError(f"no array for input '{missing[0]}'; the inputs are {self._described_inputs()}")
-        arrays = {i.name: self._check(i, np.asarray(inputs[i.name])) for i in self._inputs}
+        arrays = {i.name: self._check(i, inputs[i.name]) for i in self._inputs}
         compiled = self._compiled_for(tuple(array.shape for array in arrays.values()))
         results = dict(zip(names, compiled(arrays), strict=True))
         return [results[name] for name in wanted]
@@ -225,7 +229,11 @@ class InferenceSession:
         extents = [e for e in shape or () if isinstance(e, int)]
         return tuple(extents) if shape is not None and len(extents) == len(shape) else None
 
-    def _check(self, argument: Argument, array: Array) -> Array:
+    def _check(self, argument: Argument, given: Any) -> Array:
+        try:
+            array = np.asarray(given)
+        except ValueError as error:
+            raise ArgumentError(f"input '{argument.name}' is no array: {error}") from None
         if argument.dtype is None or array.dtype != argument.dtype:
             expected = argument.type if argument.dtype is None else argument.dtype.name
             raise ArgumentError(f"input '{argument.name}': expected an array of {expected}, got {array.dtype.name}")

@@ -102,6 +102,7 @@ class Translation(Tensors):
     ) -> list[Tensor]:
         if self._depth >= _DEEPEST:
             self.fail(f"graphs and functions are nested deeper than {_DEEPEST}")
+        _check_outputs(nodes)
         needed = [node for node in _needed(nodes, outputs) if not self._constant(node, named)]
         remaining = simplified(needed, outputs, named)
         saved, self._scope, self._depth = self._scope, ChainMap(cast("Any", named), outer), self._depth + 1
@@ -204,6 +205,16 @@ class Translation(Tensors):
             if a.default_value.type
         }
         return replace(function, attributes={**function.attributes, **defaults})
+
+
+def _check_outputs(nodes: Sequence[Node]) -> None:
+    """Check that each name is the output of one node."""
+    computed: set[str] = set()
+    for node in nodes:
+        for name in filter(None, node.outputs):
+            if name in computed:
+                raise node.error(f"output '{name}' is the output of another node before it")
+            computed.add(name)
 
 
 def _called(entry: Operator, t: Translation, node: Node, operands: Sequence[Tensor | None]) -> Any:

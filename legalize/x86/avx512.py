@@ -7,6 +7,7 @@ VGETMANTPS, VCVTPS2DQ, VCVTPD2QQ, VPERMPS, VPERMI2PS.
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ _TO_NEAREST: Final = 8
 """VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
 _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
+_MAGNITUDE_FROM_ONE: Final = 0b0100
+"""VGETMANTPS: mantissas from 1 to 2 without the sign."""
 _SLOW: Final = ("amx-tile", 2.0)
 """Cycles of VDPBF16PS on processors with AMX: half the rate of VFMADD231PS (measured on Sapphire Rapids)."""
 _FLOATS: Final = VectorType(16, FLOAT)
@@ -98,11 +101,11 @@ def vgetexp(b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.mask.getexp.{name}.512", x.type, args, "exponent").value
 
 
-def vgetmant(b: Builder, x: Value) -> Value:
-    """VGETMANTPS, VGETMANTPD: x / 2^n from 3/4 to 3/2, NaN of negative numbers, 1 of both zeros."""
+def vgetmant(interval: int, b: Builder, x: Value) -> Value:
+    """VGETMANTPS, VGETMANTPD: x / 2^n in an interval, 1 of both zeros."""
     name, lanes = _of_register(x)
     mask = const_int(I16 if lanes == 16 else I8, -1)
-    args = [x, const_int(I32, _FROM_THREE_QUARTERS), x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    args = [x, const_int(I32, interval), x, mask, const_int(I32, _CURRENT_ROUNDING)]
     return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
 
 
@@ -175,7 +178,16 @@ TARGET: Final = Target(
     broadcasts=True,
     converts_half=True,
     rounds=True,
-    float_instructions=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, table_lookup, vcvtps2dq),
+    float_instructions=FloatInstructions(
+        scale=vscalef,
+        reciprocal=vrcp14,
+        fraction=vreduce,
+        exponent=vgetexp,
+        mantissa=partial(vgetmant, _FROM_THREE_QUARTERS),
+        significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
+        look_up=table_lookup,
+        round_to_bits=vcvtps2dq,
+    ),
     bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPU_FEATURES,

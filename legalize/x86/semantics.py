@@ -429,13 +429,15 @@ def _exponent(x: Array, *_: object) -> Array:
 
 
 def _mantissa(x: Array, form: Array, *_: object) -> Array:
-    """`vgetmantps`, all lanes: of positive numbers from 3/4 to 3/2, of negative ones NaN, of zeros 1."""
-    if int(form) != _FROM_THREE_QUARTERS:
+    """`vgetmantps`, all lanes, of zeros and infinity 1: from 3/4 to 3/2, of negative numbers NaN; |x| from 1 to 2."""
+    if int(form) not in (_FROM_THREE_QUARTERS, _MAGNITUDE_FROM_ONE):
         msg = f"vgetmantps with immediate {int(form)}"
         raise NotImplementedError(msg)
+    is_magnitude = int(form) == _MAGNITUDE_FROM_ONE
+    x = np.where(np.isnan(x), x, np.abs(x)) if is_magnitude else x
     with np.errstate(all="ignore"):
         half = np.frexp(np.where(np.isfinite(x), x, 1))[0]
-        mantissa = np.where(half < x.dtype.type(0.75), 2 * half, half).astype(x.dtype)
+        mantissa = np.where(half < x.dtype.type(1 if is_magnitude else 0.75), 2 * half, half).astype(x.dtype)
     mantissa = np.where((x == 0) | np.isposinf(x), x.dtype.type(1), mantissa)
     return np.where((x < 0) | np.isnan(x), x.dtype.type(np.nan), mantissa)
 
@@ -457,6 +459,7 @@ def _permuted_of_two(first: Array, index: Array, second: Array) -> Array:
 
 
 _FROM_THREE_QUARTERS: Final = 0b1111
+_MAGNITUDE_FROM_ONE: Final = 0b0100
 _I16: Final = {"s": np.int16, "u": np.uint16}
 _SIGNS: Final = [(a, b) for a in "su" for b in "su"]
 

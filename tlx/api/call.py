@@ -334,6 +334,11 @@ class PreparedFunction:
         self._blocks = [_aligned(size) for size in function.block_sizes]
         self.prepare()
 
+    @property
+    def blocks(self) -> tuple[Array, ...]:
+        """The prepared blocks that the code takes in place of the constant arguments, in their order."""
+        return tuple(self._blocks)
+
     def __repr__(self) -> str:
         return f"<prepared {repr(self._function).removeprefix('<')}"
 

@@ -21,7 +21,7 @@ from tlx.ir.prepared import preparation_name
 from tlx.ir.types import I1, PTR, VOID, Type, VectorType, exceeds_abi
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
-from tlx.lower.options import Options
+from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
@@ -235,7 +235,7 @@ class _Code:
         blocks: Bytes of prepared blocks of functions with arguments that are constant over calls.
         start: Symbol of the function to call once it is loaded, if there is one.
         has_threads: Whether it calls an OpenMP library.
-        image: The object file.
+        images: The object files.
         lowered: The LLVM IR that was compiled; as bytes, compressed.
     """
 
@@ -245,7 +245,7 @@ class _Code:
     blocks: dict[str, tuple[int, ...]]
     start: str | None
     has_threads: bool
-    image: bytes
+    images: Sequence[bytes]
     lowered: bytes | str
 
     def loaded(self, entry: str | None, libraries: Sequence[str]) -> CompiledModule:
@@ -255,7 +255,7 @@ class _Code:
             openmp.prepare_for_forks(runtime)
             libraries = (*libraries, runtime)
         preparations = {name: preparation_name(name) for name in self.symbols if name in self.blocks}
-        library = LoadedObject(self.image, [*self.symbols.values(), *preparations.values()], libraries, self.start)
+        library = LoadedObject(self.images, [*self.symbols.values(), *preparations.values()], libraries, self.start)
         functions: dict[str, CompiledFunction] = {}
         for name, symbol in self.symbols.items():
             make = CompiledFunction
@@ -291,57 +291,77 @@ def _cached(
         code = _compiled(source, target, options, opt_level, entry, reading)
         facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
         lowered = cast("str", code.lowered).encode(errors="surrogatepass")
-        return [keyed.dumps(facts), code.image, keyed.compress(lowered)]
+        return [keyed.dumps(facts), keyed.compress(lowered), *code.images]
 
     suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
     others = {"result": "object", "level": opt_level, "suffix": suffix, "module": source.is_module, "reading": reading}
-    facts, image, lowered = cached(
+    facts, lowered, *images = cached(
         DiskCache(directory), keyed, target if options.cpu else _for_host(target), options, others, compute
     )
     defined, symbols, workspaces, blocks, start, has_threads = keyed.loads(facts)
-    return _Code(defined, symbols, workspaces, blocks, start, has_threads, image, lowered)
+    return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
 
 
 def _compiled(
     source: _Input, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
 ) -> _Code:
-    """Lower and compile a module."""
+    """Lower and compile a module.
+
+    Garbage is not collected until the lowered module is gone, whose objects a collection would visit.
+    """
+    from tlx.ir.parser.module import without_collection
+
+    with without_collection():
+        return _lowered_and_compiled(source, target, options, opt_level, entry, reading)
+
+
+def _lowered_and_compiled(
+    source: _Input, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+) -> _Code:
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
     from tlx.ir.transform import collect_constructors
-    from tlx.llvm.codegen import emit_code
+    from tlx.llvm.codegen import CodegenError, emit_objects
+    from tlx.llvm.judge import check_module
+    from tlx.lower.front_ends import concerns_front_ends
     from tlx.lower.memory.allocation import workspace_size
     from tlx.lower.pipeline import lower, raise_front_ends
     from tlx.target.target import matrix_emulations
 
     name = source.name
-    text = source.text(options.threads, reading)
-    text = str(raise_front_ends(parse(text, name)))
-    source_module = parse_fully(text, name)
+    module = parse(source.text(options.threads, reading), name)
+    if concerns_front_ends(module.source.text):
+        module = parse(str(raise_front_ends(module)), name)
+    source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
     defined = prototypes(source_module)
     _check_entry(entry, defined)
-    lowered = lower(parse(text, name), target if options.cpu else _for_host(target), options=options)
+    source_features = _features(source_module)
+    lowered = lower(module, target if options.cpu else _for_host(target), options=options, is_compiled=True)
     refused = _refused(defined)
     called = [p for p in defined.values() if p.name not in refused]
     wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], defined)
-    attributes = _features(source_module) | _features(lowered)  # `lowered` has parsed functions with tensors only
+    attributes = source_features | _features(lowered)  # `lowered` has parsed functions with tensors only
     workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
     blocks = {symbol_name(name): sizes for name, sizes in block_sizes(lowered).items()}
     lowered_as = {n: _with_workspace(defined[n]) if workspaces[n] else defined[n] for n in wrappers}
-    code = str(lowered) + "".join(
-        _wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items()
-    )
+    text = str(lowered)
+    code = text + "".join(_wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items())
     code = collect_constructors(code, _START)
     emulations = matrix_emulations() if options.emulate_matrix else []
     level = min(opt_level, *(emulation.opt_level for emulation in emulations)) if emulations else opt_level
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
-    image = emit_code(code, "obj", level, options.cpu, ",".join(options.features), llvm_options=emulating)
-    exported = {name for name, defined in elf_symbols(image) if defined}
+    try:
+        images = emit_objects(code, level, options.cpu, ",".join(options.features), llvm_options=emulating)
+    except CodegenError:
+        if options.verify_each is None:
+            check_module(lowered, STAGE_NAMES[-1])  # if the module is wrong, the error is that of the lowering
+        raise
+    exported = {name for image in images for name, defined in elf_symbols(image) if defined}
     symbols = {p.name: wrappers.get(p.name, p.name) for p in called}
     symbols = {name: symbol for name, symbol in symbols.items() if symbol in exported}
     start = _START if _START in exported else None
-    return _Code(defined, symbols, workspaces, blocks, start, GOMP_PARALLEL in code, image, str(lowered))
+    return _Code(defined, symbols, workspaces, blocks, start, GOMP_PARALLEL in code, images, text)
 
 
 def _refused(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:

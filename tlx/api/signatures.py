@@ -17,21 +17,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Span
-from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.abi import MEMORY_ATTRIBUTES, abi_attributes, calling_convention, parse_attributes, pointee_type
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.module import named_types
 from tlx.ir.prepared import CONSTANT
-from tlx.ir.tensors.dynamic import element_type
-from tlx.ir.tensors.inference import analyse
-from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import I1, ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
 from tlx.ir.values import Global, Local, Value
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a module from the cache needs neither the parser nor analyses
     from tlx.evaluate.memory import Layout
+    from tlx.intrinsics.tensor_type import TensorType
+    from tlx.ir.tensors.model import FunctionTensors
 
 _HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
 _MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
@@ -136,6 +133,8 @@ def _words(function: Function) -> list[str]:
 
 def prototype_of(module: Module, function: Function) -> Prototype:
     """The prototype of a function."""
+    from tlx.ir.tensors.inference import analyse
+
     signature = function.signature
     accesses = _Accesses(function, analyse(module, function))
     return Prototype(
@@ -213,6 +212,7 @@ def _same_size(one: Type | None, other: Type | None) -> bool:
 
 def _layout(module: Module) -> Layout:
     from tlx.evaluate.memory import Layout
+    from tlx.ir.parser.module import named_types
 
     return Layout(named_types(module.source))
 
@@ -268,6 +268,8 @@ class _Accesses:
             self._copy(arguments[0], arguments[1])
 
     def _tensors(self, tensors: FunctionTensors) -> None:
+        from tlx.ir.tensors.dynamic import element_type
+
         for tensor in tensors.tokens.values():
             if tensor.kind != "value":
                 self._spanned(tensor.source, tensor.type, tensor.pitches, writes=False)

@@ -30,8 +30,8 @@ import numpy as np
 from tlx.api.signatures import Prototype, prototype_of
 from tlx.diagnostics import EvaluationError, Note, TlxError
 from tlx.evaluate import Machine
-from tlx.evaluate.context import ThreadTeam
 from tlx.evaluate.memory import UNDEFINED, AddressSpace, MemoryRegion
+from tlx.evaluate.teams import ThreadTeam
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.ir.functions import Function
 from tlx.ir.module import Module

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
 from tlx.api.files import os_error_text
+from tlx.bench.models import command as models
+from tlx.bench.setting import Setting, WorkloadSelection
 from tlx.diagnostics import UsageError
-from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.target.host import cpu_flags, version_for
 from tlx.tuning import machine
 
@@ -23,60 +22,11 @@ Echo = Callable[[str], object]
 _NOISY: Final = 0.15
 
 
-@dataclass(frozen=True)
-class WorkloadSelection:
-    """The workloads to run; an empty tuple means all.
-
-    Attributes:
-        rows: Rows of the table, or one file with a function of the user's.
-        function: The function in that file.
-        arguments: Arguments of the function as NAME=VALUE, where the file does not determine them.
-        reading: Format of the file.
-    """
-
-    rows: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    function: str | None = None
-    arguments: tuple[str, ...] = ()
-    reading: files.InputFormat = files.FORMAT_BY_NAME
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How to measure: the options of the command line.
-
-    Attributes:
-        peers: Names of the peers; None means all that are installed.
-        peers_path: Folders to look for them in; None means those in TLX_PEERS.
-        cpu: Processor to pin the process to; None means the last one.
-        report: JSON file to write all results to.
-        plot: File to write the plots to.
-        compare: Earlier report to compare with.
-        sources: Reports, or folders of reports, to read instead of measuring.
-        markdown: File to write the tables to.
-        knobs: Knobs for the kernels of products.
-        folder: Folder to write the workloads' IR to.
-    """
-
-    target: str = "native"
-    peers: tuple[str, ...] | None = None
-    peers_path: str | None = None
-    rounds: int = 11
-    cpu: int | None = None
-    threads: int = 1
-    report: str | None = None
-    plot: str | None = None
-    compare: str | None = None
-    sources: tuple[str, ...] = ()
-    markdown: str | None = None
-    knobs: KnobSource = no_knobs
-    folder: str | None = None
-
-
 def show(choice: WorkloadSelection, echo: Echo) -> None:
-    """List the workloads."""
+    """List the workloads, or the models."""
+    if choice.rows[:1] == (models.ROW,):
+        models.show(choice, echo)
+        return
     for work in _works(choice):
         echo(work.name)
 
@@ -90,6 +40,8 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     Raises:
         TlxError: A name is unknown, a file cannot be read or written, or this machine cannot run the target's code.
     """
+    if choice.rows[:1] == (models.ROW,):
+        return models.run(choice, setting, echo)
     machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
     from tlx.bench import report as reports
     from tlx.bench.report import compare, summarise
@@ -97,7 +49,7 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     if setting.plot is not None:
         from tlx.bench import plot
 
-        plot.check(setting.plot)
+        plot.pyplot(setting.plot)
     for path in (setting.report, setting.markdown, setting.plot):
         if path is not None:
             files.check_writable(path)
@@ -157,7 +109,6 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
 
 def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench import measure, peaks, report
-    from tlx.bench.models import ModelProblem
     from tlx.bench.peers import base
     from tlx.bench.peers.base import LibraryPaths
     from tlx.tuning import timing
@@ -165,24 +116,14 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
 
     works = _works(choice)
     folder = _created(setting.folder)
-    timing.use_clock(setting.threads, counts_workers=any(isinstance(work.problem, ModelProblem) for work in works))
+    timing.use_clock(setting.threads)
     target = measure.runnable(setting.target)
     runnable = version_for(target, cpu_flags())
     cpus = machine.pin(setting.cpu, setting.threads)
     places = LibraryPaths.below(setting.peers_path)
     peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
-    facts: dict[str, Any] = {
-        "machine": machine.processor(),
-        "cpu": ",".join(map(str, cpus)),
-        "threads": setting.threads,
-        "target": target.name,
-        "features": ",".join(runnable.features),
-        "rounds": setting.rounds,
-        "lanes": runnable.vector_bytes // 4,
-        "llvm": f"llvmlite {version('llvmlite')}",
-        "peers": {peer.name: peer.version for peer in peers},
-        "date": machine.today(),
-    }
+    facts = setting.facts(target.name, runnable, cpus, {peer.name: peer.version for peer in peers})
+    facts["lanes"] = runnable.vector_bytes // 4
     facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runnable).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]

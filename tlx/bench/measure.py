@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from tlx.api.call import PreparableFunction, PreparedFunction
 from tlx.api.compiler import compile as compile_module
 from tlx.bench import peaks
 from tlx.bench.peers.base import Peer
@@ -186,8 +187,13 @@ class Bench:
         threads = "openmp" if self.threads > 1 else "none"
         options = Options(remarks=remarks, knobs=self.knobs, threads=threads)
         compiled = compile_module(text, self.target, entry=work.function, options=options)
-        step = NativeCall(function_address(compiled.entry.code), work.arguments(arrays))
-        repeat = call_loop([step], (compiled, arrays))
+        constant = [buffer.name for buffer in work.buffers if buffer.constant]
+        prepared, blocks = None, dict[str, Array]()
+        if isinstance(compiled.entry, PreparableFunction):
+            prepared = PreparedFunction(compiled.entry, [arrays[name] for name in constant])
+            blocks = dict(zip(constant, prepared.blocks, strict=True))
+        step = NativeCall(function_address(compiled.entry.code), work.arguments(arrays | blocks))
+        repeat = call_loop([step], (compiled, prepared, arrays))
         _checked(work, repeat, arrays, expected, OURS)
         predicted = None if self.target.versions else _predicted(remarks)  # each version has its own
         return Contestant(repeat, work.operations, seconds(repeat)), predicted

@@ -21,7 +21,7 @@ from tlx.bench.report import Record, median_rate
 from tlx.diagnostics import UsageError
 
 _SUFFIXES: Final = (".png", ".svg", ".pdf")
-_COLOURS: Final = {
+COLOURS: Final = {
     OURS: "#d62728",
     PEAK: "#333333",
     "libxsmm": "#1f77b4",
@@ -29,7 +29,8 @@ _COLOURS: Final = {
     "onednn": "#2ca02c",
     "openblas": "#9467bd",
     "torch": "#ff7f0e",
-    "jax": "#bcbd22",
+    "jax": "#1f77b4",
+    "onnxruntime": "#2ca02c",
     "clang": "#8c564b",
     "matrix": "#e377c2",
 }
@@ -44,10 +45,7 @@ def draw(path: str, report: Record) -> None:
     Raises:
         UsageError: matplotlib is missing, there is nothing to draw, or the file cannot be written.
     """
-    suffix = Path(path).suffix
-    if suffix not in _SUFFIXES:
-        raise UsageError(f"plots are written to files that end in {', '.join(_SUFFIXES)}, not in '{suffix}'")
-    plt = _pyplot()
+    plt = pyplot(path)
     panels = _panels(report["cells"])
     if not panels:
         raise UsageError("the report has nothing to plot")
@@ -66,26 +64,31 @@ def draw(path: str, report: Record) -> None:
     threads = report.get("threads", 1)
     how = f"target {report['target']}, {threads} thread{'s' if threads > 1 else ''}"
     figure.suptitle(f"{report['machine']}, {how}, {report['date']}", fontsize=9)
+    save(figure, path)
+
+
+def save(figure: Any, path: str) -> None:
+    """Write a figure to a file, and close it.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
     try:
-        figure.savefig(path, dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
+        figure.savefig(path, dpi=120, metadata={"Date": None} if Path(path).suffix == ".svg" else None)
     except OSError as error:
         raise UsageError(f"could not open output file '{path}': {os_error_text(error)}") from None
     finally:
-        plt.close(figure)
+        pyplot(path).close(figure)
 
 
-def check(path: str) -> None:
-    """Check that plots can be drawn, before anything is measured.
+def pyplot(path: str) -> Any:
+    """matplotlib, for a file of this name.
 
     Raises:
-        UsageError: They cannot.
+        UsageError: matplotlib is missing, or cannot write such files.
     """
     if Path(path).suffix not in _SUFFIXES:
         raise UsageError(f"plots are written to files that end in {', '.join(_SUFFIXES)}, not in '{Path(path).suffix}'")
-    _pyplot()
-
-
-def _pyplot() -> Any:
     try:
         matplotlib: Any = importlib.import_module("matplotlib")
         matplotlib.use("Agg")
@@ -139,7 +142,7 @@ def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
 
 def _draw(axis: Any, name: str, joined: Sequence[Any], apart: Sequence[Any]) -> None:
     """Draw the speeds of one contestant: a line through `joined`, dots for `apart`."""
-    look: dict[str, Any] = {"color": _COLOURS.get(name)}
+    look: dict[str, Any] = {"color": COLOURS.get(name)}
     width = 2 if name == OURS else 1
     if joined:
         style = {"linestyle": "--"} if name == PEAK else {"marker": "o", "markersize": 3}

@@ -58,16 +58,17 @@ def markdown_tables(report: Record) -> str:
     cells: list[Record] = report["cells"]
     lanes: int = report["lanes"]
     names = list(report["peers"])
-    parts = [_facts(report), _summary(cells, lanes, names)]
+    parts = [facts_of(report), _summary(cells, lanes, names)]
     for row in dict.fromkeys(cell["row"] for cell in cells):
         parts += [f"## {row}", _cells([cell for cell in cells if cell["row"] == row], lanes, names)]
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(report: Record) -> str:
+def facts_of(report: Record) -> str:
+    """Machine, target, versions and date, as a list in Markdown."""
     lines = [f"{fact}: {str(report[fact]).replace(',', ', ')}" for fact in _FACTS if fact in report]
     lines.append("peers: " + (", ".join(f"{peer} {number}" for peer, number in report["peers"].items()) or "none"))
-    if count := count_disturbed(report["cells"]):
+    if count := count_disturbed(report.get("cells", [])):
         lines.append(f"fewer than {FEWEST_QUIET_ROUNDS} quiet rounds: {count} cells")
     return "\n".join(f"- {line}" for line in lines)
 
@@ -88,7 +89,7 @@ def _summary(cells: Sequence[Record], lanes: int, names: Sequence[str]) -> str:
                 *([cell_name(lowest[1]), _ratio(lowest[0].reached)] if lowest else ["", ""]),
             ]
         )
-    return "\n".join(_table(heads, rows))
+    return "\n".join(markdown_table(heads, rows))
 
 
 def _cells(cells: Sequence[Record], lanes: int, names: Sequence[str]) -> str:
@@ -99,7 +100,7 @@ def _cells(cells: Sequence[Record], lanes: int, names: Sequence[str]) -> str:
         [*_own(cell), *(_ratio(cell["to_peers"].get(peer)) for peer in peers), *_judged(cell, lanes)] for cell in cells
     ]
     units = ", ".join(dict.fromkeys(cell["unit"] for cell in cells))
-    return f"Speeds in {units}.\n\n" + "\n".join(_table(heads, rows))
+    return f"Speeds in {units}.\n\n" + "\n".join(markdown_table(heads, rows))
 
 
 def _own(cell: Record) -> list[str]:
@@ -121,7 +122,8 @@ def _judged(cell: Record, lanes: int) -> list[str]:
     return [_percent(bound.bar), "met" if bound.met else f"**{_ratio(bound.reached)}**"]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table."""
     for line in (heads, ["---"] * len(heads), *rows):
         yield "| " + " | ".join(word.replace("|", "\\|") for word in line) + " |"
 
@@ -205,6 +207,18 @@ def read(path: str) -> Record:
     """
     if Path(path).is_dir():
         return merge_reports([str(file) for file in sorted(Path(path).glob("*.json"))])
+    report = read_json(path, "cells", "tlx bench --json")
+    if "lanes" not in report:
+        raise UsageError(f"'{path}' is not a report written by 'tlx bench --json'")
+    return report
+
+
+def read_json(path: str, field: str, writer: str) -> Record:
+    """Read a report that has a field.
+
+    Raises:
+        UsageError: The file cannot be read or is no such report.
+    """
     report: Any = None
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -212,8 +226,8 @@ def read(path: str) -> Record:
         raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except ValueError:
         pass
-    if not isinstance(report, dict) or "cells" not in report or "lanes" not in report:
-        raise UsageError(f"'{path}' is not a report written by 'tlx bench --json'")
+    if not isinstance(report, dict) or field not in report:
+        raise UsageError(f"'{path}' is not a report written by '{writer}'")
     return cast("Record", report)
 
 

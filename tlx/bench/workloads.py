@@ -4,6 +4,7 @@ Matrix products, c = a @ b, MxN = MxK KxN, are row-major unless the variant says
 
 plain       A and B row-major; packing them, where it pays, is part of the measured time
 vnni B      B is stored as [K/v][N][v]: v = 2 for 16-bit elements, 4 for 8-bit ones
+prepared B  B is constant over calls, such as weights: packing it once, before the first call, is not measured
 AB columns  these operands are column-major
 
 Batches consist of small products, c[i] = a[i] @ b[i], or are batch-reduce, c = sum over i of a[i] @ b[i]. A layer is
@@ -22,7 +23,6 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tlx.bench.models import model_workloads
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
@@ -68,9 +68,9 @@ TYPES: Final[dict[str, Types]] = {
 _SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
 _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
+_WEIGHTS: Final = ((1, 4096, 4096), (8, 4096, 4096), (49, 512, 4608), (196, 256, 2304), (128, 768, 3072))
 _BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
 PROBED_OPERATIONS: Final = 1 << 33  # multiplications above which the result is checked by probes
-MODELS: Final = "models"  # the rows of whole models
 _COLUMN_MAJOR_OPERANDS: Final = ("a", "b", "c", "ab", "abc")
 
 
@@ -84,25 +84,31 @@ def gemm_workloads() -> Iterator[Workload]:
         if name in {"bf16", "s8", "u8s8"}:
             for n in _BLOCKED:
                 yield product(name, n, n, n, vnni=True)
+        if name in {"f32", "bf16", "s8"}:
+            for m, n, k in _WEIGHTS:
+                yield product(name, m, n, k, prepared=True)
         if name in {"f32", "bf16", "u8s8"}:
             for columns in _COLUMN_MAJOR_OPERANDS:
                 for n in (64, 512, 1024):
                     yield product(name, n, n, n, columns=columns)
 
 
-def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool = False) -> Workload:
+def product(
+    name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool = False, prepared: bool = False
+) -> Workload:
     """One product of the types that `TYPES` lists under this name."""
-    problem = GemmProblem(m, n, k, *TYPES[name], columns=columns, vnni=vnni)
+    problem = GemmProblem(m, n, k, *TYPES[name], columns=columns, vnni=vnni, prepared=prepared)
+    variants = {"vnni B": vnni, "prepared B": prepared, f"{columns.upper()} columns": bool(columns)}
     buffers = (
         WorkloadBuffer("c", problem.out, problem.c_shape, output=True),
         WorkloadBuffer("a", problem.lhs, problem.a_shape),
-        WorkloadBuffer("b", problem.rhs, problem.b_shape),
+        WorkloadBuffer("b", problem.rhs, problem.b_shape, constant=prepared),
     )
     return Workload(
         row="gemm",
         types=name,
         size=str(m) if m == n == k else f"{m}x{n}x{k}",
-        variant="vnni B" if vnni else f"{columns.upper()} columns" if columns else "",
+        variant=", ".join(variant for variant, holds in variants.items() if holds),
         buffers=buffers,
         text=lambda: _gemm_text(problem, buffers),
         expected=lambda arrays: _gemm_expected(problem, arrays),
@@ -570,15 +576,12 @@ def select_workloads(
 ) -> list[Workload]:
     """The workloads of the given rows, types, sizes and variants; an empty list means all.
 
-    Models are selected by their names, or all of them by `models`.
-
     Raises:
         UsageError: There is no such row, type or size.
     """
-    table, models = list(all_workloads()), list(model_workloads())
-    _check_known("row", names, (*(work.row for work in table), MODELS, *(work.row for work in models)))
+    table = list(all_workloads())
+    _check_known("row", names, (work.row for work in table))
     table = [work for work in table if not names or work.row in names]
-    table += [work for work in models if MODELS in names or work.row in names]
     _check_known("type", types, (work.types for work in table))
     table = [work for work in table if not types or work.types in types]
     _check_known("size", sizes, (work.size for work in table))

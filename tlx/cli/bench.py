@@ -21,7 +21,7 @@ _FROM_HELP: Final = "Merge the results of --json files instead of measuring; may
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
-@click.argument("rows", nargs=-1, metavar="[ROW]... | FILE")
+@click.argument("rows", nargs=-1, metavar="[ROW]... | models [MODEL]... | FILE")
 @click.option("--types", default="", metavar="A,B", help="Only these element types, by their names in the table.")
 @click.option("--sizes", default="", metavar="A,B", help="Only these sizes, by their names in the table.")
 @click.option("--variants", default="", metavar="A,B", help="Only these variants; 'plain' is the one without a name.")
@@ -38,6 +38,13 @@ _FROM_HELP: Final = "Merge the results of --json files instead of measuring; may
 )
 @click.option(
     "--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples per measurement (default: 11)."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=5.0,
+    metavar="S",
+    help="Time for the samples of a model; after it, three rounds are enough (default: 5).",
 )
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="CPU to run on (default: the last one).")
 @click.option(
@@ -70,6 +77,7 @@ def bench(
     peers: str | None,
     peers_path: str | None,
     rounds: int,
+    seconds: float,
     cpu: int | None,
     threads: int,
     scaling: str,
@@ -89,8 +97,9 @@ def bench(
 ) -> None:
     """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
-    ROWs are rows of the table of workloads (see --list; default: all), or one FILE with a function of your own. Results
-    are checked before anything is timed; the exit status is 1 if TLX computes a wrong one or generates no code.
+    ROWs are rows of the table of workloads (see --list; default: all), 'models' and names of whole models (default:
+    all), or one FILE with a function of your own. Results are checked before anything is timed; the exit status is 1 if
+    TLX computes a wrong one or generates no code.
     """
     from tlx.bench import command
 
@@ -102,22 +111,39 @@ def bench(
         return
     if scaling:
         files = {"--json": report, "--plot": plot, "--compare": compare, "--from": sources, "--markdown": markdown}
-        _check_scaling_options(files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned})
+        others = files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned}
+        _check_unused("--scaling prints the speedup on threads only, and does", others)
         command.scale(selection, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
+    if rows[:1] == ("models",):
+        unused = {"--compare": compare, "--save": folder, "--peers-path": peers_path}
+        _check_unused("measurements of models do", unused | {"--tile": tile, "--knobs": knobs, "--tuned": tuned})
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     knob_settings = knob_source(tile, knobs, tuned)
     setting = command.Setting(
-        target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, knob_settings, folder
+        target,
+        names,
+        peers_path,
+        rounds,
+        cpu,
+        threads,
+        report,
+        plot,
+        compare,
+        sources,
+        markdown,
+        knob_settings,
+        folder,
+        seconds,
     )
     if not command.run(selection, setting, click.echo):
         click.get_current_context().exit(1)
 
 
-def _check_scaling_options(others: Mapping[str, object]) -> None:
-    for option, value in others.items():
+def _check_unused(who: str, options: Mapping[str, object]) -> None:
+    for option, value in options.items():
         if value:
-            raise UsageError(f"--scaling prints the speedup on threads only, and does not take {option}")
+            raise UsageError(f"{who} not take {option}")
 
 
 def _count(word: str) -> int:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Feed corrupted text and bitcode to the tools, which must fail cleanly and quickly.",
 )
+@click.option("--graphs", is_flag=True, help="Draw graphs of tensors and compare with JAX.")
 @click.pass_context
 def fuzz(
     ctx: click.Context,
@@ -72,6 +73,7 @@ def fuzz(
     opt: str,
     replay: str | None,
     malformed: bool,
+    graphs: bool,
 ) -> None:
     """Check random programs: interpreted before and after each stage, and compiled, they must give the same results.
 
@@ -82,11 +84,13 @@ def fuzz(
 
     from tlx.fuzz import campaign
     from tlx.fuzz.generation.programs import parse_operations
+    from tlx.fuzz.graphs.generator import graph_operations
+    from tlx.fuzz.worker import GRAPHS
 
     if replay is not None:
         from tlx.api import files
 
-        passed = campaign.replay(replay, files.read_ir(replay), click.echo)
+        passed = campaign.replay(replay, files.read_bytes(replay).decode(errors="replace"), click.echo)
     elif malformed:
         from tlx.fuzz.mutation import fuzz_malformed
 
@@ -97,8 +101,8 @@ def fuzz(
             count,
             _targets(targets),
             Path(keep),
-            _profile(profile),
-            parse_operations(ops),
+            GRAPHS if graphs else _profile(profile),
+            graph_operations(ops) if graphs else parse_operations(ops),
             jobs,
             seconds,
             shrink,

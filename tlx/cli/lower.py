@@ -135,10 +135,10 @@ def _result(
         text = files.ir_of(data, file, options.threads, reading)
     name = files.ir_name(file, reading)
     if runs is None or not pipeline.has_work(text):
-        lowered = pipeline.lower_text(text, name, target, options=options)
+        lowered = pipeline.lower_text(text, name, target, options=options, is_compiled=emits)
     else:
         lowered = _checked(text, name, target, options, runs)
-    return _emitted(lowered, emission.kind, emission.level, options)
+    return _emitted(lowered, name, emission, options)
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
@@ -163,16 +163,24 @@ def _is_verified(file: str, verify_each: bool | None) -> bool:
     return files.file_size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
 
 
-def _emitted(text: str, kind: OutputKind, level: int | None, options: Options) -> str | bytes:
+def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str | bytes:
+    kind, level = emission.kind, emission.level
     if kind == "ll" and level is None:
         return text
-    from tlx.llvm.codegen import emit_code
+    from tlx.llvm.codegen import CodegenError, emit_code
+    from tlx.llvm.judge import check_text
+    from tlx.lower.options import STAGE_NAMES
     from tlx.target.target import matrix_emulations
 
     emulations = matrix_emulations() if options.emulate_matrix else []
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
     features = ",".join(options.features)
-    return emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
+    try:
+        return emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
+    except CodegenError:
+        if options.verify_each is None:
+            check_text(text, name, stage=STAGE_NAMES[-1])  # if the text is wrong, the error is that of the lowering
+        raise
 
 
 def _write_remarks(path: str | None, remarks: Remarks) -> None:

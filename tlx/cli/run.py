@@ -10,6 +10,7 @@ import click
 
 from tlx.api.files import os_error_text
 from tlx.cli.options import input_options, setting_option
+from tlx.cli.program import CACHE
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tlx.ir.module import Module
 
 _BFLOAT: Final = ("bfloat16", "bfloat")
+_CACHE_HELP: Final = "Load the code that an earlier run compiled, from DIR or the user's cache; see 'tlx cache'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class CallArgument:
     "-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM (default: 2)."
 )
 @setting_option("emulate_matrix")
+@click.option("--cache", "cache", metavar="[=DIR]", help=_CACHE_HELP)
 @input_options
 def run(
     file: str,
@@ -57,6 +60,7 @@ def run(
     evaluate: bool,
     level: int,
     emulate_matrix: bool,
+    cache: str | None,
     reading: InputFormat,
 ) -> None:
     """Call a function of FILE.
@@ -71,7 +75,10 @@ def run(
     values = [_argument(text) for text in arguments]
     saved = {i: a.save for i, a in enumerate(values) if a.save} | dict(_out(out, len(values)) for out in outs)
     module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
-    function = _evaluated(module, name) if evaluate else _compiled(module, name, target, level, emulate=emulate_matrix)
+    if evaluate:
+        function = _evaluated(module, name)
+    else:
+        function = _compiled(module, name, target, level, cache, emulate=emulate_matrix)
     returned = function(*(a.value for a in values))
     for index, path in saved.items():
         _save(path, values[index].value)
@@ -141,12 +148,16 @@ def _out(text: str, count: int) -> tuple[int, str]:
     return int(index), path
 
 
-def _compiled(module: Module, name: str | None, target: str, level: int, *, emulate: bool) -> Callable[..., Any]:
+def _compiled(
+    module: Module, name: str | None, target: str, level: int, cache: str | None, *, emulate: bool
+) -> Callable[..., Any]:
     from tlx.api import compiler
     from tlx.lower.options import Options
 
     options = Options(emulate_matrix=emulate)
-    return compiler.compile(module, target, entry=name, opt_level=level, options=options).entry.call_prepared
+    place = True if cache == CACHE else cache or False
+    compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=place)
+    return compiled.entry.call_prepared
 
 
 def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:

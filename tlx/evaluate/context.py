@@ -3,9 +3,6 @@
 The frame of a running function is a list of slots: the result, the stack regions, then arguments, results of
 instructions and constants. A step is a closure over slot numbers that works on a frame.
 
-The threads of a team run one after the other, in a configurable order. Correct threads do not depend on each other, so
-results that change with the order reveal a race.
-
 An architecture's folder in `tlx.legalize` has a module `semantics` with a `SEMANTICS`: the meaning of its intrinsics,
 register types and inline assembly. Other packages name theirs under the entry point group `tlx.semantics`. They are
 imported when a program first needs one of them.
@@ -22,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.globals import SymbolTable
 from tlx.evaluate.memory import AddressSpace, Layout
+from tlx.evaluate.teams import ThreadTeam
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
@@ -32,42 +30,6 @@ from tlx.ir.types import Type
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
 from tlx.target.target import semantics_modules
-
-
-@dataclass(eq=False)
-class ThreadTeam:
-    """The current thread team.
-
-    Attributes:
-        max_threads: Threads of a team without a requested size, and the result of `omp_get_max_threads`.
-        reverse_order: Whether the last thread of a team is run first.
-        size: Threads of the team that runs now.
-        number: Which of them is running.
-    """
-
-    max_threads: int = 1
-    reverse_order: bool = False
-    size: int = 1
-    number: int = 0
-
-    def fork(self, body: Callable[[], object], requested: int) -> None:
-        """Run the body once for every thread; a team inside a team has one thread.
-
-        Raises:
-            EvaluationError: No team can have the requested number of threads.
-        """
-        if not 0 <= requested < 1 << 16:
-            raise EvaluationError(f"the program requests a team of {requested} threads")
-        outer = self.size, self.number
-        self.size = (requested or self.max_threads) if self.size == 1 else 1
-        numbers = range(self.size)
-        try:
-            for number in reversed(numbers) if self.reverse_order else numbers:
-                self.number = number
-                body()
-        finally:
-            self.size, self.number = outer
-
 
 Frame: TypeAlias = list[Any]
 Step: TypeAlias = Callable[[Frame], None]

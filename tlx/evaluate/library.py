@@ -1,4 +1,4 @@
-"""Library functions that programs call: C, OpenMP, and thread-specific values of POSIX."""
+"""Library functions that programs call: C, OpenMP, and threads of POSIX."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tlx.evaluate.context import (
     FunctionTable,
     Implementation,
     ImplementationFactory,
-    ThreadTeam,
     type_independent,
 )
 from tlx.evaluate.memory import AddressSpace
 from tlx.evaluate.memory_access import copy_memory, fill_memory
 from tlx.evaluate.scalars import FLOAT_INTRINSICS
+from tlx.evaluate.teams import ThreadTeam
 from tlx.evaluate.values import RuntimeValue
-from tlx.ir.builder import GOMP_PARALLEL
+from tlx.ir.builder import GOMP_PARALLEL, SCHED_YIELD
 
 
 def _with_memory(function: Callable[..., Any]) -> ImplementationFactory:
@@ -132,6 +132,16 @@ def _team_query(fact: Callable[[ThreadTeam], int]) -> ImplementationFactory:
     return make
 
 
+def _yield_turn(site: CallSite) -> Implementation:
+    team = site.context.team
+
+    def yield_turn() -> int:
+        team.yield_turn()
+        return 0
+
+    return yield_turn
+
+
 def _create_key(site: CallSite) -> Implementation:
     def create(place: int, _destructor: int) -> int:
         key = len(site.context.thread_values)
@@ -170,6 +180,7 @@ POSIX_LIBRARY: Final[FunctionTable] = {
     "pthread_key_delete": type_independent(_delete_key),
     "pthread_getspecific": _get_specific,
     "pthread_setspecific": _set_specific,
+    SCHED_YIELD: _yield_turn,
 }
 
 OPENMP_LIBRARY: Final[FunctionTable] = {

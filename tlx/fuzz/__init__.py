@@ -1,6 +1,7 @@
 """Random tensor programs, checked at every stage and as machine code: `tlx fuzz`.
 
 generation/      random programs and their meaning, drawn from a seed (generation-based fuzzing)
+graphs/          random graphs of tensors, compared with JAX: `tlx fuzz --graphs`
 options          random options of a lowering: processor, features, knobs
 check            evaluates a program and each stage's output, and runs the machine code on guarded memory
 worker           checks programs in a separate process, which may crash

@@ -25,7 +25,7 @@ from tlx.diagnostics import UsageError
 from tlx.fuzz.check import Check
 from tlx.fuzz.generation.model import Node
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
-from tlx.fuzz.worker import SECONDS, Request
+from tlx.fuzz.worker import GRAPHS, SECONDS, Request
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 
@@ -466,7 +466,8 @@ class CampaignReport:
     def write(self, failure: CheckOutcome, smallest: CheckOutcome) -> Path:
         """Write a failure to a file."""
         request = failure.request
-        name = f"{request.profile}-{request.check.target or 'none'}-{request.source}.ll"
+        suffix = ".py" if request.profile == GRAPHS else ".ll"
+        name = f"{request.profile}-{request.check.target or 'none'}-{request.source}{suffix}"
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         path.write_text(file_text(smallest, path), encoding="utf-8")
@@ -515,10 +516,13 @@ def file_text(outcome: CheckOutcome, path: Path) -> str:
     optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
     lowered = f"; lowered with {drawn}\n" if (drawn := str(request.check.drawn)) else ""
     message = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
-    return (
+    head = (
         f"; {outcome.kind} on target {target}: {outcome.stage}\n{message}"
-        f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n\n{request.text}"
+        f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n"
     )
+    if request.profile == GRAPHS:
+        head = re.sub(r"(?m)^;", "#", head)
+    return f"{head}\n{request.text}"
 
 
 def request_of(text: str, name: str) -> Request:
@@ -528,9 +532,9 @@ def request_of(text: str, name: str) -> Request:
         UsageError: There is none.
     """
     for line in text.splitlines():
-        if line.startswith(_MARK):
+        if line[1:].startswith(_MARK[1:]):
             try:
-                return Request.of_json(line.removeprefix(_MARK))
+                return Request.of_json(line[len(_MARK) :])
             except (ValueError, KeyError, TypeError, IndexError):
                 break
     raise UsageError(f"'{name}' was not written by 'tlx fuzz': it has no line '{_MARK.strip()} ...'", name=name)

@@ -25,7 +25,7 @@ from tlx.api.call import CompiledFunction
 from tlx.api.signatures import Parameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
-from tlx.evaluate.context import ThreadTeam
+from tlx.evaluate.teams import ThreadTeam
 from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.options import RandomOptions
@@ -48,7 +48,7 @@ _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
-_INTERNAL_ERROR: Final = "bug of TLX"
+INTERNAL_ERROR: Final = "bug of TLX"
 _BFLOAT_VECTOR: Final = re.compile(r"soft promote this operator's operand|Cannot select: \S+ v\d+bf16 = ")
 """What LLVM 22 says of vectors of bfloat that it cannot pass or interleave where the target has AVX512-BF16."""
 _PIPELINES: Final = (
@@ -252,7 +252,7 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
     try:
         return lower(parse(text), target, options=options)
     except LoweringError as error:
-        if _INTERNAL_ERROR in error.message:
+        if INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
 
@@ -289,7 +289,7 @@ def _run(
     try:
         compiled = tlx.compile(program.text, target, opt_level=check.opt_level, options=check.options)
     except LoweringError as error:
-        if _INTERNAL_ERROR in error.message:
+        if INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
     except CodegenError as error:

@@ -28,9 +28,13 @@ from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.generation.model import Node
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import RandomProgram, random_program
+from tlx.fuzz.graphs.check import check_graph
+from tlx.fuzz.graphs.generator import random_graph
+from tlx.fuzz.graphs.program import GraphProgram
 from tlx.fuzz.options import RandomOptions
 from tlx.llvm.process import LLVMProcess
 
+GRAPHS: Final = "graphs"
 SECONDS: Final = 120
 """CPU time for one program."""
 _LLVM_SECONDS: Final = 30
@@ -42,7 +46,7 @@ class Request:
     """A program to check.
 
     Attributes:
-        profile: Profile of the program.
+        profile: Profile of the program; `GRAPHS` for a graph of tensors.
         source: Its seed, or the tree of numbers drawn for it.
         check: How to check it.
         operations: Names of the operations it may use; empty for all.
@@ -53,8 +57,10 @@ class Request:
     check: Check
     operations: tuple[str, ...] = field(default=())
 
-    def program(self) -> RandomProgram:
+    def program(self) -> RandomProgram | GraphProgram:
         """Generate the program."""
+        if self.profile == GRAPHS:
+            return random_graph(self.source, self.operations)
         profile = PROFILES[self.profile]
         if self.operations:
             profile = replace(profile, operations=self.operations)
@@ -85,7 +91,11 @@ def answer(request: Request) -> None:
     """Check a program and report the outcome."""
     begun = time.monotonic()
     try:
-        counts = check_program(request.program(), request.check, lambda what: _say(doing=what))
+        program = request.program()
+        if isinstance(program, GraphProgram):
+            counts = check_graph(program, request.check, _doing)
+        else:
+            counts = check_program(program, request.check, _doing)
     except RefusedError as refusal:
         _say(refused=str(refusal).splitlines()[0])
     except MismatchError as mismatch:
@@ -97,6 +107,10 @@ def answer(request: Request) -> None:
     else:
         seconds = round(time.monotonic() - begun, 3)
         _say(done=True, functions=counts.functions, tile_kernels=counts.tile_kernels, seconds=seconds)
+
+
+def _doing(what: str) -> None:
+    _say(doing=what)
 
 
 def _say(**event: Any) -> None:

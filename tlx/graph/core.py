@@ -40,6 +40,7 @@ class Core:
         self._sources: dict[str, Source] = {}
         self._tokens: dict[tuple[str, int, View], ir.Local] = {}
         self._vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value] = {}
+        self._hoists: dict[tuple[str, View], Value] = {}  # vectors that loops read, in memory
         self._region = self._regions = 0
         self._memories: list[Memory] = []
         self._functions: set[str] = set()  # functions of TLX that the module has
@@ -50,6 +51,15 @@ class Core:
     def _fail(self, operation: str, message: str) -> NoReturn:
         """Raise an error at the line of the user's call."""
         raise UsageError(f"{_PACKAGE}: {operation}: {message}", python_call(_PACKAGE, self._sources))
+
+    def refuse_numpy(self, name: str) -> NoReturn:
+        """Refuse a function of numpy on a value, which has no elements before the graph runs.
+
+        Raises:
+            UsageError: Always.
+        """
+        near = f"use graph.{name}" if hasattr(self, name) else "use the methods of the graph"
+        self._fail(f"numpy.{name}", f"values of a graph have no elements until it runs: {near}")
 
     def _dtype(self, operation: str, dtype: str | type | DType) -> DType:
         """The element type of a name such as `float32` or `bfloat16`."""

@@ -321,7 +321,33 @@ class Indexing(Composites):
     def _stored(self, x: Value) -> Value:
         """A value in memory that still has it: itself, or a buffer with its elements."""
         is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
-        return x if is_stored else self._copied(x)
+        return x if is_stored else self._hoisted(x) or self._copied(x)
+
+    def _hoisted(self, x: Value) -> Value | None:
+        """In a loop, a buffer that a vector from another block is stored to once, where it is computed."""
+        operand, b = x.buffer.operand, self._builder
+        if not self._region or x.buffer.in_memory or not isinstance(operand, ir.Local):
+            return None
+        key = operand.name, x.view
+        if key not in self._hoists:
+            blocks = [block for block in b.function.blocks if block is not b.block]
+            places = [
+                (block, k) for block in blocks for k, i in enumerate(block.instructions) if i.result == operand.name
+            ]
+            if not places:
+                return None
+            block, index = places[0]
+            while index + 1 < len(block.instructions) and block.instructions[index + 1].opcode == "phi":
+                index += 1
+            here, known = (b.block, b.index), (self._tokens, self._vectors)
+            b.block, b.index = block, index + 1
+            self._tokens, self._vectors = {}, {}  # those of later blocks are not available there
+            stored = self._copied(x)
+            assert stored.buffer.memory is not None
+            stored.buffer.memory.region = _FINAL
+            self._hoists[key] = stored
+            (b.block, b.index), (self._tokens, self._vectors) = here, known
+        return self._hoists[key]
 
     def _is_writable(self, x: Value, region: int) -> bool:
         """Whether the memory of a value may be overwritten in a region: that of the graph, made in that region."""

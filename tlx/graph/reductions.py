@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -46,6 +47,68 @@ class Reductions(Products):
             reduced = self._windows(name, once, window, [1] * value.rank)
             result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
         return result if keep else self.reshape(result, [value.shape[d] for d in others])
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        x: Operand | Sequence[Operand],
+        initial: Operand | Sequence[Operand],
+        axes: Axes = None,
+        *,
+        keep: bool = False,
+    ) -> Any:
+        """A reduction by any associative function, over some dimensions, by default over all.
+
+        Neighbours are combined elementwise until one element is left; their order is kept.
+
+        Args:
+            function: Takes two tensors of one shape and returns a third; of several operands, takes the first tensors
+                of all and then the second ones, and returns a tuple.
+            x: The tensor, or several of one shape that are reduced together.
+            initial: What is combined with the first element, a scalar for each operand.
+            axes: The dimensions; negative ones count from the end.
+            keep: Whether they stay, with extent 1.
+
+        Returns:
+            The result; a tuple of them if `x` is a sequence.
+        """
+        are_several = isinstance(x, (tuple, list))
+        operands = cast("Sequence[Operand]", x if are_several else (x,))
+        initials = cast("Sequence[Operand]", initial if isinstance(initial, (tuple, list)) else (initial,))
+        values = [self._value("fold", operand) for operand in operands]
+        if not values or len(initials) != len(values) or any(v.shape != values[0].shape for v in values):
+            shapes = ", ".join(listed(v.shape) for v in values)
+            self._fail("fold", f"{len(values)} operands of shapes {shapes} have {len(initials)} initial values")
+        shape = values[0].shape
+        along = self._axes("fold", axes, len(shape))
+        others = [d for d in range(len(shape)) if d not in along]
+        kept = [shape[d] for d in others]
+        extent = math.prod(shape[d] for d in along)
+        starts = [self._value("fold", i, v.dtype) for i, v in zip(initials, values, strict=True)]
+        parts = [self.reshape(self.transpose(v, [*along, *others]), [extent, *kept]) for v in values]
+        rest: list[list[Value]] = []
+        while extent > 1:
+            if extent % 2:
+                rest.append([part[extent - 1 :] for part in parts])
+            first, second = [part[0 : extent - 1 : 2] for part in parts], [part[1:extent:2] for part in parts]
+            parts = self._combined(function, first, second)
+            extent //= 2
+        for last in reversed(rest):
+            parts = self._combined(function, parts, last)
+        parts = self._combined(function, [self.broadcast(i, (1, *kept)) for i in starts], parts)
+        result_shape = [1 if d in along else e for d, e in enumerate(shape)] if keep else kept
+        results = tuple(self.reshape(part, result_shape) for part in parts)
+        return results if are_several else results[0]
+
+    def _combined(self, function: Callable[..., Any], first: Sequence[Value], second: Sequence[Value]) -> list[Value]:
+        """What the function of `fold` returns, which must be like its operands."""
+        found = function(*first, *second)
+        results = cast("Sequence[Operand]", found if isinstance(found, (tuple, list)) else (found,))
+        values = [self._value("fold", x) for x in results]
+        if [(v.shape, v.dtype) for v in values] != [(v.shape, v.dtype) for v in second]:
+            wanted = ", ".join(map(repr, second))
+            self._fail("fold", f"the function returns {', '.join(map(repr, values))}, expected {wanted}")
+        return values
 
     def sum(self, x: Operand, axes: Axes = None, *, keep: bool = False) -> Value:
         """The sum over some dimensions."""

@@ -143,10 +143,13 @@ class Shapes(Core):
             self._fail("pad", f"low {listed(low)} and high {listed(high)} leave nothing of {listed(value.shape)}")
         if not any((*low, *high, *between)):
             return value
+        spread = [e + (e - 1) * i for e, i in zip(value.shape, between, strict=True)]
+        if any(min(l, 0) + min(h, 0) <= -e for l, h, e in zip(low, high, spread, strict=True)):  # noqa: E741
+            return self.full(shape, number, value.dtype)
         scalar = self.full((), number, value.dtype).buffer.operand
         result = vector_of(math.prod(shape), type_of(value.dtype))
-        spread = tuple(between) if any(between) else None
-        vector = self._builder.pad(self._token_of_all(value), low, high, scalar, spread, result)
+        inner = tuple(between) if any(between) else None
+        vector = self._builder.pad(self._token_of_all(value), low, high, scalar, inner, result)
         return self._of_vector(vector, shape, value.dtype)
 
     def concatenate(self, values: Sequence[Operand], axis: int = 0) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -95,6 +95,39 @@ class Operations(Protocol):
         """`Graph.convert`."""
         ...
 
+    def refuse_numpy(self, name: str) -> NoReturn:
+        """`Graph.refuse_numpy`."""
+        ...
+
+
+_UFUNCS: Final = {
+    "true_divide": "divide",
+    "divide": "divide",
+    "fmod": "remainder",
+    "remainder": "remainder",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "left_shift": "shift_left",
+    "right_shift": "shift_right",
+    "absolute": "abs",
+    "fabs": "abs",
+    "rint": "round",
+    "trunc": "truncate",
+    "isfinite": "is_finite",
+    **{n: n for n in "add subtract multiply maximum minimum power negative sign invert".split()},
+    **{n: n for n in "exp exp2 log log2 log10 sin cos tanh sqrt floor ceil".split()},
+}
+"""Functions of numpy on each element, and what they are called in `Graph.unary` and `Graph.binary`."""
+_COMPARISONS: Final = {
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}
+
 
 def _operator(name: str) -> Callable[[Value, Operand], Value]:
     def operate(self: Value, other: Operand) -> Value:
@@ -133,7 +166,30 @@ class Value:
     view: View
     buffer: Buffer
 
-    __array_ufunc__ = None  # numpy leaves `array + value` to the value
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Value:
+        """Functions of numpy on each element, such as `numpy.exp`, and operators of arrays: `array + value`."""
+        name = function.__name__
+        if method != "__call__" or options:
+            self.graph.refuse_numpy(name)
+        match inputs:
+            case (x, y) if name in _COMPARISONS:
+                return self.graph.compare(_COMPARISONS[name], x, y)
+            case (x, y) if name in _UFUNCS:
+                return self.graph.binary(_UFUNCS[name], x, y)
+            case (x, y) if name == "matmul":
+                return self.graph.matmul(x, y)
+            case (x,) if name in _UFUNCS:
+                return self.graph.unary(_UFUNCS[name], x)
+            case _:
+                return self.graph.refuse_numpy(name)
+
+    def __array_function__(self, function: Any, _types: Any, _arguments: Any, _named: Any) -> NoReturn:
+        """Other functions of numpy, which need elements."""
+        self.graph.refuse_numpy(function.__name__)
+
+    def __array__(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        """The elements, which there are none of before the graph runs."""
+        self.graph.refuse_numpy("asarray")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ from tlx.ir.types import (
     LABEL,
     PTR,
     VOID,
+    ArrayType,
     FunctionType,
     IntType,
     PointerType,
@@ -565,6 +566,7 @@ def as_value(number: IntOrValue, type_: Type) -> Value:
 
 
 GOMP_PARALLEL: Final = "GOMP_parallel"
+SCHED_YIELD: Final = "sched_yield"
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,10 +611,73 @@ def emit_parallel_region(
         b.store(value, _field(b, shared, memory, k), _alignment(value.type))
     data = b.retype(memory, I8)
     _thread_function(b, name, shared, body, attributes)
-    type_ = FunctionType(VOID, (data.type,))
-    function = Global(b.module.pointer_to(type_), name)
-    zero = const_int(I32, 0)
-    b.call_named(GOMP_PARALLEL, VOID, [function, data, zero if team is None else team, zero])
+    _start_team(b, name, data, const_int(I32, 0) if team is None else team)
+
+
+def emit_parallel_call(
+    b: Builder,
+    names: tuple[str, str],
+    values: Sequence[Value],
+    body: Callable[[Builder, list[Value], Thread], None],
+    attributes: str,
+    team: Value,
+) -> None:
+    """Emit code that calls a new function on every thread of a team; a team of one is the calling thread.
+
+    Unlike the code of `emit_parallel_region`, it may be executed inside a parallel region of the program.
+
+    Args:
+        b: The builder.
+        names: Names of the new functions: that with the body, and that which the threads of a team call.
+        values: The values that the body is passed, of at most eight bytes each.
+        body: Emits the body, without its `ret`, given a builder, the passed values, and the thread.
+        attributes: Attributes of the functions.
+        team: The number of threads (i32).
+    """
+    slots = b.retype(b.alloca(ArrayType(len(values), I64), "shared", 16), I64)
+    for k, value in enumerate(values):
+        b.store(value, b.gep(I64, slots, k), _alignment(value.type))
+    data = b.retype(slots, I8)
+    bounds: list[tuple[Type, str, str]] = [(I64, "", "thread"), (I64, "", "team")]
+    function = new_function(b.module, names[0], [(b.pointer(I8), "", "data"), *bounds], attributes)
+    inner = Builder(b.module, function)
+    memory, number, size = (argument.value for argument in function.arguments)
+    slots = inner.retype(memory, I64)
+    passed: list[Value] = [
+        inner.load(v.type, inner.gep(I64, slots, k), _alignment(v.type)) for k, v in enumerate(values)
+    ]
+    body(inner, passed, Thread(number, size))
+    inner.ret()
+    member = new_function(b.module, names[1], [(b.pointer(I8), "", "data")], attributes)
+    outer = Builder(b.module, member)
+    type_ = FunctionType(VOID, (data.type, I64, I64))
+    callee = Global(b.module.pointer_to(type_), names[0])
+    thread = _current_thread(outer)
+    outer.call(callee, type_, [member.arguments[0].value, thread.number, thread.team])
+    outer.ret()
+    several, alone = b.if_else_blocks(b.icmp("ugt", team, 1), ("parallel", "serial"))
+    end = b.new_block("joined", alone)
+    b.at_end(several)
+    _start_team(b, names[1], data, team)
+    b.branch(end)
+    b.at_end(alone)
+    b.call(callee, type_, [data, const_int(I64, 0), const_int(I64, 1)])
+    b.branch(end)
+    b.at_end(end)
+
+
+def _start_team(b: Builder, name: str, data: Value, team: Value) -> None:
+    """Call a function on every thread of a team, and wait for all of them."""
+    function = Global(b.module.pointer_to(FunctionType(VOID, (data.type,))), name)
+    b.call_named(GOMP_PARALLEL, VOID, [function, data, team, const_int(I32, 0)])
+
+
+def _current_thread(b: Builder) -> Thread:
+    number, team = (
+        b.cast("sext", b.call_named(callee, I32, []).value, I64, stem)
+        for callee, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
+    )
+    return Thread(number, team)
 
 
 def team_size(b: Builder, most: int) -> Value:
@@ -636,11 +701,7 @@ def _thread_function(
     values: list[Value] = [
         inner.load(t, _field(inner, shared, memory, k), _alignment(t)) for k, t in enumerate(shared.elements)
     ]
-    number, team = (
-        inner.cast("sext", inner.call_named(callee, I32, []).value, I64, stem)
-        for callee, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
-    )
-    body(inner, values, Thread(number, team))
+    body(inner, values, _current_thread(inner))
     inner.ret()
 
 

@@ -106,6 +106,11 @@ class Module:
             self._declarations = {item.name: item for item in self.items if isinstance(item, Declaration)}
         return self._declarations
 
+    @property
+    def is_parsed_fully(self) -> bool:
+        """Whether the body of each function is parsed to instructions."""
+        return not any(isinstance(item, Raw) and _DEFINE.search(item.text) for item in self.items)
+
     def function(self, name: str) -> Function:
         """The parsed function of that name.
 
@@ -159,6 +164,7 @@ class Module:
         self._declarations = None
 
 
+_DEFINE: Final = re.compile(r"(?m)^\s*define\b")
 _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "

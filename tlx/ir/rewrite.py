@@ -77,9 +77,10 @@ def replace_uses(function: Function, name: str, value: Value) -> None:
 
 
 def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:
-    """Remove the candidates whose results nothing uses but other dead candidates."""
+    """Remove the candidates whose results nothing uses but other dead candidates; removed ones do not count."""
     counts = {name: len(local_uses) for name, local_uses in uses(function).items()}
-    by_result = {i.result: i for i in candidates if i.result is not None}
+    numbers = set(map(id, candidates))
+    by_result = {i.result: i for i in function.instructions() if id(i) in numbers and i.result is not None}
     dead = {name for name in by_result if not counts.get(name)}
     pending = list(dead)
     while pending:

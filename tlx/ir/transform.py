@@ -16,7 +16,7 @@ from tlx.ir.rewrite import set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 
-_LOCAL: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
+LOCAL_NAME: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
 
 
 def can_inline(callee: Function) -> bool:
@@ -38,11 +38,12 @@ def inline_call(caller: Function, block: Block, call: Instruction, callee: Funct
         The block with the instructions after the call.
     """
     names = _names(caller, block, call, callee)
+    spellings = {name: str(value) for name, value in names.items()}
     index = next(i for i, instruction in enumerate(block.instructions) if instruction is call)
     rest = split_block(caller, block, index + 1, f"{_stem(block)}.rest") if len(callee.blocks) > 1 else None
     last = block.instructions[index + 1 :]
     del block.instructions[index:]
-    head, *others = [_copied(source, names, rest) for source in callee.blocks]
+    head, *others = [_copied(source, names, spellings, rest) for source in callee.blocks]
     body = [i for i in head.instructions if i.opcode != "alloca"]
     caller.entry.instructions[:0] = [i for i in head.instructions if i.opcode == "alloca"]
     block.instructions += body + last
@@ -67,15 +68,15 @@ def _names(caller: Function, block: Block, call: Instruction, callee: Function) 
     return names
 
 
-def _copied(source: Block, names: dict[str, Value], rest: Block | None) -> Block:
+def _copied(source: Block, names: dict[str, Value], spellings: dict[str, str], rest: Block | None) -> Block:
     """A copy of a block with other names; a return becomes a branch to `rest`, or is left out if that is None."""
-    name = str(names[source.name])[1:]
+    name = spellings[source.name][1:]
     block = Block(name, f"\n\n{name}:")
     for instruction in source.instructions:
         if instruction.opcode == "ret":
             block.instructions += [] if rest is None else [_branch(rest)]
         else:
-            block.instructions.append(_renamed(instruction, names))
+            block.instructions.append(renamed(instruction, names, spellings))
     return block
 
 
@@ -83,18 +84,18 @@ def _branch(target: Block) -> Instruction:
     return Instruction("br", VOID, [target.value], f"br label %{target.name}")
 
 
-def _renamed(i: Instruction, names: dict[str, Value]) -> Instruction:
+def renamed(i: Instruction, names: dict[str, Value], spellings: dict[str, str]) -> Instruction:
     """A copy of an instruction, with other names for its operands and result."""
 
     def spelling(match: re.Match[str]) -> str:
-        return str(names.get(match[1], match[0]))
+        return spellings.get(match[1]) or match[0]
 
     return Instruction(
         i.opcode,
         i.type,
         [names.get(o.name, o) if isinstance(o, Local) else o for o in i.operands],
-        _LOCAL.sub(spelling, i.text),
-        i.result and str(names[i.result])[1:],
+        LOCAL_NAME.sub(spelling, i.text),
+        i.result and spellings[i.result][1:],
         i.lead,
         span=i.span,
         source_type=i.source_type,
@@ -103,7 +104,7 @@ def _renamed(i: Instruction, names: dict[str, Value]) -> Instruction:
         arg_attributes=i.arg_attributes,
         flags=i.flags,
         align=i.align,
-        trailer=_LOCAL.sub(spelling, i.trailer),
+        trailer=LOCAL_NAME.sub(spelling, i.trailer) if i.trailer else "",
     )
 
 
@@ -213,7 +214,7 @@ def extract_region(
     _enter_from(region, entry)
     for block in region.blocks:
         for instruction in block.instructions:
-            _remove_debug_location(instruction)
+            remove_debug_location(instruction)
     return outlined, _call(module, function, region, outlined, debug)
 
 
@@ -231,7 +232,7 @@ def _enter_from(region: LoopRegion, entry: Block) -> None:
                 set_operand(phi, index, entry.value)
 
 
-def _remove_debug_location(instruction: Instruction) -> None:
+def remove_debug_location(instruction: Instruction) -> None:
     """Remove an instruction's debug location, whose scope is the original function."""
     if "!dbg" in instruction.text:
         instruction.text = _DEBUG.sub("", instruction.text)
@@ -306,7 +307,7 @@ def collect_constructors(text: str, name: str) -> str:
           ret void
         }
     """
-    existing = _EXISTING.search(text)
+    existing = _EXISTING.search(text) if "@llvm.global_ctors" in text else None
     if existing is None:
         return text
     end = _end_of_list(text, existing.end()) if existing[3] == "[" else existing.end()

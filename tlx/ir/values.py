@@ -34,6 +34,11 @@ class Local(Value):
     def __str__(self) -> str:
         return f"%{self.name}"
 
+    @property
+    def typed(self) -> str:
+        """`type %name`: in place, since most operands are names."""
+        return f"{self.type.spelling} %{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Global(Value):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
 from tlx.llvm import OutputKind
 from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
+from tlx.llvm.split import split_module
 from tlx.llvm.triples import baseline, native_triple, normalized, triple_of
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
@@ -89,6 +92,8 @@ def emit_code(
     *,
     llvm_options: Sequence[str] = (),
     jit: bool = False,
+    passes: bool = True,
+    process: LLVMProcess | None = None,
 ) -> bytes:
     """Optimise and emit a module.
 
@@ -101,6 +106,8 @@ def emit_code(
         triple: Target triple; empty for that of the module, or of this machine if the module has none.
         llvm_options: Command-line options of LLVM, such as those that emulate a matrix unit.
         jit: Generate code to load into this process rather than to link.
+        passes: Whether to run LLVM's pipeline; without, the level is that of code generation only.
+        process: The process that does it; by default the one that all callers share.
 
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
@@ -109,7 +116,7 @@ def emit_code(
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
-    process = llvm(tuple(llvm_options))
+    process = process or llvm(tuple(llvm_options))
     machine = triple or triple_of(text)
     defaults = () if cpu else baseline(machine or native_triple(), text)
     try:
@@ -122,6 +129,7 @@ def emit_code(
             features=",".join([*defaults, *([features] if features else [])]),
             triple=normalized(machine),
             jit=jit,
+            passes=passes,
         )
     except LLVMRejectedError as rejected:
         message = rejected.message.strip()
@@ -130,6 +138,52 @@ def emit_code(
     except LLVMCrashError as crash:
         notes = _remedies(crash.message, machine)
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {crash.message}", notes=notes) from None
+
+
+def emit_objects(
+    text: str, opt_level: int, cpu: str = "", features: str = "", *, llvm_options: Sequence[str] = ()
+) -> list[bytes]:
+    """Object files of a module, which are linked together: several for a large one, compiled at the same time.
+
+    Args:
+        text: LLVM assembly without tensor operations.
+        opt_level: 0 to 3.
+        cpu: Processor to generate code for; empty for any of its architecture.
+        features: Features of all functions that do not name their own, `+a,-b`.
+        llvm_options: Command-line options of LLVM.
+
+    Raises:
+        CodegenError: See `emit_code`.
+    """
+    parts = split_module(text)
+    options = tuple(llvm_options)
+    others = [LLVMProcess(options) for _ in range(min(len(parts), _processors()) - 1)]
+    idle = [llvm(options), *others]
+
+    def emit(number: int) -> bytes:
+        process = idle.pop()
+        try:
+            return emit_code(
+                parts[number], "obj", opt_level, cpu, features, llvm_options=options, passes=not number, process=process
+            )
+        finally:
+            idle.append(process)
+
+    if not others:
+        return [emit(number) for number in range(len(parts))]
+    try:
+        for process in others:
+            process.start()
+        with ThreadPoolExecutor(len(idle)) as threads:
+            return list(threads.map(emit, range(len(parts))))
+    finally:
+        for process in others:
+            process.close()
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _NO_CPU: Final = re.compile(r"(amdgcn|r600|nvptx|spirv|dxil|bpf)")

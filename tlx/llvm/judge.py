@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tlx.ir.module import Item, Module
 
 _INRANGE: Final = re.compile(r'(?P<skipped>"[^"]*"|;[^\n]*)|(?<=[\s,])inrange(?= i\d)')
-_UNTYPED: Final = re.compile(r"(?<= )(?:byval|sret|inalloca)(?=[ ,)])")
+_TYPED_ATTRIBUTES: Final = ("byval", "sret", "inalloca")
+_UNTYPED: Final = re.compile(rf"(?<= )(?:{'|'.join(_TYPED_ATTRIBUTES)})(?=[ ,)])")
 _ATTRIBUTES: Final = re.compile(r"(?: (?:[a-z]+|align \d+|dereferenceable\(\d+\)))* $")
 _LONGEST_TYPE: Final = 4096
 _OPENING: Final = "([{<"
@@ -39,7 +40,7 @@ def upgrade_ir(text: str) -> str:
     """The text with the spellings that LLVM 22 cannot read replaced; the same text if it has none."""
     if "inrange " in text:
         text = _INRANGE.sub(lambda m: m.group("skipped") or " " * len("inrange"), text)
-    return _UNTYPED.sub(_typed, text)
+    return _UNTYPED.sub(_typed, text) if any(word in text for word in _TYPED_ATTRIBUTES) else text
 
 
 def _typed(match: re.Match[str]) -> str:

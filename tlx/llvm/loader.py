@@ -33,10 +33,10 @@ class LinkError(TlxError):
 
 
 class LoadedObject:
-    """A loaded object file. It is unloaded when this object is garbage-collected.
+    """Loaded object files. They are unloaded when this object is garbage-collected.
 
     Args:
-        image: The object file.
+        images: The object file, or several that need each other.
         exports: Symbols whose addresses can be looked up.
         libraries: Shared libraries to load first.
         start: Function to call once it is loaded: the linker runs no constructors.
@@ -47,16 +47,21 @@ class LoadedObject:
     """
 
     def __init__(
-        self, image: bytes, exports: Sequence[str], libraries: Iterable[str] = (), start: str | None = None
+        self,
+        images: bytes | Sequence[bytes],
+        exports: Sequence[str],
+        libraries: Iterable[str] = (),
+        start: str | None = None,
     ) -> None:
+        images = [images] if isinstance(images, bytes) else images
         binding: Any = importlib.import_module("llvmlite.binding")
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         for library in libraries:
             _load(binding, library)
-        if not _is_for_this_process(image):
+        if not all(map(_is_for_this_process, images)):
             raise LinkError("the module's target triple is not that of this machine: remove it or change it")
-        missing = _missing_symbols(binding, image)
+        missing = _missing_symbols(binding, images)
         runtime = [name for name in missing if name in RUNTIME_FUNCTIONS]
         if len(missing) > len(runtime):
             names = ", ".join(sorted({*missing} - {*runtime})[:5])
@@ -66,7 +71,10 @@ class LoadedObject:
             )
         machine = binding.Target.from_default_triple().create_target_machine(jit=True)
         self._linker = binding.create_lljit_compiler(machine, use_jit_link=True)
-        builder = binding.JITLibraryBuilder().add_object_img(image).add_current_process()
+        builder = binding.JITLibraryBuilder()
+        for image in images:
+            builder.add_object_img(image)
+        builder.add_current_process()
         for name in (*exports, *([start] if start else [])):
             builder.export_symbol(name)
         if runtime:
@@ -137,13 +145,15 @@ def _is_for_this_process(image: bytes) -> bool:
     return (image[:6], image[18:20]) == (header[:6], header[18:20])
 
 
-def _missing_symbols(binding: Any, image: bytes) -> list[str]:
+def _missing_symbols(binding: Any, images: Sequence[bytes]) -> list[str]:
     """Undefined symbols that no loaded library defines; LLVM would only print them.
 
     Runtime functions are always among them: LLVM also has the address of one that was registered (`add_symbol`), but
     does not link it.
     """
-    undefined = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
+    symbols = [symbol for image in images for symbol in elf_symbols(image)]
+    known = {name for name, defined in symbols if defined} | {*_LINKER}
+    undefined = [name for name in dict.fromkeys(name for name, _ in symbols) if name not in known]
     if any(not binding.address_of_symbol(name) for name in undefined):
         for library in _COMMON:
             with contextlib.suppress(UsageError):

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
-_LARGE_KERNEL: Final = 16_000
+LARGE_KERNEL: Final = 16_000
 """Bytes of assembly, about 200 instructions.
 
 LLVM unrolls the loops of smaller kernels, which makes sums of rows 1.5 times as fast. With the limit it compiles an
@@ -193,7 +193,7 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
     machine = _machine(module, request)
     if match := _STACK_SPACE.search(str(machine.target_data)):
         _check_stack(module, int(match[1]))
-    if request["level"] is not None:
+    if request["level"] is not None and request.get("passes", True):
         module = _optimise(module, os.pread(bulk, request["size"], 0), machine, request["level"])
     kind = request["kind"]
     if kind == "ll":
@@ -325,7 +325,7 @@ def _large_kernels(text: bytes) -> set[str]:
     if b"optnone" in text:
         return set()
     kernels = re.finditer(rb"(?m)^define internal [^@\n]*@(tlx\.[\w.]+)\(", text)
-    return {kernel[1].decode() for kernel in kernels if text.find(b"\n}", kernel.end()) - kernel.end() >= _LARGE_KERNEL}
+    return {kernel[1].decode() for kernel in kernels if text.find(b"\n}", kernel.end()) - kernel.end() >= LARGE_KERNEL}
 
 
 _Operation = Callable[[int, dict[str, Any]], bytes]

@@ -13,20 +13,31 @@ Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of
     define internal void @tlx.matmul.8x8x8(...)     for (i)
                                                       ... the product ...
                                                   }
+
+Loops that differ in names only share a function.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, cast
 
 from tlx.ir.control_flow import ControlFlow, natural_loops, remove_marks
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform import LoopRegion, can_inline, extract_region, inline_call, loop_region, remove_regions
+from tlx.ir.rewrite import set_operand
+from tlx.ir.transform import (
+    LOCAL_NAME,
+    LoopRegion,
+    can_inline,
+    extract_region,
+    inline_call,
+    loop_region,
+    remove_regions,
+)
 from tlx.ir.values import Global
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE, NEST_STAGE, STAGE_ATTRIBUTE, is_kernel, is_nest, wants_target
 
@@ -56,17 +67,24 @@ def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Fun
         The new functions.
     """
     kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in dispatchers}
-    nests: list[Function] = []
+    nests: dict[object, Function] = {}
     for function in module.functions:
         if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
-            nests += _outline(module, function, kernels)
-    return nests
+            _outline(module, function, kernels, nests)
+    return list(nests.values())
 
 
-def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
-    """Move the loops that can be moved, outer loops first, together with their inner loops."""
+def _outline(module: Module, function: Function, kernels: dict[str, Function], nests: dict[object, Function]) -> None:
+    """Move the loops that can be moved, outer loops first, together with their inner loops.
+
+    Args:
+        module: The module.
+        function: The function with the loops.
+        kernels: The functions whose calls are moved, by name.
+        nests: The new functions of the module, by what they compute.
+    """
     if not any(instruction.callee in kernels for instruction in function.instructions()):
-        return []
+        return
     flow = ControlFlow(function)
     called = {
         name: [kernels[str(i.callee)] for i in block.instructions if str(i.callee) in kernels]
@@ -74,7 +92,7 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
     }
     regions: list[LoopRegion] = []
     moved: set[str] = set()
-    nests: list[Function] = []
+    equal: list[Function] = []
     for loop in natural_loops(flow):
         inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
         region = loop_region(flow, loop, lambda i: _can_move(i, kernels)) if inside else None
@@ -83,14 +101,30 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
             continue
         name = module.global_names.fresh(f"tlx.nest.{function.name}")
         nest, caller = extract_region(module, function, region, name, nest_attributes(module, inside))
-        nests.append(nest)
+        shared = nests.setdefault(_meaning(nest), nest)
+        if shared is not nest:
+            call = next(i for i in caller.instructions if i.callee == nest.name)
+            set_operand(call, 0, replace(cast("Global", call.operands[0]), name=shared.name))
+            equal.append(nest)
         regions.append(region)
         moved |= loop.blocks
         others = [p for p in flow.predecessors[region.exit.name] if p not in loop.blocks]
         flow.predecessors[region.exit.name] = [*others, caller.name]
         flow.blocks[caller.name] = caller
     remove_regions(function, regions)
-    return nests
+    module.remove(*equal)
+
+
+def _meaning(nest: Function) -> object:
+    """The text of a nest with numbers for the names of its values, and its attributes."""
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"%{numbers.setdefault(match[1], len(numbers))}"
+
+    types = [f"{argument.type} %{argument.name}" for argument in nest.arguments]
+    texts = [f"%{block.name}: {''.join(i.text for i in block.instructions)}" for block in nest.blocks]
+    return nest.signature.attributes, LOCAL_NAME.sub(number, " ".join([*types, *texts]))
 
 
 def _features(module: Module, kernel: Function) -> str:
@@ -156,7 +190,7 @@ def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
     calls = dict.fromkeys(legalized, 0)
     for function in module.functions:
         for instruction in function.instructions():
-            for operand in instruction.operands:
+            for operand in instruction.operands if "@" in instruction.text else ():
                 if isinstance(operand, Global) and operand.name in calls:
                     calls[operand.name] += 1
     for name in _GLOBAL.findall(module.raw_text()):

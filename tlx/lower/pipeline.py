@@ -34,13 +34,17 @@ UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory,
 _DEFAULT: Final = Options()
 
 
-def lower(module: Module, target: Target | str = "native", *, options: Options = _DEFAULT) -> Module:
+def lower(
+    module: Module, target: Target | str = "native", *, options: Options = _DEFAULT, is_compiled: bool = False
+) -> Module:
     """Lower a module in place.
 
     Args:
         module: The module; it is changed.
         target: The target, or its name.
         options: How to lower.
+        is_compiled: Whether LLVM compiles the result next and verifies it then, not here as well; the options may still
+            request that it is verified here.
 
     Returns:
         The lowered module (a new one where a front end rebuilt it).
@@ -59,7 +63,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     has_outlined = any(outlined_region(function) for function in module.functions)
     try:
         with without_collection():
-            lowered = _run_steps(module, context, options)
+            lowered = _run_steps(module, context, options, is_compiled=is_compiled)
     except Exception as error:
         if has_outlined or (options.verify_each is False and _blames_tlx(error)):
             verify(raise_front_ends(parse(source.text, source.name)))
@@ -81,14 +85,15 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
     return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
 
 
-def _run_steps(module: Module, context: LoweringContext, options: Options) -> Module:
+def _run_steps(module: Module, context: LoweringContext, options: Options, *, is_compiled: bool) -> Module:
+    unverified = ["raise", "verify", *STAGE_NAMES[-1:] * (is_compiled and options.verify_each is None)]
     if options.verify_each is not False:
         _verify_for_front_ends(module)
     for step in steps():
         if step.name in STAGE_NAMES and step.name not in options.stages:
             continue
         module = step.run(module, context) or module
-        if options.verify_each is not False and step.name not in ("raise", "verify"):
+        if options.verify_each is not False and step.name not in unverified:
             _verify_step(module, step, options)
         if options.print_after:
             options.print_after(step, module)
@@ -103,9 +108,16 @@ def _blames_tlx(error: Exception) -> bool:
 
 
 def lower_text(
-    text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
+    text: str,
+    filename: str = "<string>",
+    target: Target | str = "native",
+    *,
+    options: Options = _DEFAULT,
+    is_compiled: bool = False,
 ) -> str:
     """Lower LLVM assembly; a text without work (`has_work`) is returned unchanged, judged if it is small.
+
+    Arguments as for `lower`.
 
     Raises:
         TlxError: See `lower`.
@@ -126,7 +138,7 @@ def lower_text(
     outline = finds_duplicates and options.start_after is None
     module = parse(text, filename, is_parsed, duplicates=finds_duplicates, outline=outline)
     _remark_duplicates(module, options.remarks)
-    return str(lower(module, target, options=options))
+    return str(lower(module, target, options=options, is_compiled=is_compiled))
 
 
 def has_work(text: str) -> bool:

@@ -101,6 +101,7 @@ class FloatInstructions:
         fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
         exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
         mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of negative numbers.
+        significand: (builder, x) -> |x| / 2^n from 1 to 2; 1 of zero and infinity.
         look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
         round_to_bits: (builder, x, lanes) -> in those lanes, the number whose bits are the integer nearest to x; x in
             the others.
@@ -111,6 +112,7 @@ class FloatInstructions:
     fraction: Callable[[Builder, Value], Value]
     exponent: Callable[[Builder, Value], Value]
     mantissa: Callable[[Builder, Value], Value]
+    significand: Callable[[Builder, Value], Value]
     look_up: Callable[[Builder, Sequence[float], Value], Value]
     round_to_bits: Callable[[Builder, Value, Value], Value]
 

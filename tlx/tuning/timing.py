@@ -130,7 +130,7 @@ _MIN_SAMPLE_NS: Final = 200_000
 _MIN_ROUNDS: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
-_VERY_LONG_NS: Final = 20_000_000_000
+_LONGER: Final = 1.67
 _MORE: Final = 3  # maximum factor of additional rounds if too few are quiet
 _MORE_NS: Final = 4_000_000_000
 LENGTHY: Final = 0.05  # seconds
@@ -193,19 +193,24 @@ class Timed:
 
 
 def interleaved(
-    contestants: Mapping[str, Contestant], rounds: int, core: PinnedCore | None = None, steady: Sequence[str] = ()
+    contestants: Mapping[str, Contestant],
+    rounds: int,
+    core: PinnedCore | None = None,
+    steady: Sequence[str] = (),
+    long_ns: int = _LONG_NS,
 ) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
-    There are fewer rounds if a run takes too long: three, or two of ten seconds each. The order changes in each round,
-    as the contestant after the peak loop is up to a fifth slower. If a core is given, it is probed before and after
-    each contestant, and rounds are added until enough of them are quiet.
+    There are fewer rounds if they take too long: three after `long_ns`, two after `_LONGER` times that. The order
+    changes in each round, as the contestant after the peak loop is up to a fifth slower. If a core is given, it is
+    probed before and after each contestant, and rounds are added until enough of them are quiet.
 
     Args:
         contestants: The contestants by name.
         rounds: Requested number of rounds.
         core: Probe that detects quiet rounds; None accepts all rounds.
         steady: Contestants that reach their best speed in any quiet round.
+        long_ns: Nanoseconds after which there are only as many rounds as a median needs.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
@@ -213,7 +218,7 @@ def interleaved(
     quiet: list[int] = []
     started = time.monotonic_ns()
     while _goes_on(
-        len(ratios), rounds, time.monotonic_ns() - started, lacking=core is not None and _few(quiet, rounds)
+        len(ratios), rounds, time.monotonic_ns() - started, long_ns, lacking=core is not None and _few(quiet, rounds)
     ):
         ratio = core.ratio() if core else 0.0
         for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
@@ -234,9 +239,9 @@ def _few(quiet: Sequence[int], rounds: int) -> bool:
     return len(quiet) < min(FEWEST_QUIET_ROUNDS, rounds)
 
 
-def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
+def _goes_on(done: int, rounds: int, spent: int, long_ns: int, *, lacking: bool) -> bool:
     """Whether to run another round, given the number of rounds done and the nanoseconds spent."""
-    if (done >= _MIN_ROUNDS and spent > _LONG_NS) or (done >= _MIN_ROUNDS - 1 and spent > _VERY_LONG_NS):
+    if (done >= _MIN_ROUNDS and spent > long_ns) or (done >= _MIN_ROUNDS - 1 and spent > _LONGER * long_ns):
         return False
     return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
 

@@ -28,6 +28,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import new_function
 from tlx.ir.parser.module import parse
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, PTR, Type
 from tlx.ir.values import Value
@@ -102,6 +103,7 @@ class GemmProblem:
         lhs, rhs, accumulator, out: Element types.
         columns: The column-major operands, of "a", "b", "c".
         vnni: Whether b is stored as [K/v][N][v], where v elements are four bytes (two for wide sums of 8-bit elements).
+        prepared: Whether b is constant over calls, and packed before the first one.
     """
 
     m: int
@@ -113,6 +115,7 @@ class GemmProblem:
     out: Element
     columns: str = ""
     vnni: bool = False
+    prepared: bool = False
 
     @property
     def factor(self) -> int:
@@ -215,6 +218,7 @@ class WorkloadBuffer:
         shape: Shape in memory order.
         output: Whether it is the result, which is initialised with zeros; inputs are random.
         scale: What random floats are multiplied by.
+        constant: Whether the argument is constant over calls: the function reads a block that is prepared once.
     """
 
     name: str
@@ -222,6 +226,7 @@ class WorkloadBuffer:
     shape: tuple[int, ...]
     output: bool = False
     scale: float = 1.0
+    constant: bool = False
 
     @property
     def bytes(self) -> int:
@@ -357,7 +362,7 @@ class WorkloadBuilder(TensorBuilder):
 
     def __init__(self, buffers: Sequence[WorkloadBuffer]) -> None:
         module = parse("")
-        parameters = [(PTR, "noalias", buffer.name) for buffer in buffers]
+        parameters = [(PTR, f"noalias readonly {CONSTANT}" if b.constant else "noalias", b.name) for b in buffers]
         super().__init__(module, new_function(module, "work", parameters, "nounwind", linkage="dso_local"))
         self._buffers = {buffer.name: buffer for buffer in buffers}
 

@@ -13,6 +13,7 @@ from tlx.frontends.jax.operations.shapes import number_of, padded
 from tlx.frontends.jax.program import Operation, Region
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Value
+from tlx.graph.reductions import neutral_element
 from tlx.intrinsics.numpy_types import is_float
 
 _REDUCTIONS: Final = {
@@ -132,24 +133,13 @@ _EXTREMES: Final = {
 
 
 def _folded(c: Context, dimensions: Sequence[int]) -> Results:
-    """Any reduction: neighbours are combined elementwise, until one element is left; their order is kept."""
-    g = c.graph
+    """Any reduction."""
     count = len(c.operands) // 2
-    parts = list(c.operands[:count])
-    others = [d for d in range(parts[0].rank) if d not in dimensions]
-    kept = [parts[0].shape[d] for d in others]
-    extent = math.prod(parts[0].shape[d] for d in dimensions)
-    parts = [g.reshape(g.transpose(x, [*dimensions, *others]), [extent, *kept]) for x in parts]
-    rest: list[list[Value]] = []
-    while extent > 1:
-        if extent % 2:
-            rest.append([x[extent - 1 :] for x in parts])
-        parts = c.region(0, *(x[0 : extent - 1 : 2] for x in parts), *(x[1:extent:2] for x in parts))
-        extent //= 2
-    for last in reversed(rest):
-        parts = c.region(0, *parts, *last)
-    parts = c.region(0, *(g.broadcast(x, (1, *kept)) for x in c.operands[count:]), *parts)
-    return [g.reshape(x, kept) for x in parts]
+
+    def combine(*values: Value) -> Any:
+        return tuple(c.region(0, *values))
+
+    return list(c.graph.fold(combine, c.operands[:count], c.operands[count:], dimensions))
 
 
 def _window_attributes(c: Context, rank: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
@@ -172,7 +162,7 @@ def _reduce_window(c: Context) -> Results:
         name = _reduction(c, x.dtype)
         if name is not None:  # what pads is neutral, as in XLA, whatever the initial value
             if max(spread) > 0:
-                neutral = c.graph.full((), _neutral(name, x.dtype), x.dtype)
+                neutral = c.graph.full((), neutral_element(name, x.dtype), x.dtype)
                 x, padding = padded(c, x, low, high, spread, neutral), [(0, 0)] * rank
             result = _cumulative(c, name, x, window, strides, padding)
             if result is None:
@@ -188,15 +178,6 @@ def _reduce_window(c: Context) -> Results:
     for _, key in _positions(wide[0].shape, window, strides, dilation):
         results = c.region(0, *results, *(x[key] for x in wide))
     return results
-
-
-def _neutral(name: str, dtype: np.dtype[Any]) -> float:
-    """The element that changes no result of a reduction."""
-    if name in ("sum", "any", "product", "all"):
-        return 0 if name in ("sum", "any") else 1
-    if is_float(dtype):
-        return -math.inf if name == "max" else math.inf
-    return int(np.iinfo(dtype).min if name == "max" else np.iinfo(dtype).max)
 
 
 def _positions(
@@ -246,7 +227,7 @@ def _select_and_scatter(c: Context) -> Results:
         c.refuse("only the gradients of maximum and minimum pooling are supported: select by >=, > or <=, < and add")
     window, strides, padding = _window_attributes(c, x.rank)
     low, high = (list(side) for side in zip(*padding, strict=True))
-    filling = g.full((), _neutral("max" if direction[0] == "g" else "min", x.dtype), x.dtype)
+    filling = g.full((), neutral_element("max" if direction[0] == "g" else "min", x.dtype), x.dtype)
     wide = padded(c, x, low, high, [0] * x.rank, filling)
     positions = _positions(wide.shape, window, strides, [1] * x.rank)
     best = wide[positions[0][1]]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import Array, Node
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -142,3 +142,50 @@ def non_zero(t: Tensors, node: Node, x: Tensor) -> Tensor:
     """Positions of the elements that are not 0."""
     _ = node
     return np.stack(np.nonzero(t.known(x, "the tensor"))).astype(np.int64)
+
+
+@operator("NonMaxSuppression", note="of known boxes and scores")
+def non_max_suppression(
+    t: Tensors,
+    node: Node,
+    boxes: Tensor,
+    scores: Tensor,
+    most: Tensor | None = None,
+    overlap: Tensor | None = None,
+    least: Tensor | None = None,
+) -> Tensor:
+    """Rows (sample, class, box) of the boxes with the greatest scores that do not overlap."""
+    if not (isinstance(boxes, np.ndarray) and isinstance(scores, np.ndarray)):
+        raise node.error(
+            "how many boxes are selected depends on the inputs, and shapes must not: end the model at its boxes and "
+            "scores, and select from those results"
+        )
+    count = 0 if most is None else int(t.scalar(most, "the number of boxes"))
+    limit = 0.0 if overlap is None else float(t.scalar(overlap, "the threshold of overlaps"))
+    minimum = -np.inf if least is None else float(t.scalar(least, "the threshold of scores"))
+    rows: list[tuple[int, int, int]] = []
+    for sample, kind in np.ndindex(*scores.shape[:2]):
+        chosen: list[int] = []
+        for box in np.argsort(-scores[sample, kind], kind="stable"):
+            if len(chosen) < count and scores[sample, kind, box] > minimum:
+                corners = _corners(boxes[sample], node.integer("center_point_box", 0))
+                if all(_overlap(corners[box], corners[other]) <= limit for other in chosen):
+                    chosen.append(int(box))
+        rows += [(sample, kind, box) for box in chosen]
+    return np.array(rows, np.int64).reshape(len(rows), 3)
+
+
+def _corners(boxes: Array, center_point: int) -> Array:
+    """Boxes as their least and greatest coordinates."""
+    first, second = boxes[:, :2], boxes[:, 2:]
+    if center_point:
+        first, second = first - second / 2, first + second / 2
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], 1)
+
+
+def _overlap(a: Array, b: Array) -> float:
+    """The share of the union of two boxes that both cover."""
+    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
+    common = float(np.prod(sides))
+    union = float(np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2])) - common
+    return common / union if union > 0 else 0.0

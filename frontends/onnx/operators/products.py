@@ -118,3 +118,36 @@ def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], la
     used = {*summed, *batch}
     names = "".join([*batch, *(s for s in a if s not in used), *(s for s in b if s not in used)])
     return made, names
+
+
+@operator("DFT", note="of a known length and axis")
+def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
+    """The discrete Fourier transform along a dimension, by a matrix; the last one has real and imaginary parts."""
+    rank = len(x.shape)
+    given = node.integer("axis", 1) if node.opset < 20 else -2 if axis is None else int(t.scalar(axis, "axis"))
+    along = t.axis(given, rank)
+    parts = x.shape[-1]
+    if along == rank - 1 or parts not in (1, 2):
+        t.fail(f"axis {given} of shape {x.shape} does not fit: the last dimension has the one or two parts of a number")
+    inverse, onesided = (bool(node.integer(name, 0)) for name in ("inverse", "onesided"))
+    terms = x.shape[along]
+    half_to_whole = inverse and onesided
+    count = int(t.scalar(length, "dft_length")) if length is not None else 2 * (terms - 1) if half_to_whole else terms
+    terms = min(terms, count // 2 + 1 if half_to_whole else count)
+    if count < 1 or terms < 1:
+        t.fail(f"dft_length {count} must be positive")
+    results = count // 2 + 1 if onesided and not inverse else count
+    angles = (1 if inverse else -1) * 2 * np.pi * np.outer(np.arange(terms), np.arange(results)) / count
+    weights = np.full((terms, 1), 1 / count if inverse else 1.0)
+    if half_to_whole:  # the conjugates of the others follow from them
+        weights[1 : (count + 1) // 2] *= 2
+    cosines, sines = np.cos(angles) * weights, np.sin(angles) * weights
+    # (terms, real or imaginary, results, real or imaginary)
+    matrix = np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
+    kept = matrix[:, :parts, :, : 1 if half_to_whole else 2]
+    order = [d for d in range(rank) if d not in (along, rank - 1)]
+    rows = t.transpose(t.part(x, along, 0, terms), [*order, along, rank - 1])
+    flat = t.reshape(rows, (*(x.shape[d] for d in order), terms * parts))
+    found = along_axis(t, flat, kept.reshape(terms * parts, -1), rank - 2)
+    split = t.reshape(found, (*(x.shape[d] for d in order), results, kept.shape[-1]))
+    return t.transpose(split, [*range(along), rank - 2, *range(along, rank - 2), rank - 1])

@@ -241,3 +241,56 @@ def _picked(t: Tensors, x: Tensor, places: list[Tensor], is_zero_outside: bool) 
     picked = t.take(rows, t.reshape(t.add(index, first), (samples * count,)), 0)
     result = t.transpose(t.reshape(picked, (samples, count, channels)), (0, 2, 1))
     return t.where(t.expand(inside, 1), result, 0) if is_zero_outside and inside is not None else result
+
+
+@operator("RoiAlign", note="with a fixed sampling_ratio")
+def roi_align(t: Tensors, node: Node, x: Tensor, boxes: Tensor, samples: Tensor) -> Tensor:
+    """Averages, or maxima, of interpolated elements of `x`, `(N, C, H, W)`, in the cells of boxes, `(R, 4)`."""
+    ratio = node.integer("sampling_ratio", 0)
+    mode = node.text("mode", "avg")
+    sizes = [node.integer("output_height", 1), node.integer("output_width", 1)]
+    if len(x.shape) != 4 or boxes.shape != (*samples.shape, 4) or len(samples.shape) != 1:
+        t.fail(f"boxes {boxes.shape} with samples {samples.shape} do not fit an input of shape {x.shape}")
+    if mode not in ("avg", "max") or min(sizes) < 1:
+        raise node.error(f"mode {mode!r} with output size {tuple(sizes)} is not supported")
+    if ratio < 1:
+        raise node.error("sampling_ratio 0 takes more samples of larger boxes: give it a number, such as 2")
+    is_half = node.text("coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "") == "half_pixel"
+    axes = [_along_boxes(t, node, boxes, d, x.shape[2 + d], sizes[d] * ratio, is_half) for d in (0, 1)]
+    count, channels, (height, width) = boxes.shape[0], x.shape[1], x.shape[2:]
+    rows = t.reshape(t.transpose(x, (0, 2, 3, 1)), (x.shape[0] * height * width, channels))
+    first = t.reshape(t.multiply(t.convert(samples, np.int64), height * width), (count, 1, 1))
+    result: Tensor | None = None
+    for (at_y, weight_y), (at_x, weight_x) in itertools.product(*axes):
+        index = t.add(t.add(t.multiply(t.expand(at_y, 2), width), t.expand(at_x, 1)), first)
+        weight = t.multiply(t.expand(weight_y, 2), t.expand(weight_x, 1))
+        term = t.multiply(t.take(rows, index, 0), t.expand(weight, 3))
+        result = term if result is None else t.add(result, term) if mode == "avg" else t.maximum(result, term)
+    assert result is not None
+    cells = t.reshape(result, (count, sizes[0], ratio, sizes[1], ratio, channels))
+    reduced = t.reduce("max" if mode == "max" else "sum", cells, (2, 4))
+    scaled = reduced if mode == "max" else t.multiply(reduced, 1 / ratio**2)
+    return t.transpose(scaled, (0, 3, 1, 2))
+
+
+def _along_boxes(
+    t: Tensors, node: Node, boxes: Tensor, dimension: int, extent: int, count: int, is_half: bool
+) -> list[tuple[Tensor, Tensor]]:
+    """The elements before and after each sample along a dimension of the boxes, `(R, count)`, and their weights.
+
+    Samples further than one element outside have the weight 0.
+    """
+    offset, scale = 0.5 if is_half else 0.0, node.number("spatial_scale", 1.0)
+    start, stop = (
+        t.subtract(t.multiply(t.part(boxes, 1, k, k + 1), scale), offset) for k in (1 - dimension, 3 - dimension)
+    )
+    size = t.subtract(stop, start)
+    size = size if is_half else t.maximum(size, 1)
+    steps = ((np.arange(count) + 0.5) / count).astype(boxes.dtype).reshape(1, count)
+    place = t.add(start, t.multiply(size, steps))
+    inside = t.binary("and", t.compare("ge", place, -1), t.compare("le", place, extent))
+    place = t.minimum(t.maximum(place, 0), extent - 1)
+    low = t.unary("floor", place)
+    far = t.subtract(place, low)
+    corners = ((low, t.subtract(1, far)), (t.minimum(t.add(low, 1), extent - 1), far))
+    return [(t.convert(at, np.int64), t.where(inside, weight, 0)) for at, weight in corners]

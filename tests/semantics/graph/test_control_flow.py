@@ -386,3 +386,28 @@ def test_results_take_the_memory_of_the_caller() -> None:
     for results in (graph.evaluate(x), graph.compile()(x)):
         for result, wanted in zip(results, (one, two, one.T), strict=True):
             np.testing.assert_array_equal(result, wanted)
+
+
+def test_vectors_that_a_loop_reads_parts_of_are_stored_once() -> None:
+    graph = Graph("f")
+    x = graph.parameter("x", (8, 4))
+    captured = graph.tanh(x)
+
+    def add_row(k: Any, s: Any) -> Any:
+        return k + 1, s + graph.dynamic_slice(captured, (k, 0), (1, 4)) * graph.dynamic_slice(
+            captured, (7 - k, 0), (1, 4)
+        )
+
+    def is_below(k: Any, _: Any) -> Any:
+        return k < 3
+
+    total = graph.while_loop(is_below, add_row, graph.full((), 0, "int32"), graph.full((1, 4), 0.0))[1]
+    graph.output(total)
+    before, _, body = graph.text().partition("do:")
+    assert before.count("tensor.store") == 2  # the vector and the initial state
+    assert body.partition("done:")[0].count("tensor.store") == 1  # the state
+    array = np.random.default_rng(3).uniform(-1, 1, (8, 4)).astype("f4")
+    rows = np.tanh(array)
+    expected = (rows[:3] * rows[7:4:-1]).sum(0, keepdims=True)
+    for function in (graph.evaluate, graph.compile()):
+        np.testing.assert_allclose(function(array), expected, rtol=1e-5, atol=1e-6)

@@ -19,6 +19,14 @@ def error_of(wrong: Callable[[], Any]) -> TlxError:
     return caught.value
 
 
+def added(a: Any, b: Any, c: Any, d: Any) -> Any:
+    return a + c, b + d
+
+
+def is_less(a: Any, b: Any) -> Any:
+    return a < b
+
+
 CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     (
         "dot_general: contracting sizes 3 and 4 differ; lhs (2, 3), rhs (4, 5)",
@@ -49,6 +57,19 @@ CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     ("sum: axes (0, 0) names a dimension twice", lambda g, x, _: g.sum(x, (0, -2))),
     ("all: the operand has type float32: compare it with 0", lambda g, x, _: g.reduce("all", x)),
     ("max: window (3, 3) is larger than dimension 0, extent 2", lambda g, x, _: g.reduce_window("max", x, (3, 3))),
+    ("numpy.sinh: values of a graph have no elements until it runs: use the methods", lambda _, x, __: np.sinh(x)),
+    ("numpy.sum: values of a graph have no elements until it runs: use graph.sum", lambda _, x, __: np.sum(x)),
+    ("numpy.concatenate: values of a graph have no elements", lambda _, x, y: np.concatenate([x, y])),
+    ("numpy.asarray: values of a graph have no elements until it runs", lambda _, x, __: np.asarray(x)),
+    ("numpy.add: values of a graph have no elements until it runs: use graph.add", lambda _, x, __: np.add.reduce(x)),
+    (
+        "fold: 2 operands of shapes (2, 3), (4, 5) have 2 initial values",
+        lambda g, x, y: g.fold(added, (x, y), (0.0, 0.0)),
+    ),
+    (
+        "fold: the function returns Value(bool[1, 3]), expected Value(float32[1, 3])",
+        lambda g, x, _: g.fold(is_less, x, 0.0, 0),
+    ),
     ("convolution: input (2, 3) and kernel (4, 5) must have one rank, 3", lambda g, x, y: g.convolution(x, y)),
     (
         "convolution: the kernel spans 5 positions of spatial dimension 0, which has 3",

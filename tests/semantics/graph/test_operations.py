@@ -175,6 +175,7 @@ def test_shapes() -> None:
         lambda g, a: g.pad(a, (1, 0), (0, 2), number=2.5), lambda a: np.pad(a, ((1, 0), (0, 2)), constant_values=2.5), x
     )
     check(lambda g, a: g.pad(a, (0, -1), (-1, 0)), lambda a: a[:-1, 1:], x)
+    check(lambda g, a: g.pad(a, (-3, 0), (2, 1), number=2.5), lambda _: np.full((2, 5), 2.5), x)
     spread = np.zeros((5, 4))
     spread[::2] = x
     check(lambda g, a: g.pad(a, (0, 0), (0, 0), (1, 0)), lambda _: spread, x)
@@ -420,3 +421,40 @@ def test_reshape_of_the_first_elements_of_a_result() -> None:
     x = np.arange(16, dtype=np.float32)
     check(lambda _, a: (a * 2.0)[:15].reshape(3, 5), lambda a: (a * 2)[:15].reshape(3, 5), x)
     check(lambda g, a: g.exp((a * 0.5)[:12].reshape(2, 6).T), lambda a: np.exp(a * 0.5)[:12].reshape(2, 6).T, x)
+
+
+def test_functions_of_numpy_on_each_element() -> None:
+    x, y = np.random.default_rng(20).uniform(0.5, 2, (2, 3, 4))
+    check(lambda _, a: np.sqrt(np.exp(a)), lambda a: np.sqrt(np.exp(a)), x)
+    check(lambda _, a: np.add(y, a) * np.absolute(a), lambda a: (y + a) * np.abs(a), x)
+    check(lambda _, a: y - y / a, lambda a: y - y / a, x)
+    check(lambda _, a: (y.T @ a) % 3.0, lambda a: (y.T @ a) % 3, x)
+    check(lambda _, a: y < a, lambda a: y < a, x)
+
+
+def test_reductions_by_any_function() -> None:
+    x, y = np.random.default_rng(21).uniform(-1, 1, (2, 3, 5, 4))
+
+    def composed(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+        return a * c, b * c + d  # of linear functions; the order matters
+
+    for axes, keep in ((1, False), ((0, 2), True), (None, False)):
+        along = tuple(range(3)) if axes is None else (axes,) if isinstance(axes, int) else axes
+        expected = x.transpose([*along, *(d for d in range(3) if d not in along)]).reshape(-1, *np.sum(x, along).shape)
+        other = y.transpose([*along, *(d for d in range(3) if d not in along)]).reshape(expected.shape)
+        slope: Any = np.full(expected.shape[1:], 2.0)
+        shift: Any = np.full(expected.shape[1:], 0.5)
+        for a, b in zip(expected, other, strict=True):
+            slope, shift = slope * a, shift * a + b
+        shape = np.sum(x, along, keepdims=keep).shape
+        results: list[Any] = [slope.reshape(shape), shift.reshape(shape)]
+        for k in range(2):
+
+            def build(g: Any, a: Any, b: Any, k: int = k, axes: Any = axes, keep: bool = keep) -> Any:
+                return g.fold(composed, (a, b), (2.0, 0.5), axes, keep=keep)[k]
+
+            def reference(_a: Any, _b: Any, k: int = k, results: Any = results) -> Any:
+                return results[k]
+
+            check(build, reference, x, y)
+    check(lambda g, a: g.fold(g.maximum, a, -9.0, 1), lambda a: a.max(1), x)

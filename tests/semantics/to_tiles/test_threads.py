@@ -16,6 +16,7 @@ from tests.tools import quick, require, require_processor
 from tlx.diagnostics import TlxError
 from tlx.fuzz.campaign import check_on
 from tlx.fuzz.check import check_program
+from tlx.fuzz.generation.programs import RandomProgram
 from tlx.fuzz.worker import Request
 from tlx.llvm import openmp
 from tlx.lower.options import Options
@@ -137,4 +138,6 @@ def test_the_loaded_library_is_used() -> None:
 def test_random_programs(target: str, seed: int) -> None:
     """Everything in threads, however small: evaluated with teams of one to seven, in both orders, and run."""
     check = replace(check_on(target, seed), threads=True)
-    check_program(Request("small", seed, check, ()).program(), check, lambda _doing: None)
+    program = Request("small", seed, check, ()).program()
+    assert isinstance(program, RandomProgram)
+    check_program(program, check, lambda _doing: None)

@@ -240,7 +240,7 @@ def test_panels_of_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_plot_needs_a_known_format() -> None:
     with pytest.raises(UsageError, match=r"end in \.png, \.svg, \.pdf, not in '\.gif'"):
-        plot.check("speed.gif")
+        plot.pyplot("speed.gif")
 
 
 def test_a_function_of_the_user() -> None:
@@ -326,6 +326,16 @@ def test_knobs_reach_the_kernels() -> None:
     answers = FixedKnobs(parse_knobs("tile=99x96", KnobOrigin("from --tile")))
     bench = measure.Bench(find_target(GENERIC), [], rounds=1, knobs=answers)
     assert "tile 99x96 needs" in bench.measure(workloads.product("f32", 4, 5, 6)).error
+
+
+@pytest.mark.parametrize("types", ["f32", "bf16"])
+def test_prepared_weights_are_packed_before_the_timing(types: str) -> None:
+    cell = measure.Bench(find_target(GENERIC), [], rounds=1).measure(
+        workloads.product(types, 1, 2048, 128, prepared=True)
+    )
+    assert not cell.error
+    assert measure.OURS in cell.rates
+    assert cell.work.name == f"gemm {types} 1x2048x128 prepared B"
 
 
 class Slow:

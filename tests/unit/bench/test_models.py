@@ -1,130 +1,213 @@
-"""Whole models as workloads: every contestant computes what numpy does."""
+"""`tlx bench models`: every library computes what the origin does, and what is printed, written, read and drawn."""
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
 
-from tlx.api.compiler import compile as compile_module
-from tlx.bench import models, workloads
+from tests.tools import require_module
+from tests.unit.bench.torch_stand_in import Torch
+from tlx.bench import command, report
+from tlx.bench.models import tables
+from tlx.bench.models.entrants import LIBRARIES, Entrant, Library
+from tlx.bench.models.running import ModelBench
+from tlx.bench.models.table import SMALL, Model, OnnxFile, all_models, select_models
 from tlx.diagnostics import UsageError
-from tlx.intrinsics.numpy_types import Array
 from tlx.tuning import timing
-from tlx.tuning.workload import Workload
 
-SMALL = workloads.select_workloads(["models"], [], ["small"], [])
-
-
-def names(work: Workload) -> str:
-    return work.name
+jax: Any = require_module("jax")
+MODELS: Final = select_models([], [], [SMALL])
+BFLOAT: Final = ("mlp", "mlp_train", "resnet50", "gpt2_generate", "lstm")
 
 
-def mistakes(work: Workload, arrays: dict[str, Array]) -> str:
-    assert work.expected is not None
-    return work.expected(arrays).mistakes(work.output.element, arrays[work.output.name])
+def model_name(model: Model) -> str:
+    return model.name
 
 
-def test_every_model_has_a_small_size_in_both_types() -> None:
-    rows = {work.row for work in models.model_workloads()}
-    assert {(work.row, work.types) for work in SMALL} == {(row, types) for row in rows for types in ("f32", "bf16")}
+@pytest.fixture(scope="module", autouse=True)
+def short() -> Iterator[None]:
+    """Samples that take no time."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(timing, "SAMPLE_NS", 1)
+    yield
+    patch.undo()
 
 
-def test_models_are_measured_only_when_they_are_named() -> None:
-    rows = {work.row for work in models.model_workloads()}
-    assert not rows & {work.row for work in workloads.select_workloads([], [], [], [])}
-    assert [work.row for work in workloads.select_workloads(["gpt"], ["f32"], ["small"], [])] == ["gpt"]
-    with pytest.raises(UsageError, match="unknown row 'model'"):
-        workloads.select_workloads(["model"], [], [], [])
+def measured(model: Model, *libraries: Library) -> dict[str, Any]:
+    return tables.record(ModelBench("native", libraries, rounds=1, seconds=0.0).measure(model))
 
 
-@pytest.mark.parametrize("work", SMALL, ids=names)
-def test_the_compiled_model_is_numpys(work: Workload) -> None:
-    arrays = work.arrays()
-    compiled = compile_module(work.text(), entry=work.function)
-    compiled.entry.unchecked(*(address for _, address in work.arguments(arrays)))
-    assert not mistakes(work, arrays)
-    arrays[work.output.name][0] = 0
-    assert "row 0 is off" in mistakes(work, arrays)
+def test_every_program_has_a_small_size() -> None:
+    programs = {(m.row, m.types) for m in all_models() if not isinstance(m.origin, OnnxFile)}
+    assert {(m.row, m.types) for m in MODELS} == programs
+    assert all(m.size != SMALL for m in select_models([], [], []))
 
 
-@pytest.mark.parametrize("work", SMALL, ids=names)
-def test_jax_computes_the_same(work: Workload) -> None:
-    pytest.importorskip("jax")
-    from tlx.bench.peers import jax
-    from tlx.bench.peers.base import LibraryPaths
-
-    arrays = work.arrays()
-    (attempt,) = jax.load(LibraryPaths(())).attempts(work, arrays)
-    attempt.repeat(2)
-    assert not mistakes(work, arrays)
+@pytest.mark.parametrize("model", [m for m in MODELS if m.types == "bf16" and m.row in BFLOAT], ids=model_name)
+def test_models_in_bfloat_compute_what_xla_does(model: Model) -> None:
+    cell = measured(model, LIBRARIES["jax"])
+    assert (cell["error"], cell["notes"]) == ("", {})
+    assert set(cell["ms"]) == {"tlx", "jax"}
 
 
-class TorchStandIn:
-    """The functions of PyTorch that models use, in numpy."""
+@pytest.mark.parametrize("model", [m for m in MODELS if m.types == "f32"], ids=model_name)
+def test_models_compute_what_xla_does_and_torch_too(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients: list[Any] = []
+    if model.is_trained:
+        program = model.program()
+        new = program.run(program.weights, program.state, *program.inputs)[1]
+        rate = 0.1 if model.row == "mlp_train" else 0.5
 
-    class nn:  # noqa: N801
-        """As torch.nn."""
+        def gradient(old: Any, new: Any) -> Any:
+            return (np.asarray(old) - np.asarray(new)) / rate
 
-        class functional:  # noqa: N801
-            """As torch.nn.functional."""
-
-            @staticmethod
-            def gelu(x: Any, approximate: str) -> Any:
-                """By tanh."""
-                assert approximate == "tanh"
-                return Tensor(models.NumpyOperations().gelu(x))
-
-            @staticmethod
-            def layer_norm(x: Any, shape: tuple[int, ...], scale: Any, shift: Any, epsilon: float) -> Any:
-                """Of the last dimension."""
-                assert shape == x.shape[-1:]
-                assert epsilon == 1e-5
-                return Tensor(models.NumpyOperations().layer_norm(x, scale, shift))
-
-    bool = np.bool_
-
-    @staticmethod
-    def relu(x: Any) -> Any:
-        """As torch.relu."""
-        return Tensor(np.maximum(x, 0))
-
-    @staticmethod
-    def softmax(x: Any, axis: int) -> Any:
-        """As torch.softmax."""
-        assert axis == -1
-        return Tensor(models.NumpyOperations().softmax(x))
-
-    @staticmethod
-    def ones(shape: tuple[int, ...], dtype: Any) -> Any:
-        """As torch.ones."""
-        return Tensor(np.ones(shape, dtype))
+        steps = jax.tree.map(gradient, program.state, new)
+        by_name = isinstance(program.state, dict)
+        gradients = [steps[name] for name in program.state] if by_name else jax.tree.leaves(steps)
+        model = replace(model, origin=lambda: program)
+    monkeypatch.setitem(sys.modules, "torch", Torch(gradients))  # type: ignore[arg-type]
+    cell = measured(model, LIBRARIES["jax"], LIBRARIES["torch"])
+    assert (cell["error"], cell["notes"]) == ("", {})
+    assert set(cell["ms"]) == set(cell["memory"]) == {"tlx", "jax", "torch"}
+    assert set(cell["compile_seconds"]) == {"tlx", "jax"}
+    assert cell["compile_seconds"]["tlx"] > 0.01
+    assert cell["compile_seconds"]["jax"] > 0.001
 
 
-def Tensor(array: Array) -> Any:  # noqa: N802
-    """An array with the methods of torch.Tensor that models use."""
-    return array.view(_Tensor)
+def test_wrong_results_and_failures_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def zeros(model: Model, *_: Any) -> Entrant:
+        shape = (12,) if model.row == "gpt2_generate" else (6, 4)
+        return Entrant(lambda: None, lambda _: [np.zeros(shape, "f4")])
+
+    def broken(model: Model, *_: Any) -> Entrant:
+        raise RuntimeError(f"{model.row} does not load")
+
+    mlp, text = (select_models([row], ["f32"], [SMALL])[0] for row in ("mlp", "gpt2_generate"))
+    cell = measured(mlp, Library("wrong", "numpy", zeros), Library("broken", "numpy", broken))
+    assert "result 0 is off by 1 of its norm" in cell["notes"]["wrong"]
+    assert cell["notes"]["broken"] == "RuntimeError: mlp does not load"
+    assert set(cell["ms"]) == {"tlx"}
+    monkeypatch.setattr("tlx.bench.models.running.OURSELVES", Library("tlx", "numpy", zeros))
+    cell = measured(text)
+    assert cell["error"] == "wrong result: the text does not begin with the prompt"
 
 
-class _Tensor(np.ndarray[Any, np.dtype[Any]]):
-    def permute(self, *order: int) -> Any:
-        return self.transpose(order)
+def test_onnx_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx, _ = require_module("onnx"), require_module("onnxruntime")
+    helper: Any = onnx.helper
+    value = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", value[:1], value[1:])
+    monkeypatch.setenv("TLX_MODELS", str(tmp_path))
+    model = Model("relu", "f32", "2x3", OnnxFile("relu", {"x": ((2, 3), "real")}))
+    missing = measured(model, LIBRARIES["onnxruntime"])
+    assert "relu.onnx is missing: run tools/fetch_models.py" in missing["notes"]["model"]
+    assert not missing["error"]
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(made, str(tmp_path / "relu.onnx"))
+    cell = measured(model, *LIBRARIES.values())
+    assert (cell["error"], cell["notes"]) == ("", {})
+    assert set(cell["ms"]) == {"tlx", "onnxruntime"}
 
-    def triu(self, diagonal: int) -> Any:
-        return Tensor(np.triu(np.asarray(self), diagonal))
 
-    def masked_fill(self, mask: Any, value: float) -> Any:
-        return Tensor(np.where(mask, value, self))
+# Reports ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("work", [work for work in SMALL if work.types == "f32"], ids=names)
-def test_torchs_model_has_the_same_structure(work: Workload) -> None:
-    arrays = work.arrays()
-    tensors = {name: Tensor(array.astype("f8")) for name, array in arrays.items()}
-    arrays[work.output.name][...] = work.problem.build(models.TorchOperations(TorchStandIn()), tensors)
-    assert not mistakes(work, arrays)
+def made(row: str, types: str, ours: float, **others: float) -> dict[str, Any]:
+    times = {"tlx": ours, **others}
+    return {
+        "row": row,
+        "types": types,
+        "size": "batch 1",
+        "variant": "",
+        "ms": {name: {"median": ms, "best": ms, "spread": 0.1} for name, ms in times.items()},
+        "rounds": 3,
+        "to_peers": {name: ms / ours for name, ms in others.items()},
+        "compile_seconds": {"tlx": 2.5},
+        "memory": {"tlx": 12.0},
+        "notes": {},
+        "error": "",
+    }
+
+
+REPORT: Final[dict[str, Any]] = {
+    "machine": "a machine",
+    "cpu": "1",
+    "threads": 1,
+    "target": "generic",
+    "date": "2026-11-28",
+    "peers": {"jax": "1", "torch": "2"},
+    "models": [made("vit", "f32", 10, jax=20, torch=5), made("vit", "bf16", 4, jax=40), made("mlp", "f32", 1, jax=2)],
+}
+
+
+def test_terminal_table() -> None:
+    lines = list(tables.terminal_table(REPORT))
+    assert [" ".join(line.split()) for line in lines[2:5]] == [
+        "vit f32 batch 1 10 20 5 0.50 2.5 12 - -",
+        "vit bf16 batch 1 4 40 - 10.00 2.5 12 - -",
+        "mlp f32 batch 1 1 2 - 2.00 2.5 12 - -",
+    ]
+    assert "speed, f32, times jax's: 2.00 (geometric mean of 2; faster in 2)" in lines
+    assert "speed, f32, times the fastest's: 1.00 (geometric mean of 2; faster in 1)" in lines
+
+
+def test_a_report_is_read_selected_and_drawn(tmp_path: Path) -> None:
+    require_module("matplotlib")
+    parts = [{**REPORT, "models": REPORT["models"][:2]}, {**REPORT, "models": REPORT["models"][2:]}]
+    for number, part in enumerate(parts):
+        report.write(str(tmp_path / f"{number}.json"), part)
+    plot, markdown, merged = (str(tmp_path / name) for name in ("plot.svg", "table.md", "merged.txt"))
+    setting = command.Setting(sources=(str(tmp_path),), plot=plot, markdown=markdown, report=merged)
+    printed: list[str] = []
+    assert command.run(command.WorkloadSelection(("models",)), setting, printed.append)
+    assert printed == list(tables.terminal_table(REPORT))
+    assert tables.read([merged]) == REPORT
+    assert "| vit | f32 | batch 1 | 10 | 20 | 5 | 2.00 | 0.50 | 2.5 |" in Path(markdown).read_text(encoding="utf-8")
+    assert "<svg" in Path(plot).read_text(encoding="utf-8")
+    command.run(command.WorkloadSelection(("models", "vit"), ("bf16",)), replace(setting, plot=None), printed.append)
+    assert len(tables.read([merged])["models"]) == 1
+
+
+def test_a_run_is_listed_measured_and_written(tmp_path: Path) -> None:
+    choice = command.WorkloadSelection(("models", "mlp"), ("f32",), (SMALL,))
+    printed: list[str] = []
+    command.show(choice, printed.append)
+    assert printed == ["mlp f32 small"]
+    path = str(tmp_path / "report.json")
+    assert command.run(choice, command.Setting(peers=("jax",), rounds=1, report=path), printed.append)
+    (cell,) = tables.read([path])["models"]
+    assert (cell["row"], cell["error"]) == ("mlp", "")
+    assert any(line.startswith("mlp f32 small: tlx ") for line in printed)
+
+
+@pytest.mark.parametrize(
+    ("choice", "setting", "message"),
+    [
+        (command.WorkloadSelection(("models", "resnet5")), {}, "unknown model 'resnet5'; did you mean 'resnet50'?"),
+        (command.WorkloadSelection(("models", "mlp"), sizes=("big",)), {}, "unknown size 'big'"),
+        (command.WorkloadSelection(("models",), variants=("x",)), {}, "models have no variants"),
+        (command.WorkloadSelection(("models", "mlp")), {"peers": ("mkl",)}, "unknown library 'mkl'"),
+        (command.WorkloadSelection(("models",)), {"sources": ("nowhere.json",)}, "could not open input file"),
+    ],
+)
+def test_errors(choice: command.WorkloadSelection, setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        command.run(choice, command.Setting(**setting), print)
+    assert message in caught.value.message
+
+
+def test_a_report_of_workloads_is_none_of_models(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text('{"cells": [], "lanes": 16}', encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a report written by 'tlx bench models --json'"):
+        tables.read([str(path)])
 
 
 def test_the_clock_of_models_sees_a_librarys_own_thread() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.tools import require
 from tests.unit.bench.expected import expected, nothing
 from tlx.bench import workloads
-from tlx.bench.peers import base, clang
+from tlx.bench.peers import base, clang, libxsmm
 from tlx.bench.peers.base import LibraryPaths
 from tlx.diagnostics import UsageError
 from tlx.tuning.workload import Workload
@@ -24,6 +24,14 @@ def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
     with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
         base.find_peers(["cublas"], LibraryPaths(()))
+
+
+@pytest.mark.parametrize("m", [1, 8, 49, 64, 196, 97])
+def test_libxsmms_row_blocks_divide_the_rows(m: int) -> None:
+    blocks = libxsmm.row_blocks(m)
+    assert blocks
+    assert all(m % block == 0 and block <= 64 for block in blocks)
+    assert blocks[0] == m or m > 64
 
 
 def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,8 +119,9 @@ def test_names_of_operations() -> None:
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if is_available(name)])
 def test_each_operation_alone_is_valid(operation: str) -> None:
     """LLVM accepts what it makes, and the evaluator finds nothing undefined in it."""
-    requests = (Request("any", seed, Check(), (operation,)) for seed in range(10))
-    made = next((r.program() for r in requests if operation in r.program().operations), None)
+    profile = replace(PROFILES["any"], operations=(operation,))
+    programs = (random_program(profile, f"any {seed}") for seed in range(10))
+    made = next((program for program in programs if operation in program.operations), None)
     assert made is not None or operation in NEEDS_OTHERS
     if made is not None:
         check_program(made, Check(), quiet)

@@ -11,6 +11,8 @@ from tlx.diagnostics import UsageError
 from tlx.fuzz import check
 from tlx.fuzz.campaign import CampaignPlan, CheckOutcome, check_on, file_text, replay, request_of, shrink
 from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.generation.profiles import PROFILES
+from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.worker import Request
 from tlx.ir.parser.module import parse
@@ -88,7 +90,7 @@ def test_options_reach_the_lowering() -> None:
     assert RandomOptions().options(Options()).weight_bytes == Options().weight_bytes
     with pytest.raises(UsageError, match="vectors of 512 bits"):
         check_program(
-            Request("small", 0, Check()).program(), Check("avx2", drawn=RandomOptions(vector_bits=512)), print
+            random_program(PROFILES["small"], "small 0"), Check("avx2", drawn=RandomOptions(vector_bits=512)), print
         )
 
 
@@ -149,7 +151,7 @@ def test_file_of_a_failure_names_the_options() -> None:
 
 def test_slow_checks_for_other_machines_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "STAGE_STEPS", 5)
-    made = Request("small", 3, Check()).program()
+    made = random_program(PROFILES["small"], "small 3")
     check_program(made, Check("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
 
 

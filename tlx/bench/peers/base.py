@@ -96,7 +96,6 @@ _LOADERS: Final = {
     "mkl": "tlx.bench.peers.blas:load_mkl",
     "onednn": "tlx.bench.peers.onednn:load",
     "torch": "tlx.bench.peers.torch:load",
-    "jax": "tlx.bench.peers.jax:load",
     "clang": "tlx.bench.peers.clang:load_loops",
     "matrix": "tlx.bench.peers.clang:load_matrix",
 }

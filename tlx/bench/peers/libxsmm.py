@@ -43,6 +43,8 @@ _STRIDED: Final = 4
 _WHOLE: Final = 128
 _BLOCKS: Final = ((32, 64), (64, 64), (32, 128), (128, 64))
 _K_BLOCKS: Final = (64, 256, 1024)
+_PANELS: Final = (32, 64, 128)
+_MOST_ROWS: Final = 64
 _LARGE: Final = 1 << 33  # multiplications above which block sizes are tried on part of the columns first
 _TRIAL_ROWS: Final = 128
 _MOST_BLOCKINGS: Final = 2
@@ -94,6 +96,9 @@ class Libxsmm:
         if isinstance(gemm, BatchProblem) and self._dispatch is not None:
             yield from self._batch(gemm, arrays)
         if not isinstance(gemm, GemmProblem) or self._dispatch is None or "c" in gemm.columns:
+            return
+        if gemm.prepared:
+            yield from self._panels(gemm, arrays)
             return
         if gemm.rhs.bytes < 4 and not gemm.vnni:
             yield from self._packed(gemm, arrays)
@@ -166,6 +171,27 @@ class Libxsmm:
         flat = arrays["b"].ctypes.data
         yield from self._blocked(like, buffers, _flags(like), flat)
 
+    def _panels(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """Loops around a kernel on panels of B, [N/nb][K/v][nb][v], which are packed beforehand."""
+        for nb in _PANELS:
+            if gemm.n % nb:
+                continue
+            like = replace(gemm, vnni=gemm.rhs.bytes < 4)
+            v = like.factor
+            panels = WorkloadBuffer("b", gemm.rhs, (gemm.n // nb, gemm.k // v, nb, v), output=True).fill(0)
+            panels[...] = arrays["b"].reshape(gemm.k // v, v, gemm.n // nb, nb).transpose(2, 0, 3, 1)
+            pointers = {name: array.ctypes.data for name, array in (arrays | {"b": panels}).items()}
+            for mb, kb in product(row_blocks(gemm.m), (*_K_BLOCKS, gemm.k)):
+                if gemm.k % kb:
+                    continue
+                shape = _shape(like, mb, nb, kb, leading_b=nb)
+                strides = BatchReduceConfig(_STRIDED, kb * nb * gemm.rhs.bytes, kb * gemm.lhs.bytes, 0)
+                kernel = self._reduce(shape, _flags(like), 0, strides)
+                if kernel:
+                    text = product_loops(like, kernel, (mb, nb, kb), pointers, 0, gemm.n, gemm.k * gemm.rhs.bytes)
+                    repeat = compile_loop(text, (self._library, arrays, panels))
+                    yield Attempt(repeat, f"blocks of {mb}x{nb}x{kb}, B packed beforehand")
+
     def kernel(self, gemm: GemmProblem, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None if there is none."""
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
@@ -190,6 +216,11 @@ class Libxsmm:
         """A kernel that sums the products of blocks along K."""
         strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
         return self._reduce(_shape(gemm, *blocks), flags, 0, BatchReduceConfig(_STRIDED, *strides, 0))
+
+
+def row_blocks(m: int) -> list[int]:
+    """Numbers of rows that divide `m`: the two largest up to 64, which include all of a small `m`."""
+    return [mb for mb in range(min(m, _MOST_ROWS), 0, -1) if m % mb == 0][:2]
 
 
 def _blocks(gemm: GemmProblem) -> list[Blocks]:
@@ -223,8 +254,8 @@ def _flags(gemm: GemmProblem) -> int:
     return flags | (_VNNI_A if gemm.vnni else 0)
 
 
-def _shape(gemm: GemmProblem, m: int, n: int, k: int) -> GemmShape:
-    leading_a = gemm.n if gemm.vnni else gemm.b_shape[1]
+def _shape(gemm: GemmProblem, m: int, n: int, k: int, leading_b: int = 0) -> GemmShape:
+    leading_a = leading_b or (gemm.n if gemm.vnni else gemm.b_shape[1])
     types = [_DATATYPES[e.name] for e in (gemm.rhs, gemm.lhs, gemm.out, gemm.accumulator)]
     return GemmShape(n, m, k, leading_a, gemm.a_shape[1], gemm.c_shape[1], *types)
 
@@ -255,12 +286,21 @@ def _parameters(summed: int) -> str:
 
 
 def product_loops(
-    gemm: GemmProblem, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int, columns: int
+    gemm: GemmProblem,
+    kernel: int,
+    blocks: tuple[int, int, int],
+    pointers: dict[str, int],
+    flat: int,
+    columns: int,
+    wide: int = 0,
 ) -> str:
-    """The loops over blocks of rows and of the first `columns` columns; the kernel sums over K."""
+    """The loops over blocks of rows and of the first `columns` columns; the kernel sums over K.
+
+    `wide` is the number of bytes between the starts of two columns of B, if it is not interleaved as a whole.
+    """
     mb, nb, kb = blocks
     out, lhs = gemm.out.bytes, gemm.lhs.bytes
-    wide = gemm.rhs.bytes * gemm.factor  # bytes between columns of interleaved B
+    wide = wide or gemm.rhs.bytes * gemm.factor
     call = f"""  %ia = mul i64 %rows.i, {gemm.k * lhs}
   %a = add i64 %ia, {pointers["a"]}
   %ic = mul i64 %rows.i, {gemm.n * out}

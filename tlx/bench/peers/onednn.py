@@ -53,7 +53,7 @@ class Onednn:
         try:
             match problem:
                 case GemmProblem():
-                    yield self._product(problem, arrays, packed=problem.vnni)
+                    yield self._product(problem, arrays, packed=problem.vnni or problem.prepared)
                 case LayerProblem(gemm):
                     yield self._product(gemm, arrays, packed=gemm.vnni, bias=arrays["bias"])
                 case BatchProblem(count, gemm, False):

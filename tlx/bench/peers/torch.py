@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from tlx.bench.models import ModelProblem, TorchOperations
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
 from tlx.tuning.workload import ConvolutionProblem, GemmProblem, LayerProblem, PointwiseProblem, Workload, unpack_vnni
@@ -62,8 +61,6 @@ class Torch:
             case ConvolutionProblem() as conv if conv.lhs is conv.out:
                 convolve = torch.nn.functional.conv2d
                 return lambda: t["y"].copy_(convolve(t["x"], t["w"], stride=conv.stride, groups=conv.groups))
-            case ModelProblem(build):
-                return lambda: t[work.output.name].copy_(build(TorchOperations(torch), t))
             case PointwiseProblem() as problem:
                 return self._pointwise(problem.function, t)
             case _:

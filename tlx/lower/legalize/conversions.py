@@ -349,12 +349,18 @@ def in_float_pairs(
     """
     operands = [even_and_odd(b, register) for register in registers]
     halves = [[pair[i] for pair in operands] for i in range(2)]
-    even, odd = [_words(b, x) for x in emit_interleaved(b, [partial(compute, half) for half in halves])]
+    even, odd = emit_interleaved(b, [partial(compute, half) for half in halves])
+    return joined_floats(b, target, even, odd, exact=exact)
+
+
+def joined_floats(b: Builder, target: Target, even: Value, odd: Value, *, exact: bool = False) -> Value:
+    """A register of bfloat from its even and its odd elements as float; `exact` as for `in_float_pairs`."""
+    even, odd = _words(b, even), _words(b, odd)
     if not exact:
         even = _rounded_words(b, target, even)
     upper = b.binary("and", odd, splat_like(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)
     joined = b.binary("or", upper, b.binary("lshr", even, splat_like(even, 16)))
-    return b.cast("bitcast", joined, registers[0].type)
+    return b.cast("bitcast", joined, VectorType(2 * _count(joined), I16))
 
 
 def even_and_odd(b: Builder, register: Value) -> tuple[Value, Value]:

@@ -7,12 +7,13 @@ float has more than twice their precision. Operations that only move elements or
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import copysign, isnan
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType
-from tlx.ir.values import Value, const_ints, zero
+from tlx.ir.values import Aggregate, ConstFloat, Keyword, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
     as_bits,
@@ -183,9 +184,18 @@ def _quieted(b: Builder, x: Value) -> Value:
 def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
     """minnum, maxnum, minimumnum and maximumnum ignore a NaN; minimum and maximum propagate it.
 
-    minnum and maxnum may return either of -0 and 0; for the others -0 is less.
+    minnum and maxnum may return either of -0 and 0; for the others -0 is less. A constant takes one comparison, as in
+    ReLU:
+
+        %r = call @llvm.maximum(%x, 0)    ->    %c = fcmp ugt %x, 0
+                                                %r = select %c, %x, 0
     """
     predicate = _EXTREMES[callee]
+    if _splat_number(x) is not None:
+        x, y = y, x
+    bound = _splat_number(y)
+    if bound is not None:
+        return _clamped(b, callee, x, y, bound)
     if callee in ("llvm.minnum", "llvm.maxnum"):
         best = b.select(compare(b, predicate, x, y), x, y)
         return b.select(compare(b, "uno", y, y), x, best)
@@ -195,6 +205,28 @@ def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
     if callee in ("llvm.minimum", "llvm.maximum"):
         return best
     return b.select(compare(b, "uno", y, y), x, b.select(compare(b, "uno", x, x), y, best))
+
+
+def _splat_number(register: Value) -> float | None:
+    """The number in every lane of a constant; None if there is none, or a NaN."""
+    if isinstance(register, Keyword):
+        return 0.0 if register.word == "zeroinitializer" else None
+    if not isinstance(register, Aggregate):
+        return None
+    first = register.elements[0]
+    same = isinstance(first, ConstFloat) and all(element == first for element in register.elements)
+    return first.value if isinstance(first, ConstFloat) and same and not isnan(first.value) else None
+
+
+def _clamped(b: Builder, callee: str, x: Value, y: Value, bound: float) -> Value:
+    """The lesser (greater) of a register and a number: x where it lies beyond the number, which then is no zero.
+
+    Where x and the number are zeros of either sign, x is right if the number is the lesser (greater) one.
+    """
+    predicate = _EXTREMES[callee]
+    loses_ties = bound == 0 and (copysign(1, bound) > 0) == (predicate == "olt")
+    order = "u" if callee in ("llvm.minimum", "llvm.maximum") else "o"
+    return b.select(compare(b, f"{order}{predicate[1]}{'e' if loses_ties else 't'}", x, y), x, y)
 
 
 def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:

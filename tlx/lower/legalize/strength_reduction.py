@@ -7,8 +7,8 @@ Intel's machines. With y = 1/d, rounded, which is computed once,
 
 q1 is one of the two floats next to n/d, so that its remainder is exact, and q2 is n/d rounded to nearest (Markstein,
 "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). That requires normal remainders, and
-a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n zero or of magnitude between 2^-100 and
-2^100; if some element is outside, the instruction divides all of them.
+a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n zero or of magnitude between 2^-78 and
+2^78; if some element is outside, all of them are divided, and none is multiplied, as subnormal remainders are slow.
 
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
 between two others, unless that quotient is denormal.
@@ -27,23 +27,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.tensors.model import FunctionTensors
-from tlx.ir.types import BFLOAT, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Local, Value, const_ints, zero
-from tlx.lower.legalize.conversions import in_float_pairs, odd_elements, works_on_float_pairs
+from tlx.lower.legalize.conversions import (
+    convert_register,
+    even_and_odd,
+    in_float_pairs,
+    joined_floats,
+    odd_elements,
+    works_on_float_pairs,
+)
 from tlx.lower.legalize.elementwise import emit_elementwise
-from tlx.lower.legalize.math.arithmetic import LaneArithmetic, where_any
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either, lanes_of
+from tlx.lower.legalize.math.division import quotients
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
-_MAX_NUMERATOR_EXPONENT: Final = 100
-"""Exponent of the largest numerator, and of the reciprocal of the smallest."""
+_MAX_NUMERATOR_EXPONENT: Final = 78
+"""Exponent of the largest numerator, and of the reciprocal of the smallest: remainders are at least 2^-125, or 0."""
 _MAX_DIVISOR_EXPONENT: Final = 24
 
 
@@ -83,18 +92,24 @@ def divide_registers(
     rare = bits.outside_divisor_range(divisor)
     for numerator in numerators:
         rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
-    if element == BFLOAT:
-        fast = _bfloat_quotients(b, target, numerators, divisor)
-    else:
-        inverse = lanes.div(1.0, divisor)
-        fast = [_quotient(lanes, n, divisor, inverse) for n in numerators]
-    types = [element, element]
-    return where_any(
+    divisors = [divisor] * len(numerators)
+    return either(
         lanes,
         rare,
-        fast,
-        lambda: [emit_elementwise(b, target, _DIVISION, element, types, [n, divisor]) for n in numerators],
+        lambda: divided(b, target, _DIVISION, element, numerators, divisors),
+        lambda: _quotients_by_product(b, target, element, numerators, divisor),
     )
+
+
+def _quotients_by_product(
+    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value
+) -> list[Value]:
+    if element == BFLOAT:
+        return _bfloat_quotients(b, target, numerators, divisor)
+    assert isinstance(divisor.type, VectorType)
+    lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
+    inverse = lanes.div(1.0, divisor)
+    return [_quotient(lanes, n, divisor, inverse) for n in numerators]
 
 
 def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: Value) -> Value:
@@ -131,7 +146,7 @@ class _RangeChecks:
         return self._outside(self._words(x), self._power(-_MAX_DIVISOR_EXPONENT), self._power(_MAX_DIVISOR_EXPONENT))
 
     def outside_numerator_range(self, x: Value) -> Value:
-        """Where a number is neither zero nor of magnitude between 2^-100 and 2^100."""
+        """Where a number is neither zero nor of magnitude between 2^-78 and 2^78."""
         words = self._words(x)
         size = self.b.binary("shl", words, self._splat(1))
         far = self._outside(size, 2 * self._power(-_MAX_NUMERATOR_EXPONENT), 2 * self._power(_MAX_NUMERATOR_EXPONENT))
@@ -150,6 +165,64 @@ class _RangeChecks:
     def _splat(self, number: int) -> Value:
         half = 1 << (self.element.bits - 1)
         return const_ints(self.element, [(number + half) % (2 * half) - half] * self.count)
+
+
+_GUARDED_REGISTERS: Final = 4
+"""Registers of quotients for which one branch decides whether any may be subnormal."""
+
+
+def divided(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+) -> list[Value]:
+    """Quotients of registers, in about the same time for all operands: see `tlx.lower.legalize.math.division`.
+
+    Quotients of half are computed in float, where none is subnormal. The builder may be in another block afterwards.
+    """
+    if element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused:
+        return _by_instruction(b, target, operation, element, numerators, divisors)
+    if element != BFLOAT:
+        return _guarded(b, target, operation, element, numerators, divisors)
+    if not works_on_float_pairs(target, element, [element], numerators[0]):
+        wide = ([convert_register(b, target, "fpext", r, element, FLOAT) for r in rs] for rs in (numerators, divisors))
+        results = _guarded(b, target, operation, FLOAT, *wide)
+        return [convert_register(b, target, "fptrunc", r, FLOAT, element) for r in results]
+    pairs = ([half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors))
+    results = _guarded(b, target, operation, FLOAT, *pairs)
+    return [joined_floats(b, target, even, odd) for even, odd in zip(results[::2], results[1::2], strict=True)]
+
+
+def _guarded(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+) -> list[Value]:
+    results: list[Value] = []
+    for start in range(0, len(numerators), _GUARDED_REGISTERS):
+        part, by = (registers[start : start + _GUARDED_REGISTERS] for registers in (numerators, divisors))
+        lanes = lanes_of(b, target, part[0], element)
+        results += quotients(lanes, part, by, partial(_by_instruction, b, target, operation, element, part, by))
+    return results
+
+
+def _by_instruction(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+) -> list[Value]:
+    types = [element, element]
+    pairs = zip(numerators, divisors, strict=True)
+    return [emit_elementwise(b, target, operation, element, types, pair) for pair in pairs]
 
 
 _LOWER_HALF: Final = 0xFFFF

@@ -54,7 +54,7 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
-from tlx.lower.legalize.strength_reduction import i16_factors, i16_products, row_quotients
+from tlx.lower.legalize.strength_reduction import divided, i16_factors, i16_products, row_quotients
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
@@ -295,11 +295,16 @@ class VectorLegalizer(TileValues):
     def _quotients(
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
-        """A division of each row by one number, computed by products; empty for other operations."""
-        divisor = self.tensors.definition_of(values[1]) if operation.opcode == "fdiv" else None
-        if divisor is None or divisor.intrinsic.name != "broadcast" or divisor.tensors[0].type.shape[-1] > 1:
+        """A division, each row by one number computed by products; empty for other operations."""
+        if operation.opcode != "fdiv":
             return []
-        return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))
+        numerators, divisors = (t for t in tiles if isinstance(t, list))
+        divisor = self.tensors.definition_of(values[1])
+        if divisor is not None and divisor.intrinsic.name == "broadcast" and divisor.tensors[0].type.shape[-1] == 1:
+            products = row_quotients(self.b, self.target, element, numerators, divisors)
+            if products:
+                return products
+        return divided(self.b, self.target, operation, element, numerators, divisors)
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""

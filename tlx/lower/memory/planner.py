@@ -121,7 +121,7 @@ def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> N
     buffers = {function.name: _find_buffers(function) for function in module.functions}
     if any(own.on_heap or own.on_stack for own in buffers.values()):
         _plan_blocks(module, buffers, threads=threads, caller_allocates=context.options.workspace == "argument")
-    _choose_allocators(module, context)
+    choose_allocators(module, context)
 
 
 def _plan_blocks(module: Module, buffers: Mapping[str, _Buffers], *, threads: bool, caller_allocates: bool) -> None:
@@ -402,7 +402,7 @@ def _is_one_of(value: Value, names: Container[str]) -> bool:
 # Allocators ----------------------------------------------------------------------------------------------------------
 
 
-def _choose_allocators(module: Module, context: LoweringContext) -> None:
+def choose_allocators(module: Module, context: LoweringContext) -> None:
     """Have malloc or the arena of a thread provide all memory that is still marked."""
     workspace = context.options.workspace
     uses_arena = False

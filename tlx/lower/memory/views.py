@@ -15,7 +15,7 @@ A view seen with other dimensions: the same positions in the same order, without
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
@@ -55,6 +55,25 @@ def reshaped_strides(shape: Sequence[int], strides: Sequence[int], extents: Sequ
         if size > extent:
             pending.append((size // extent, extent * step))
     return None if pending else tuple(reversed(innermost_first))
+
+
+def pitches_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """The pitches of a load that reads a tensor with some strides; None if there are none.
+
+    Args:
+        shape: Extents of its memory dimensions, the outermost first.
+        strides: Elements between neighbours along each of them; that of a dimension of extent 1 means nothing.
+    """
+    if shape[-1] > 1 and strides[-1] != 1:
+        return None
+    pitches = [0] * len(shape)
+    inner = 1
+    for k in range(len(shape) - 1, 0, -1):
+        outer = next((strides[d] for d in range(k - 1, -1, -1) if shape[d] > 1), shape[k] * inner)
+        if outer % inner or outer < shape[k] * inner:
+            return None
+        pitches[k], inner = outer // inner, outer
+    return tuple(pitches)
 
 
 def _equally_spaced(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
@@ -166,9 +185,11 @@ class TensorView(StridedView[int]):
     Attributes:
         vnni_group: Rows of a matrix that are interleaved (VNNI): with g of them, element (k, n) of a dense K x N is at
             `(k // g * N + n) * g + k % g`. Only the right operand of a product may have more than 1.
+        offset: Elements of the storage before the first one of the view; 0 once that has an address of its own.
     """
 
     vnni_group: int = 1
+    offset: int = 0
 
     @classmethod
     def of(cls, place: Storage, type_: TensorType, pitches: Sequence[int] | None = None) -> TensorView:
@@ -184,12 +205,13 @@ class TensorView(StridedView[int]):
 
     @property
     def reach(self) -> int:
-        """Bytes from the first element to the end of the last one that holds data."""
-        return spanned_elements(_dims(self.data_shape, self.strides, self.layout)) * bytes_of(self.element)
+        """Bytes from the first element of the storage to the end of the last one of the view that holds data."""
+        spanned = spanned_elements(_dims(self.data_shape, self.strides, self.layout))
+        return (self.offset + spanned) * bytes_of(self.element)
 
     def is_pointwise(self, other: TensorView) -> bool:
         """Whether every position in memory order provably has the same address, and as many bytes, in both."""
-        if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
+        if not self._starts_with(other):
             return False
         strides = reshaped_strides(self.shape, self.strides, other.shape)
         return strides is not None and all(
@@ -198,28 +220,45 @@ class TensorView(StridedView[int]):
 
     def reordered(self, order: Sequence[int], type_: TensorType) -> TensorView:
         """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
-        steps = tuple(self.strides[k] for k in order)
-        return TensorView(self.storage, storage_type(type_.element), type_.shape, type_.data_shape, steps, type_.layout)
+        return self._as(type_, tuple(self.strides[k] for k in order))
 
     def broadcast(self, type_: TensorType, places: Sequence[int]) -> TensorView:
         """The same memory as a row-major tensor of `type_`: dimension `i` becomes `places[i]`, others are repeated."""
         steps = [0] * type_.rank
         for place, dim in zip(places, self.dims, strict=True):
             steps[place] = dim.stride if dim.extent > 1 else 0
-        return TensorView(
-            self.storage, storage_type(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout
-        )
+        return self._as(type_, tuple(steps))
 
     def aliases_exactly(self, other: TensorView) -> bool:
         """Whether every element provably has the same address, and as many bytes, in both."""
-        if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
-            return False
-        return without_unit_dims(self.dims) == without_unit_dims(other.dims)
+        return self._starts_with(other) and without_unit_dims(self.dims) == without_unit_dims(other.dims)
+
+    def _starts_with(self, other: TensorView) -> bool:
+        """Whether the first element provably has the same address, and as many bytes, in both."""
+        same_start = self.storage.pointer == other.storage.pointer and self.offset == other.offset
+        return same_start and bytes_of(self.element) == bytes_of(other.element)
+
+    def part(self, ranges: Sequence[tuple[int, int]], type_: TensorType) -> TensorView:
+        """A part of the same memory as a tensor of `type_`: the first position and the extent of each dimension."""
+        offset = sum(first * dim.stride for (first, _), dim in zip(ranges, self.dims, strict=True))
+        steps = tuple(self.dims[d].stride for d in type_.layout)
+        return replace(self._as(type_, steps), offset=self.offset + offset)
+
+    def reshaped(self, type_: TensorType) -> TensorView | None:
+        """The same memory in the same order as a tensor of `type_`; None if it has no such strides."""
+        if (type_.shape, type_.layout) == (self.shape, self.layout):
+            return self._as(type_, self.strides)
+        steps = None if type_.is_padded or self.is_padded else reshaped_strides(self.shape, self.strides, type_.shape)
+        return None if steps is None else self._as(type_, steps)
+
+    def _as(self, type_: TensorType, steps: tuple[int, ...]) -> TensorView:
+        element = storage_type(type_.element)
+        return TensorView(self.storage, element, type_.shape, type_.data_shape, steps, type_.layout, offset=self.offset)
 
     @property
     def row_major(self) -> TensorView:
         """The same data without padding, its dimensions in logical order."""
-        return TensorView.strided(self.storage, self.element, self.dims)
+        return replace(TensorView.strided(self.storage, self.element, self.dims), offset=self.offset)
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,4 @@ def to_2d(module: Module, context: LoweringContext) -> None:
 def _facts(module: Module, function: Function, context: LoweringContext) -> Facts:
     """The analyses of a function, after operations with large results are computed in loops over their parts."""
     facts = Facts(module, function, context.target_of(module, function), PrivateBuffers(module, function))
-    return fuse_loops(facts, context.options.threads, context.remarks)
+    return fuse_loops(facts, context.remarks)

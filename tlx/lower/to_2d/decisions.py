@@ -18,8 +18,10 @@ from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
 from tlx.lower.to_2d.analysis.reads import Snapshot, find_reads, find_snapshots
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
+from tlx.lower.to_2d.convolution.borders import find_borders
 from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.coalescing import coalesce
+from tlx.lower.to_2d.memory.crops import find_crops
 from tlx.lower.to_2d.memory.parts import find_parts
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES
@@ -52,6 +54,8 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     views = frozenset(str(op.instruction.result) for op in facts.tensors.ops if is_only_view(facts, op))
     groups = FusionGroups.of(facts)
     storage = SymbolicStorage()
+    views |= find_crops(OperandViews(facts, groups, views, storage))
+    views |= find_borders(OperandViews(facts, groups, views, storage))
     operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)
     sunk_stores = sink_stores(operands, live, remarks)

@@ -45,6 +45,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import (
     only_element,
     splat_value,
 )
+from tlx.lower.to_2d.memory.padding import is_crop, padded_dims
 
 LeafKey = tuple[str, TensorType]
 
@@ -377,6 +378,10 @@ class StorageMap(Protocol):
         """The memory that a load reads, or a copy of it."""
         ...
 
+    def addressed(self, view: TensorView) -> TensorView:
+        """The view with an address of its own, if there are addresses yet."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class SymbolicStorage:
@@ -398,6 +403,10 @@ class SymbolicStorage:
         """The user's memory, with its content at the load."""
         return self.loads.setdefault(id(load), Storage(pointer, load))
 
+    def addressed(self, view: TensorView) -> TensorView:
+        """The view as it is."""
+        return view
+
 
 @dataclass(frozen=True, eq=False)
 class OperandViews:
@@ -417,26 +426,37 @@ class OperandViews:
 
     def view(self, tensor: Tensor) -> TensorView:
         """The memory of a token's tensor."""
+        return self.storage.addressed(self._view(tensor))
+
+    def _view(self, tensor: Tensor) -> TensorView:
         if tensor.kind == "load":
             storage = self.storage.of_load(tensor.definition, tensor.source)
             return TensorView.of(storage, tensor.type, None if storage.is_private else tensor.pitches)
         if tensor.kind == "pointer":
             return TensorView.of(self.storage.of_load(tensor.definition, tensor.source), tensor.type)
-        root = self.facts.vectors.root(tensor.source)
-        if isinstance(root, Local) and root.name in self.views:
-            return self._operand_as(self.facts.op_of(root), tensor.type)
-        return TensorView.of(self.storage_of(root), tensor.type)
+        op = self.view_of(tensor)
+        if op is not None:
+            return self._operand_as(op, tensor.type)
+        return TensorView.of(self.storage_of(self.facts.vectors.root(tensor.source)), tensor.type)
+
+    def view_of(self, tensor: Tensor) -> TensorOp | None:
+        """The operation that an operand is the result of, if that is only another view of the operation's operand."""
+        root = self.facts.vectors.root(tensor.source) if tensor.kind == "value" else None
+        return self.facts.op_of(root) if isinstance(root, Local) and root.name in self.views else None
 
     def _operand_as(self, op: TensorOp, token: TensorType) -> TensorView:
-        """The operand's memory as a view of the result of a transpose, a broadcast or a permutation."""
+        """The operand's memory as a view of the result of a transpose, a broadcast, a permutation or a pad."""
         source, result = op.tensors[0], op.result
         assert result is not None
+        view = self._view(source)
         if op.intrinsic.name == "broadcast":
-            return self.view(source).broadcast(result, op.dims[1])
+            return view.broadcast(result, op.dims[1])
+        if op.intrinsic.name == "pad":
+            return _cropped(view, op, token) if is_crop(op) else view.row_major  # who reads it writes the border
         if op.intrinsic.name == "reshape.permute":
-            return replace(TensorView.of(self.view(source).storage, result), vnni_group=source.type.shape[-1])
+            return replace(TensorView.of(view.storage, result), vnni_group=source.type.shape[-1])
         type_ = token if token.shape == result.shape else result
-        return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
+        return view.reordered([source.type.position(d) for d in result.layout], type_)
 
     def storage_of(self, root: Value) -> Storage:
         """The memory of a flattened vector: a buffer, a constant, or the memory that a load reads."""
@@ -454,6 +474,13 @@ class OperandViews:
             else self.view(tensor)
             for index, tensor in enumerate(op.tensors)
         ]
+
+
+def _cropped(view: TensorView, pad: TensorOp, token: TensorType) -> TensorView:
+    """The memory of a pad's operand as the result of the pad, which only crops, or as another tensor."""
+    assert pad.result is not None
+    part = view.part([(dim.first, dim.count) for dim in padded_dims(pad)], pad.result)
+    return part.reshaped(token) or part
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,9 +40,38 @@ def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
         remarks: Receives remarks on copies and temporaries.
     """
     facts, schedule = placement.facts, placement.decisions.schedule
-    memory = replace(schedule.operands, storage=placement)
+    b = TensorBuilder(facts.module, facts.function)
+    memory = replace(schedule.operands, storage=_EmittedStorage(placement, b))
     context = RuleContext(facts.target, threads, remarks, placement.allocate, memory, schedule.parts)
-    _Rewriter(facts, schedule, placement, context, TensorBuilder(facts.module, facts.function)).run()
+    _Rewriter(facts, schedule, placement, context, b).run()
+
+
+@dataclass(frozen=True, eq=False)
+class _EmittedStorage:
+    """The memory of one function, whose parts have addresses that are computed where they are read.
+
+    Attributes:
+        placement: The memory.
+        b: The builder.
+    """
+
+    placement: Placement
+    b: TensorBuilder
+
+    def of_vector(self, root: Value) -> Storage:
+        """The memory of a flattened vector that no load defines."""
+        return self.placement.of_vector(root)
+
+    def of_load(self, load: Instruction, pointer: Value) -> Storage:
+        """The user's memory, or the copy that is made when the load runs."""
+        return self.placement.of_load(load, pointer)
+
+    def addressed(self, view: TensorView) -> TensorView:
+        """The view with the address of its first element."""
+        if not view.offset:
+            return view
+        pointer = self.b.gep(view.element, view.storage.pointer, view.offset, "part")
+        return replace(view, storage=replace(view.storage, pointer=pointer), offset=0)
 
 
 @dataclass(eq=False)

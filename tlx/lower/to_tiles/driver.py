@@ -15,7 +15,7 @@ from tlx.ir.tensors.inference import analyse
 from tlx.ir.types import I8, Type
 from tlx.ir.values import Value
 from tlx.lower.context import LoweringContext, is_kernel
-from tlx.lower.memory.planner import plan_memory
+from tlx.lower.memory.planner import choose_allocators, plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
 from tlx.lower.to_tiles.expression import MatrixView
@@ -23,7 +23,13 @@ from tlx.lower.to_tiles.kernels import HoistedPanels, KernelCache, PackingKernel
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
-from tlx.lower.to_tiles.parallel.worksharing import parallel_blocks, parallelise_nests
+from tlx.lower.to_tiles.parallel.region import share_teams
+from tlx.lower.to_tiles.parallel.worksharing import (
+    KernelWork,
+    parallel_blocks,
+    parallelise_nests,
+    privatize_loops,
+)
 from tlx.lower.to_tiles.problem import Gemm, Operand
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
@@ -50,14 +56,18 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
     for prepared in known.values():
         prepared.prepare_callees(known)
         prepared.finish()
+    costs = kernels.loop_costs if kernels.uses_threads else None
+    private = privatize_loops(module, functions, costs, context.options.thread_cycles) if costs is not None else []
     plan_memory(module, context, threads=kernels.uses_threads)
-    nests = outline_nests(module, kernels.dispatch.kernels)
+    nests = private + outline_nests(module, kernels.dispatch.kernels)
     if kernels.nontemporal:
         insert_fences(module, nests, kernels.nontemporal)
     if kernels.dispatch.kernels:
         nests = multiversion_nests(module, nests, kernels.dispatch, context.target.versions)
-    if kernels.uses_threads:
-        parallelise_nests(module, nests, kernels.cycles | kernels.inner.cycles, context.options.thread_cycles)
+    if costs is not None:
+        parallelise_nests(kernels.teams, nests, costs, context.options.thread_cycles)
+        if share_teams(kernels.teams, context.remarks):
+            choose_allocators(module, context)
 
 
 class _FunctionLowering:
@@ -150,13 +160,32 @@ class _FunctionLowering:
         """Call the kernel of each tree, or of several trees whose rows are fused."""
         kernels, block_of = self.kernels, self.snapshot.block_of
         fusions = find_row_fusions(kernels.module, self.snapshot.tensors, self.matches, self.target)
-        fused = {id(store): block_of[id(store)].name for fusion in fusions for store in fusion.stores}
+        fused = {id(store) for fusion in fusions for store in fusion.stores}
         self.calls |= {store: [] for store in fused}
-        parallel = parallel_blocks(self.loops, fused.values()) if kernels.uses_threads else set[str]()
         others = [match for match in self.matches if id(match.store) not in fused]
-        for match in (*(fusion.match for fusion in fusions), *others):
+        matches = [*(fusion.match for fusion in fusions), *others]
+        parallel = self._parallel_blocks(matches) if kernels.uses_threads else dict[str, int]()
+        for match in matches:
             is_inner = block_of[id(match.store)].name in parallel
             self.calls[id(match.store)] += self._kernel_call(kernels.inner if is_inner else kernels, match)
+
+    def _parallel_blocks(self, matches: Sequence[Match]) -> dict[str, int]:
+        """The blocks in loops whose iterations threads share, with the number of these iterations."""
+        work: dict[str, list[KernelWork]] = defaultdict(list)
+        for match in matches if self.loops.independent else ():
+            block = self.snapshot.block_of[id(match.store)]
+            if self.loops.around(block):
+                work[block.name].append(self.kernels.work(match, self.target))
+        context = self.kernels.context
+        blocks = parallel_blocks(self.loops, work, context.options.thread_cycles)
+        remarked: set[str] = set()
+        for match in matches:
+            block = self.snapshot.block_of[id(match.store)]
+            if block.name in blocks and block.name not in remarked:
+                remarked.add(block.name)
+                text = f"threads share {blocks[block.name]} iterations: each runs the kernels of an iteration"
+                context.remarks.add("applied", "to-tiles", text, match.store.span)
+        return blocks
 
     def _kernel_call(self, kernels: KernelCache, match: Match) -> list[Instruction]:
         """The call of a kernel that replaces a store."""

@@ -37,13 +37,15 @@ from tlx.lower.to_tiles.parallel.partition import (
     problem_cycles,
 )
 from tlx.lower.to_tiles.parallel.team import (
-    CooperativeBody,
+    CooperativePacking,
     PartialKernel,
+    TeamKernels,
     grid_kernel,
     pack_cooperatively,
     packs_cooperatively,
     partition_kernel,
 )
+from tlx.lower.to_tiles.parallel.worksharing import KernelWork, LoopCosts
 from tlx.lower.to_tiles.problem import (
     Copy,
     Elementwise,
@@ -57,6 +59,7 @@ from tlx.lower.to_tiles.problem import (
 from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product, size_in_words
 from tlx.lower.to_tiles.rewrite.products import select_kernel, select_product
 from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import knobs_of
 from tlx.lower.to_tiles.versions import Dispatcher, kernel_key
 from tlx.target.target import Target
@@ -121,7 +124,9 @@ class KernelCache:
         uses_threads: Whether the work of a kernel may be divided among threads.
         needs_cycles: Whether threads may share the loops around kernels, which depends on the kernels' cycles.
         cycles: Estimated cycles of single-threaded kernels, by name.
+        written: The positions of the pointers that kernels write to, by name, if that is not only the first.
         nontemporal: Names of kernels with non-temporal stores.
+        teams: The kernels that run on several threads.
     """
 
     module: Module
@@ -135,10 +140,13 @@ class KernelCache:
     uses_threads: bool = field(init=False)
     needs_cycles: bool = field(init=False)
     cycles: dict[str, float] = field(default_factory=dict[str, float])
+    written: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     nontemporal: set[str] = field(default_factory=set[str])
+    teams: TeamKernels = field(init=False)
 
     def __post_init__(self) -> None:
         self.uses_threads = self.needs_cycles = self.context.options.threads != "none"
+        self.teams = TeamKernels(self.module)
         self.dispatch = Dispatcher(self.module, self.context.options.request_permission)
         self.weights = ConstantWeights(
             self.module, self.context.remarks, self.context.options.weight_bytes, self.context.run_kernel
@@ -152,13 +160,39 @@ class KernelCache:
         inner.needs_cycles = True
         return inner
 
+    @property
+    def loop_costs(self) -> LoopCosts:
+        """What is known about the kernels in loops that threads may share."""
+        return LoopCosts(self.cycles | self.inner.cycles, self.written | self.inner.written)
+
     def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """The kernel for a problem on a target."""
         key = problem, target.features
         if key not in self.functions:
             make = self._versions if target.versions else self._make
             self.functions[key] = make(problem, target, at)
+            if isinstance(problem, RowFusion):
+                self.written[self.functions[key].name] = tuple({part.pointers[0]: None for part in problem.parts})
         return self.functions[key]
+
+    def work(self, match: Match, target: Target) -> KernelWork:
+        """What the kernel of a match does, as far as its loop is concerned."""
+        problem, version, least = match.problem, (target.versions or (target,))[-1], self.context.options.thread_cycles
+        written = tuple({part.pointers[0]: None for part in problem.parts}) if isinstance(problem, RowFusion) else (0,)
+        pointers = tuple(match.pointers[position][0] for position in written)
+        if isinstance(problem, Gemm):
+            selected = self._selected(problem, version, match.store)
+            work = gemm_parallel_cost(problem, selected, version) if isinstance(selected, Recipe) else None
+            if work is not None:
+                return KernelWork(work.cycles, work.max_threads(least), pointers)
+            if isinstance(selected, Recipe):
+                return KernelWork(cost(problem, selected, version).compute, 1, pointers)
+            problem = selected
+        if isinstance(problem, LineShuffle):
+            return KernelWork(problem.cycles, 1, pointers)
+        parts = partition_problem(problem, version, least)
+        threads = most_threads(parts.total, parts.cycles, least) if parts else 1
+        return KernelWork(problem_cycles(problem, version), threads, pointers)
 
     def sequence(
         self, match: Match, gemm: Gemm, target: Target, *, is_in_loop: bool, prepared: PreparedArguments | None = None
@@ -338,9 +372,11 @@ class KernelCache:
         if parts is None or max_threads < 2:
             kernel = self._kernel(problem, target)
             self.cycles[kernel.name] = problem_cycles(problem, target)
+            if isinstance(problem, RowFusion):
+                self.written[kernel.name] = tuple({part.pointers[0]: None for part in problem.parts})
             return kernel
         kernels = [self._kernel(part, target) for part in (parts.part, parts.rest) if part is not None]
-        return partition_kernel(self.module, problem.kernel_name, parts, kernels, max_threads)
+        return partition_kernel(self.teams, problem.kernel_name, parts, kernels, max_threads)
 
     def _kernel(self, problem: Copy | Elementwise | Reduction | RowFusion, target: Target) -> Function:
         """A kernel that runs on one thread."""
@@ -381,13 +417,13 @@ class KernelCache:
         recipe = replace(recipe, prefetch=prefetch, stores=stores)
         cache = Scratch() if work.caches_panels else None
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, panel_cache=cache)
-        body = self._cooperative_body(problem, recipe, target, (work, max_threads))
-        return grid_kernel(self.module, PartialKernel(part, work, cache.size if cache else 0), max_threads, body)
+        packing = self._cooperative_packing(problem, recipe, target, (work, max_threads))
+        return grid_kernel(self.teams, PartialKernel(part, work, cache.size if cache else 0), max_threads, packing)
 
-    def _cooperative_body(
+    def _cooperative_packing(
         self, problem: Gemm, recipe: Recipe, target: Target, team: tuple[ParallelCost, int]
-    ) -> CooperativeBody | None:
-        """The emitter of a team's cooperative packing and its product; None if each thread packs what it reads."""
+    ) -> CooperativePacking | None:
+        """How a team packs B for the product; None if each thread packs what it reads."""
         work, max_threads = team
         if not packs_cooperatively(problem, recipe, work, self.context.options.thread_cycles):
             return None
@@ -395,7 +431,7 @@ class KernelCache:
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, prepacked, target, parts=True)
         shared = gemm_parallel_cost(problem, prepacked, target) or work
-        return pack_cooperatively(self.module, problem, prepacked, (pack, part), shared, max_threads)
+        return pack_cooperatively(problem, prepacked, (pack, part), shared, max_threads)
 
 
 def insert_fences(module: Module, nests: Collection[Function], kernels: Collection[str]) -> None:

@@ -14,9 +14,9 @@
 ; CHECK:       jr.loop:
 ; CHECK-NEXT:    %[[JR:.*]] = phi i64
 ; CHECK:         %[[BESIDE:.*]] = add i64 %[[JR]], 1
-; CHECK-NEXT:    %[[LEAVES:.*]] = icmp eq i64 %[[BESIDE]], %[[PANELS:.*]]
+; CHECK-NEXT:    %[[LEAVES:.*]] = icmp eq i64 %[[BESIDE]], 4
 ; CHECK-NEXT:    %[[BELOW:.*]] = select i1 %[[LEAVES]], i64 1, i64 0
-; CHECK-NEXT:    %[[LEAVES_1:.*]] = icmp eq i64 %[[BESIDE]], %[[PANELS]]
+; CHECK-NEXT:    %[[LEAVES_1:.*]] = icmp eq i64 %[[BESIDE]], 4
 ; CHECK-NEXT:    %[[RIGHT:.*]] = select i1 %[[LEAVES_1]], i64 0, i64 %[[BESIDE]]
 ; CHECK-NEXT:    %{{.*}} = mul i64 %[[BELOW]], 6
 ; CHECK-NEXT:    %{{.*}} = mul i64 %[[RIGHT]], 32

@@ -35,14 +35,16 @@
 ; CHECK: serial:
 ; CHECK-NEXT: call void @[[LARGE]].part(ptr %c, ptr %a, ptr %b, i64 0, i64 {{[0-9]+}}, i64 0, i64 {{[0-9]+}})
 
-; CHECK: define internal void @[[LARGE]].thread(ptr %data)
-; CHECK: call i32 @omp_get_thread_num()
-; CHECK: call i32 @omp_get_num_threads()
+; CHECK: define internal void @[[LARGE]].thread.share(
 ; CHECK: victim.loop:
 ; CHECK: claim:
 ; CHECK-NEXT: atomicrmw add ptr %{{.*}}, i64 1 monotonic
 ; CHECK: run:
 ; CHECK: call void @[[LARGE]].part(
+; CHECK: define internal void @[[LARGE]].thread(ptr %data)
+; CHECK: call i32 @omp_get_thread_num()
+; CHECK: call i32 @omp_get_num_threads()
+; CHECK: call void @[[LARGE]].thread.share(
 
 ; CHECK: define internal void @[[SMALL]](ptr noalias %c, ptr %a, ptr %b) {{.*}}"tlx-stage"="tiles"
 ; CHECK-NOT: GOMP_parallel(ptr @[[SMALL]]

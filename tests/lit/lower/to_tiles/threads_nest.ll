@@ -18,8 +18,10 @@
 ; CHECK: call i32 @omp_in_parallel()
 ; CHECK: call void @GOMP_parallel(ptr @tlx.nest.batch.thread, ptr %shared, i32 %team, i32 0)
 ; CHECK: call void @tlx.nest.batch.part(ptr %a, ptr %b, ptr %c, i64 0, i64 200)
-; CHECK: define internal void @tlx.nest.batch.thread(ptr %data)
+; CHECK: define internal void @tlx.nest.batch.thread.share(
 ; CHECK: call void @tlx.nest.batch.part(
+; CHECK: define internal void @tlx.nest.batch.thread(ptr %data)
+; CHECK: call void @tlx.nest.batch.thread.share(
 
 define void @batch(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <3 x i32> <i32 200, i32 24, i32 8>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)

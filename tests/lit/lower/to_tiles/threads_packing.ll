@@ -32,9 +32,9 @@
 ; CHECK-NEXT: %[[OWN:.*]] = call noalias ptr @malloc(
 ; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 228, i64 0, i64 43, ptr %{{.*}}, i64 0)
 ; CHECK-NEXT: call void @free(ptr %[[OWN]])
-; CHECK: define internal void @[[K]].packer(
+; CHECK: define internal void @[[K]].packer.share(
 ; CHECK: call void @[[K]].pack.part(
-; CHECK: define internal void @[[K]].multiplier(
+; CHECK: define internal void @[[K]].multiplier.share(
 ; CHECK: call void @[[K]].part.1(
 
 ; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
@@ -54,7 +54,7 @@
 ; AMX: define internal void @[[B]](
 ; AMX: serial:
 ; AMX-NEXT: {{.*}}call noalias ptr @malloc(
-; AMX: define internal void @[[B]].thread(
+; AMX: define internal void @[[B]].thread.share(
 ; AMX: %[[PANELS:.*]] = call noalias ptr @malloc(
 ; AMX: store i64 -1, ptr %cached.panel
 ; AMX: atomicrmw add
@@ -62,7 +62,7 @@
 ; AMX-NOT: bf16.f32.packer
 
 ; A thread's jobs receive its state: the number of the first packed panel.
-; AMX: define internal void @tlx.nest.[[B]].thread(
+; AMX: define internal void @tlx.nest.[[B]].thread.share(
 ; AMX: %[[HELD:.*]] = load i64, ptr %cached.panel
 ; AMX-NEXT: %[[SAME:.*]] = icmp eq i64 %[[HELD]], %[[FIRST:.*]]
 ; AMX-NEXT: %packed = zext i1 %[[SAME]] to i64

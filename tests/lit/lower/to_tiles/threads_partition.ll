@@ -22,7 +22,7 @@
 ; CHECK: call void @GOMP_parallel(ptr @[[ROWS]].thread, ptr %shared, i32 %team, i32 0)
 ; CHECK: serial:
 ; CHECK-NEXT: call void @[[ROWS]].part(ptr %to, ptr %x0, i64 0, i64 126)
-; CHECK: define internal void @[[ROWS]].thread(ptr %data)
+; CHECK: define internal void @[[ROWS]].thread.share(
 ; CHECK: call void @[[ROWS]].part(
 ; CHECK: define internal void @tlx.nest.[[ROWS]].part(
 ; CHECK: call void @[[PART]](

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.semantics.frontends.jax.checks import check
-from tests.semantics.frontends.jax.programs import jax, jnp, lax, max_pool, normal
+from tlx.bench.models.programs import jax, jnp, lax, max_pool, normal
 
 Function = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 _rng: Final = np.random.default_rng(1)
@@ -72,6 +72,10 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "bytes": (lambda a: (lax.population_count(a), lax.clz(a), a + a), (integers(0, 255, 6, dtype="u1"),)),
     "booleans": (lambda a, b: (a & b, a | b, a ^ b, ~a, a.any(), b.all(), a.sum()), (_X > 0, _X > 0.1)),
     "conversions": (lambda x: (x.astype("i4"), x.astype("f2"), x.astype("i1"), x > 0), (normal(9, scale=50),)),
+    "bfloat constants": (
+        lambda x: x * jnp.asarray([[0.5], [-3], [1e-3]], "bfloat16") + jnp.asarray([jnp.inf, 2], "bfloat16")[1],
+        (_X.astype(jnp.bfloat16),),
+    ),
     "reduce precision": (lambda x: lax.reduce_precision(x, 8, 7), (normal(9),)),
     "shapes": (lambda x: (x.T, x[::2, 1:5:3], x.reshape(7, 3), jnp.flip(x, 1), jnp.roll(x, 2, 0)), (_X,)),
     "pad": (lambda x, y: (jnp.pad(x, 1), lax.pad(x, y, [(1, -1, 0), (0, 2, 1)])), (_X, np.float32(3))),

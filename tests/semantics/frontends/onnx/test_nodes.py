@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zlib
 
+import numpy as np
 import pytest
 
 from tests.semantics.frontends.onnx.node_cases import node_cases, run_case, unsupported
 from tlx.diagnostics import TlxError
+from tlx.frontends.onnx.session import InferenceSession
 
 # The scale of the file, not that of the rounded shape, would decide positions; onnxruntime and TLX take the shape.
 DIFFERENT = frozenset(("resize_downsample_scales_linear_align_corners", "resize_downsample_scales_cubic_align_corners"))
@@ -56,3 +58,16 @@ def test_the_evaluator_agrees() -> None:
         except (AssertionError, TlxError) as error:
             failed.append(f"{name}: {error}")
     assert not failed
+
+
+def test_boxes_are_selected_where_they_are_known() -> None:
+    """How many are selected is a shape, so it must not depend on the inputs."""
+    cases = {name: case for name, case in node_cases().items() if name.startswith("nonmaxsuppression")}
+    assert len(cases) >= 9
+    for case in cases.values():
+        (inputs, (expected,)), model = case.data_sets[0], case.model.SerializeToString()
+        names = [i.name for i in case.model.graph.input]
+        known = dict(zip(names, map(np.asarray, inputs), strict=True))
+        np.testing.assert_array_equal(InferenceSession(model, constants=known, lazy=True).run(None, {})[0], expected)
+        with pytest.raises(TlxError, match="how many boxes are selected depends on the inputs"):
+            InferenceSession(model, lazy=True).run(None, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -236,6 +236,13 @@ def test_external_data_elsewhere_is_not_read(tmp_path: Path, location: str) -> N
         InferenceSession(external(inner, location))
 
 
+def twice() -> bytes:
+    """A model with two nodes that have the same output."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy")
+    nodes = [onnx.helper.make_node(kind, ["x"], ["y"], name) for kind, name in (("Relu", "first"), ("Tanh", "second"))]
+    return onnx.helper.make_model(onnx.helper.make_graph(nodes, "twice", [x], [y])).SerializeToString()
+
+
 X = np.zeros((2, 4), np.float32)
 SESSION = InferenceSession(two_layers())
 FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
@@ -249,6 +256,11 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
         (lambda: SESSION.run(["q"], {"x": X}), "outputs: there is no 'q'; there are p, r"),
         (lambda: SESSION.run(None, {"x": X.astype("f8")}), "input 'x': expected an array of float32, got float64"),
         (lambda: SESSION.run(None, {"x": X[0]}), "input 'x': expected shape (x_0, x_1), got (4,)"),
+        (lambda: SESSION.run("p", {"x": X}), "outputs: expected a list of names, got 'p'"),
+        (lambda: SESSION.run(None, cast("Any", [X])), "inputs: expected a dict of arrays by name, got list"),
+        (lambda: SESSION.run(None, {"x": None}), "input 'x': expected an array of float32, got object"),
+        (lambda: SESSION.run(None, {"x": [[1.0], [1.0, 2.0]]}), "input 'x' is no array: "),
+        (lambda: InferenceSession(twice()), "Tanh 'second': error: output 'y' is the output of another node before it"),
         (lambda: FIXED.run(None, {"x": X[:1]}), "input 'x': expected shape (2, 4), got (1, 4)"),
         (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
         (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),

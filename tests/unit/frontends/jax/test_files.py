@@ -85,6 +85,12 @@ def test_errors(data: bytes, message: str) -> None:
     assert "model.mlir" in str(caught.value)
 
 
+def test_names_that_are_no_utf_8_are_errors() -> None:
+    data = artifact().replace(b"jax.result_info", b"jax.result_inf\xff").replace(b"main", b"ma\xffn")
+    with pytest.raises(tlx.TlxError, match="this is no valid StableHLO"):
+        translate_file(data, "model.mlirbc")
+
+
 @pytest.mark.parametrize("part", quick(range(125)))
 def test_damaged_artifacts_are_errors(part: int) -> None:
     """Mutants that MLIR reads by chance are translated, or refused for what they say."""

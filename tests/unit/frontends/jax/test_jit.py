@@ -167,3 +167,27 @@ def test_types_without_a_place() -> None:
         tlx.jax.jit(double)(np.zeros(0, "f4"))
     with pytest.raises(tlx.TlxError, match=r"parameter x: tensor<1xcomplex<f32>> is not supported"):
         tlx.jax.jit(double)(np.zeros(1, "c8"))
+
+
+def test_static_arguments_are_hashable() -> None:
+    with pytest.raises(tlx.TlxError, match=r"a static argument of .* is no constant: unhashable type: 'list'"):
+        tlx.jax.jit(lambda x, _: x, static_argnums=1)(X, [1])  # pyright: ignore[reportUnknownLambdaType]
+
+
+def test_callbacks_to_python_are_refused() -> None:
+    def called(x: Any) -> Any:
+        return jax.pure_callback(np.sin, x, x)
+
+    with pytest.raises(tlx.TlxError, match=r"JAX cannot export called .*: call Python outside of"):
+        tlx.jax.jit(called)(X)
+
+
+@pytest.mark.parametrize("shape", [(3,), (300, 40)], ids=["printed as numbers", "printed as bytes"])
+def test_captured_bfloats(shape: tuple[int, ...]) -> None:
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.bfloat16)
+
+    def function(x: Any) -> Any:
+        return x + weights
+
+    result = tlx.jax.jit(function)(np.zeros(shape, jnp.bfloat16))
+    np.testing.assert_array_equal(result, np.asarray(weights))

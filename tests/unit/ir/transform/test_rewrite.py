@@ -18,6 +18,7 @@ from tlx.ir.rewrite import (
     declare_function,
     declare_intrinsic,
     definitions,
+    remove_dead,
     replace_uses,
     set_operand,
     split_block,
@@ -271,3 +272,15 @@ def test_intrinsics_are_declared_under_their_names() -> None:
 def test_effects(text: str, reads: bool, writes: bool) -> None:
     instruction = parse_instruction_text(text)
     assert (may_read(instruction), may_write(instruction)) == (reads, writes)
+
+
+def test_removing_dead_code_ignores_what_is_already_removed() -> None:
+    module = parse_fully(
+        "define i32 @f(i32 %a) {\n  %b = add i32 %a, 1\n  %c = add i32 %b, 1\n  %d = add i32 %b, 2\n  ret i32 %d\n}\n"
+    )
+    (function,) = module.functions
+    instructions = list(function.instructions())
+    remove_dead(function, instructions)
+    assert [i.result for i in function.instructions()] == ["b", "d", None]
+    remove_dead(function, instructions)  # %c, which is gone, is no use of %b less
+    assert [i.result for i in function.instructions()] == ["b", "d", None]

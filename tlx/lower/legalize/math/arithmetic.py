@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
+from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
@@ -343,6 +344,35 @@ def two_sum(lanes: LaneArithmetic, first: Value, second: Operand) -> tuple[Value
     return total, lanes.add(lanes.sub(first, lanes.sub(total, part)), lanes.sub(second, part))
 
 
+def either(
+    lanes: LaneArithmetic, rare: Value, slow: Callable[[], list[Value]], fast: Callable[[], list[Value]]
+) -> list[Value]:
+    """The values of `slow` if any lane is rare, otherwise those of `fast`.
+
+    Args:
+        lanes: Arithmetic on registers with the lanes of `rare`.
+        rare: A vector of i1.
+        slow: Emits the code for all lanes; returns registers.
+        fast: Emits the code if no lane is rare; returns as many registers.
+    """
+    b = lanes.b
+    is_any, end = _any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
+    before = b.block
+    do = b.new_block("rare.do", before)
+    otherwise = b.new_block("rare.not", do)
+    b.at_end(before)
+    b.branch_if(is_any, do, otherwise)
+    ways: list[tuple[list[Value], Block]] = []
+    for block, emit in ((do, slow), (otherwise, fast)):
+        b.at_end(block)
+        values = emit()
+        ways.append((values, b.block))
+        b.branch(end)
+    b.block, b.index = end, 0
+    (rare_values, rare_end), (values, values_end) = ways
+    return [b.phi(v.type, [(r, rare_end), (v, values_end)]) for r, v in zip(rare_values, values, strict=True)]
+
+
 def where_any(
     lanes: LaneArithmetic, rare: Value, fast: Sequence[Value], slow: Callable[[], Sequence[Value]]
 ) -> list[Value]:
@@ -355,9 +385,7 @@ def where_any(
         slow: Emits the slow path; returns as many registers.
     """
     b = lanes.b
-    mask = b.cast("bitcast", rare, IntType(lanes.count))
-    is_any = b.icmp("ne", mask, 0)
-    end = split_block(b.function, b.block, b.index, "rare.end")
+    is_any, end = _any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
     before = b.block
     do = b.new_block("rare.do", before)
     b.at_end(before)
@@ -368,3 +396,7 @@ def where_any(
     done = b.block
     b.block, b.index = end, 0
     return [b.phi(f.type, [(f, before), (c, done)]) for f, c in zip(fast, chosen, strict=True)]
+
+
+def _any_lane(lanes: LaneArithmetic, rare: Value) -> Value:
+    return lanes.b.icmp("ne", lanes.b.cast("bitcast", rare, IntType(lanes.count)), 0)

@@ -27,8 +27,8 @@ from typing import NamedTuple
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
-from tlx.ir.values import Value
+from tlx.ir.types import FLOAT, HALF, I64, Type, VectorType, bytes_of
+from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles
 from tlx.lower.to_2d.contraction.emit import SlicedOperand, emit_contraction
@@ -45,8 +45,9 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
 from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.loop_nests import LoopDim
-from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles
+from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
+from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles, fill
+from tlx.lower.to_2d.memory.padding import PaddedSource
 from tlx.target.target import Target
 
 
@@ -59,27 +60,18 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         op: The operation that is lowered.
         problem: The convolution.
     """
-    image, cycles = best_layout(context.target, problem, problem.result.element)
-    if _is_faster_by_vectors(context.target, problem, image):
-        emit_convolution(context, b, op, replace(problem, ignore_matrix_unit=True))
-        return
-    ordered = _depthwise_kernel_copy(context.target, problem, cycles)
-    if ordered is not None:
-        w = ordered.emit(context, b, op, "w", "its channels are not contiguous")
+    source = choose_source(context.target, problem)
+    problem = source.problem
+    if source.kernel is not None:
+        w = source.kernel.emit(context, b, op, "w", "its channels are not contiguous")
         emit_convolution(context, b, op, replace(problem, w=w))
         return
-    wide = WideOperands.of(context.target, problem)
-    if wide is not None:
-        estimated = wide.estimated
-        converted = wide.cycles(context.target) + best_layout(context.target, estimated, FLOAT)[1]
-        if converted < context.target.blocks.alternative_share * cycles_of_narrow_operands(
-            context.target, problem, image
-        ):
-            emit_convolution(context, b, op, wide.emit(context, b, op))
-            return
-    epilogue, element = problem.result.epilogue, problem.result.element
+    if source.wide is not None:
+        emit_convolution(context, b, op, source.wide.emit(context, b, op))
+        return
+    epilogue, element, image = problem.result.epilogue, problem.result.element, source.image
     if image is None:
-        emit_contraction(context, b, op, problem.contraction, epilogue)
+        emit_contraction(context, b, op, _with_border(context, b, op, problem).contraction, epilogue)
         return
     rows = InputRowBlocks.of(context, image, element)
     image = image if rows is None else rows.image
@@ -94,6 +86,59 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         emit_contraction(context, b, op, contraction, epilogue)
     else:
         emit_contraction(context, b, op, contraction, epilogue, rows.sliced(b, target))
+
+
+def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> DenseConvolution:
+    """The convolution that reads its input in place, whose border is written to memory first if it is in none."""
+    if problem.padding is None:
+        return problem
+    type_ = TensorType.dense(problem.x.element, [dim.extent for dim in problem.x.dims])
+    place = context.allocate_copy(op, type_.element, type_.count, "x", "its border is not in memory")
+    x = TensorView.of(place, type_)
+    problem.copy_input(b, x)
+    return replace(problem, x=x, padding=None)
+
+
+@dataclass(frozen=True)
+class ConvolutionSource:
+    """What a convolution reads: its operands, or copies of them.
+
+    Attributes:
+        problem: The convolution.
+        kernel: The copy of the kernel that is made before anything else is decided.
+        wide: The copies of both operands as float, which are made then.
+        image: The copy of the input; None: it is read in place.
+    """
+
+    problem: DenseConvolution
+    kernel: ReorderedCopy | None = None
+    wide: WideOperands | None = None
+    image: InputLayout | None = None
+
+
+def choose_source(target: Target, problem: DenseConvolution) -> ConvolutionSource:
+    """What a convolution reads in the fewest estimated cycles, including copies."""
+    image, cycles = best_layout(target, problem, problem.result.element)
+    if _is_faster_by_vectors(target, problem, image):
+        return choose_source(target, replace(problem, ignore_matrix_unit=True))
+    kernel = _depthwise_kernel_copy(target, problem, cycles)
+    if kernel is not None:
+        return ConvolutionSource(problem, kernel=kernel)
+    wide = WideOperands.of(target, problem)
+    if wide is not None:
+        converted = wide.cycles(target) + best_layout(target, wide.estimated, FLOAT)[1]
+        if converted < target.blocks.alternative_share * cycles_of_narrow_operands(target, problem, image):
+            return ConvolutionSource(problem, wide=wide)
+    return ConvolutionSource(problem, image=image)
+
+
+def copies_input(target: Target, problem: DenseConvolution) -> bool:
+    """Whether a convolution reads a copy of its input."""
+    source = choose_source(target, problem)
+    if source.kernel is not None:
+        w = source.kernel.view(OperandMemory.of(problem.w))
+        return copies_input(target, replace(source.problem, w=w))
+    return source.wide is not None or source.image is not None
 
 
 def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: InputLayout | None) -> bool:
@@ -172,6 +217,8 @@ class InputRowBlocks:
         alone = context.threads == "none"  # threads cannot share the buffer of a block
         if not alone or reduced or len(problem.windows.strides) < 2 or _layout_bytes(image) <= costs.copied_input[0]:
             return None
+        if problem.padding is not None and problem.padding.dims[0].extent > 1 and image.slack_elements:
+            return None  # what a row of an image writes behind its end is not written again by the next row
         rows = problem.result.target.dims[first].extent
         for count in (count for count in range(2, rows + 1) if rows % count == 0):
             block = _first_rows(image, rows // count)
@@ -183,12 +230,16 @@ class InputRowBlocks:
             context.target, block, element
         ):
             return None
-        extent, strides = problem.contraction.n[1 if first else 0]
-        return cls(block, LoopDim(count, tuple(stride * (extent // count) for stride in strides)))
+        extent, (lhs, _, *others) = problem.contraction.n[1 if first else 0]
+        read = problem.input.dims[first].stride * problem.windows.strides[0]
+        return cls(block, LoopDim(count, tuple(stride * (extent // count) for stride in (lhs, read, *others))))
 
     def sliced(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
         """The copies as slices of the right operand, which share one buffer."""
         problem = self.image.problem
+        padding = problem.padding
+        if padding is not None:
+            return SlicedOperand(RHS, [self.walk], lambda offset: self._write_padded(b, target, padding, offset))
 
         def write(offset: Value) -> None:
             start = b.gep(problem.x.element, problem.x.storage.pointer, offset)
@@ -196,6 +247,30 @@ class InputRowBlocks:
             replace(self.image, problem=replace(problem, x=x)).write(b, target)
 
         return SlicedOperand(RHS, [self.walk], write)
+
+    def _write_padded(self, b: TensorBuilder, target: TensorView, padding: PaddedSource, offset: Value) -> None:
+        """Write a block of rows one by one: those of the input are copied, the others are in the border."""
+        image, first = self.image, self.image.problem.channels
+        stride, within = padding.data.dims[first].stride, padding.dims[first]
+        to = target.dims[image.row_dim]
+        dims = [StridedDim(1, dim.stride) if d == image.row_dim else dim for d, dim in enumerate(target.dims)]
+        start = b.sub(offset, ConstInt(I64, within.at * stride))
+        rows = LoopDim(image.problem.x.dims[first].extent, (stride, to.stride))
+        with loop_nest(b, [rows], 2, "row") as (row, there):
+            position = b.add(start, row)
+            at = OperandMemory(b.gep(target.element, target.storage.pointer, there), target.element)
+            line = strided_view(at, dims)
+            is_inside = b.icmp("ult", position, within.count * stride)
+            inside, border = b.if_else_blocks(is_inside, ("inside", "border"))
+            after = b.new_block("row.end", border)
+            b.at_end(inside)
+            source = b.gep(target.element, padding.data.storage.pointer, position)
+            replace(image, problem=image.problem.row(source)).write(b, line)
+            b.branch(after)
+            b.at_end(border)
+            fill(b, padding.value, line)
+            b.branch(after)
+            b.at_end(after)
 
 
 def _layout_bytes(image: InputLayout) -> int:
@@ -271,7 +346,15 @@ class ReorderedCopy(NamedTuple):
         """The estimated cycles of the copy."""
         return copy_cycles([self.source.dims[d] for d in self.order], self.element, target)
 
-    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> TensorView:
+    def emit(
+        self,
+        context: EmitContext,
+        b: TensorBuilder,
+        op: TensorOp,
+        name: str,
+        reason: str,
+        padding: PaddedSource | None = None,
+    ) -> TensorView:
         """Write the copy.
 
         Args:
@@ -280,11 +363,15 @@ class ReorderedCopy(NamedTuple):
             op: The operation that reads the operand.
             name: The operand's name.
             reason: Why it is copied.
+            padding: What is copied, if the operand has a border that is not in memory.
         """
         place = context.allocate_copy(op, self.element, self.type.count, name, reason)
         target = self.view(OperandMemory(place.pointer, self.element))
         write = copy if self.element == self.source.element else convert
-        write(b, self.source.row_major, target)
+        if padding is not None:
+            padding.converted(b, self.element).write(b, target, write)
+        else:
+            write(b, self.source.row_major, target)
         return target
 
 
@@ -324,8 +411,9 @@ class WideOperands:
     def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> DenseConvolution:
         """Write the copies; returns the convolution that reads them."""
         reason = "it would be converted for each product"
-        x, w = (copied.emit(context, b, op, name, reason) for copied, name in ((self.x, "x"), (self.w, "w")))
-        return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
+        x = self.x.emit(context, b, op, "x", reason, self.problem.padding)
+        w = self.w.emit(context, b, op, "w", reason)
+        return replace(self.problem, x=x, w=w, padding=None, result=_rounding_result(self.problem.result))
 
 
 def cycles_of_narrow_operands(

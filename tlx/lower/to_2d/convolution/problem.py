@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -26,6 +26,7 @@ from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import Type, bytes_of
+from tlx.ir.values import Value
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.views import StridedDim, TensorView
@@ -42,6 +43,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
 from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import copy, copy_cycles
+from tlx.lower.to_2d.memory.padding import PaddedDim, PaddedSource, WriteCopy, fill_border
 from tlx.target.target import Target
 
 
@@ -55,6 +57,7 @@ class DenseConvolution:
         windows: Strides and dilation of the kernel.
         result: The destination, with the epilogue.
         ignore_matrix_unit: Whether vectors compute it even if there is a matrix unit.
+        padding: What the input is copied from if its border is not in memory; `x` is then its view for estimates.
     """
 
     x: TensorView
@@ -62,6 +65,30 @@ class DenseConvolution:
     windows: Windows
     result: ContractionResult
     ignore_matrix_unit: bool = False
+    padding: PaddedSource | None = None
+
+    @property
+    def input(self) -> TensorView:
+        """The input in memory, without the border that it has no memory for."""
+        return self.x if self.padding is None else self.padding.data
+
+    def copy_input(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
+        """Copy the input, with the border that it has no memory for, to a view of its dimensions."""
+        if self.padding is not None:
+            self.padding.write(b, target, write_data)
+        else:
+            write_data(b, self.x.row_major, target)
+
+    def row(self, at: Value) -> DenseConvolution:
+        """The convolution that reads one row of the input, which has no border above or below it.
+
+        Args:
+            at: The address of the row's first element.
+        """
+        first = self.channels
+        dims = [StridedDim(1, dim.stride) if d == first else dim for d, dim in enumerate(self.x.dims)]
+        padding = None if self.padding is None else self.padding.position(first, at)
+        return replace(self, x=strided_view(OperandMemory(at, self.x.element), dims), padding=padding)
 
     @property
     def channels(self) -> int:
@@ -205,7 +232,7 @@ class InputLayout(ABC):
 
     @property
     def slack_elements(self) -> int:
-        """Number of elements after the copy that may be read; their values do not matter."""
+        """Number of elements after the copy that may be read or written; their values do not matter."""
         return 0
 
     @abstractmethod
@@ -220,6 +247,11 @@ class InputLayout(ABC):
     @abstractmethod
     def dims(self) -> list[tuple[int, int]]:
         """The copy's extents, each with its stride in the input."""
+
+    @property
+    @abstractmethod
+    def row_dim(self) -> int:
+        """The copy's dimension that is the outermost of several spatial dimensions of the input."""
 
     def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
@@ -289,7 +321,7 @@ class _Interleaved(InputLayout):
     def extents(self) -> list[int]:
         """Images, outer spatial dimensions, regions, groups of channels, columns, channels of a group."""
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
-        columns = self._room + self.problem.regions.furthest - self.slack_elements // self.width
+        columns = self._room + self.problem.regions.furthest - self._columns_behind
         return [images, *outer, self.problem.regions.count, channels // self.width, columns, self.width]
 
     @property
@@ -302,13 +334,23 @@ class _Interleaved(InputLayout):
 
     @property
     def slack_elements(self) -> int:
-        """Number of elements that tiles read after the last row, if rows are only as long as whole tiles.
+        """Number of elements after the last row that tiles read, or that its registers write behind a border."""
+        padding = self.problem.padding
+        return (self._columns_behind + (0 if padding is None else padding.dims[-1].at)) * self.width
+
+    @property
+    def _columns_behind(self) -> int:
+        """Number of columns that tiles read after the last row, if rows are only as long as whole tiles.
 
         Rows then begin at cache lines, and so do the tiles of the first position in the kernel.
         """
         furthest = self.problem.regions.furthest
-        fits = self.problem.result.target.dims[-1].extent + furthest <= self._room
-        return furthest * self.width if fits else 0
+        return furthest if self.problem.result.target.dims[-1].extent + furthest <= self._room else 0
+
+    @property
+    def row_dim(self) -> int:
+        """The rows follow the images."""
+        return 1
 
     def contraction(self, memory: OperandMemory) -> Contraction:
         """The contraction that reads the copy; strides of columns and channels count groups."""
@@ -332,26 +374,54 @@ class _Interleaved(InputLayout):
 
     @property
     def _groups(self) -> VnniRows:
-        channels = self.problem.x.dims[1]
+        channels = self.problem.input.dims[1]
         groups = VnniRows.of([StridedDim(channels.extent, channels.stride)], self.width)
         assert groups is not None
         return groups
 
     def write(self, b: TensorBuilder, target: TensorView) -> None:
-        """Write the copy, region by region: channels are interleaved rows, with the region's elements as columns."""
+        """Write the copy, region by region: channels are interleaved rows, with the region's elements as columns.
+
+        The registers of a row may write further columns: where its elements start behind a border, also those of the
+        border at the start of the next row. So the border is written last.
+        """
+        padding, data = self.problem.padding, self.problem.input
         images, *outer, region, _, columns, _ = target.dims
-        first, _, *inner, row = self.problem.x.dims
+        first, _, *inner, row = data.dims
         pairs = zip((first, *inner), (images, *outer), strict=True)
-        around = [LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs]
+        around = tuple(LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs)
         period = self.problem.regions.period
-        for number in range(region.extent):
-            source = OperandMemory(
-                b.gep(target.element, self.problem.x.storage.pointer, number * row.stride), target.element
-            )
-            there = b.gep(target.element, target.storage.pointer, number * region.stride)
-            read = min(columns.extent, -(-(row.extent - number) // period))
-            elements = StridedDim(read, row.stride * period)
-            VnniCopy(b, source, self._groups, tuple(around), (elements,), columns.extent).write(there)
+        regions = [self._columns(number, columns.extent) for number in range(region.extent)]
+        for number, inside in enumerate(regions):
+            start = b.gep(target.element, data.storage.pointer, inside.first * row.stride)
+            elements = StridedDim(inside.count, row.stride * period)
+            at = number * region.stride + inside.at * columns.stride
+            if padding is not None:
+                at += sum(dim.at * to.stride for dim, to in zip(padding.dims[2:], outer, strict=False))
+            there = b.gep(target.element, target.storage.pointer, at)
+            source = OperandMemory(start, target.element)
+            VnniCopy(b, source, self._groups, around, (elements,), columns.extent).write(there)
+        if padding is not None:
+            self._fill_borders(b, target, padding, regions)
+
+    def _columns(self, region: int, room: int) -> PaddedDim:
+        """The columns of a region with elements of the input, of at most `room`."""
+        period, extent = self.problem.regions.period, self.problem.x.dims[-1].extent
+        read = min(room, -(-(extent - region) // period))
+        row = PaddedDim(0, extent, 0, 1, extent) if self.problem.padding is None else self.problem.padding.dims[-1]
+        return row.every(period, region, read)
+
+    def _fill_borders(
+        self, b: TensorBuilder, target: TensorView, padding: PaddedSource, regions: Sequence[PaddedDim]
+    ) -> None:
+        """Write the border of each region."""
+        images, *outer, region, groups, columns, channels = target.dims
+        for number, inside in enumerate(regions):
+            start = b.gep(target.element, target.storage.pointer, number * region.stride)
+            dims = [images, *outer, groups, StridedDim(inside.extent, columns.stride), channels]
+            whole = [PaddedDim(0, dim.extent, 0, 1, dim.extent) for dim in (groups, channels)]
+            padded = [padding.dims[0], *padding.dims[2:-1], whole[0], inside, whole[1]]
+            fill_border(b, strided_view(OperandMemory(start, target.element), dims), padded, padding.value)
 
 
 @dataclass(frozen=True)
@@ -392,9 +462,16 @@ class _ChannelsLast(InputLayout):
         """The contraction that reads the copy."""
         return replace(self.problem, x=strided_view(memory, self._dims(memory.element))).contraction
 
+    @property
+    def row_dim(self) -> int:
+        """The rows follow the images."""
+        return 1
+
     def write(self, b: TensorBuilder, target: TensorView) -> None:
         """Write the copy."""
-        copy(b, self.problem.x.row_major, strided_view(OperandMemory.of(target), self._dims(target.element)))
+        images, *spatial, channels = target.dims
+        dims = [images, StridedDim(self.problem.x.dims[1].extent, channels.stride), *spatial]
+        self.problem.copy_input(b, strided_view(OperandMemory.of(target), dims))
 
 
 @dataclass(frozen=True)
@@ -430,17 +507,34 @@ class _SplitRegions(InputLayout):
         dims = [StridedDim(dim.extent, stride) for dim, stride in zip(self.problem.x.dims, strides, strict=True)]
         return self.problem.regions.contraction(strided_view(memory, dims), region)
 
+    @property
+    def row_dim(self) -> int:
+        """The rows follow the regions, images and channels."""
+        return 1 + self.problem.channels
+
     def write(self, b: TensorBuilder, target: TensorView) -> None:
         """Write the copy, region by region."""
-        x, period = self.problem.x, self.problem.regions.period
         for region in sorted({region for region, _ in self.problem.regions.starts}):
-            columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
-            start = b.gep(x.element, x.storage.pointer, region * x.dims[-1].stride)
-            source = [*x.dims[:-1], StridedDim(columns, x.dims[-1].stride * period)]
-            there = b.gep(x.element, target.storage.pointer, region * target.dims[0].stride)
-            dims = [*target.dims[1:-1], StridedDim(columns, target.dims[-1].stride)]
-            copy(
-                b,
-                strided_view(OperandMemory(start, x.element), source),
-                strided_view(OperandMemory(there, x.element), dims),
-            )
+            there = b.gep(target.element, target.storage.pointer, region * target.dims[0].stride)
+            memory, dims = OperandMemory(there, target.element), target.dims[1:]
+            columns = min(self._columns, -(-(self.problem.x.dims[-1].extent - region) // self.problem.regions.period))
+            to = strided_view(memory, [*dims[:-1], StridedDim(columns, dims[-1].stride)])
+            self._region(b, region, columns).copy_input(b, to)
+
+    def _region(self, b: TensorBuilder, region: int, columns: int) -> DenseConvolution:
+        """The convolution with the first columns of one region as input."""
+        problem, period = self.problem, self.problem.regions.period
+        x, padding = problem.x, problem.padding
+        *outer, row = x.dims
+        if padding is not None:
+            *others, last = padding.dims
+            inside = last.every(period, region, columns)
+            *around, line = padding.data.dims
+            start = b.gep(x.element, padding.data.storage.pointer, inside.first * line.stride)
+            dims = [*around, StridedDim(inside.count, line.stride * period)]
+            data = strided_view(OperandMemory(start, x.element), dims)
+            padding = replace(padding, data=data, dims=(*others, replace(inside, first=0)))
+            return replace(problem, padding=padding)
+        start = b.gep(x.element, x.storage.pointer, region * row.stride)
+        dims = [*outer, StridedDim(columns, row.stride * period)]
+        return replace(problem, x=strided_view(OperandMemory(start, x.element), dims))

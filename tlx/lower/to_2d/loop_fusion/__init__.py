@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from tlx.llvm.openmp import Threads
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.remarks import Remarks
@@ -33,12 +32,11 @@ from tlx.lower.to_2d.loop_fusion.profit import FusedLoop, find_loops
 _MOST_ROUNDS: Final = 4
 
 
-def fuse_loops(facts: Facts, threads: Threads, remarks: Remarks) -> Facts:
+def fuse_loops(facts: Facts, remarks: Remarks) -> Facts:
     """Compute operations of a function in one loop where their results exceed the caches.
 
     Args:
         facts: The analyses of the function.
-        threads: What runs large kernels on several threads.
         remarks: Receives a remark for each loop.
 
     Returns:
@@ -46,7 +44,7 @@ def fuse_loops(facts: Facts, threads: Threads, remarks: Remarks) -> Facts:
     """
     bodies: set[str] = set()
     searched: set[str] = set()
-    for _ in range(_MOST_ROUNDS if threads == "none" else 0):
+    for _ in range(_MOST_ROUNDS):
         loops = _find(facts, bodies, searched, remarks)
         if not loops:
             break

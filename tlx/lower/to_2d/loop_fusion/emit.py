@@ -27,12 +27,13 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import I1, I32, I64, TOKEN, VectorType
 from tlx.ir.values import Constant, ConstInt, Keyword, Local, Splat, Value, const_ints
 from tlx.lower.memory.buffers import PrivateBuffer
-from tlx.lower.memory.views import storage_type
+from tlx.lower.memory.views import pitches_of, reshaped_strides, storage_type
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, call_operands, splat_value
 from tlx.lower.to_2d.loop_fusion.profit import FusedLoop
 from tlx.lower.to_2d.loop_fusion.splits import Split, operand_splits, part_dims
+from tlx.lower.to_2d.memory.padding import Crop
 
 
 def emit_loop(facts: Facts, loop: FusedLoop) -> str:
@@ -56,6 +57,7 @@ class _LoopEmitter:
         facts: The analyses of the function.
         loop: The loop.
         inputs: The buffers of results from outside that the loop reads part by part, by name.
+        crops: The parts of larger results from outside that the loop reads part by part, by name.
         outputs: The buffers of results of the loop that others read, by name.
         values: The parts of the results, in the body of the loop, by name.
     """
@@ -63,6 +65,7 @@ class _LoopEmitter:
     facts: Facts
     loop: FusedLoop
     inputs: dict[str, PrivateBuffer] = field(default_factory=dict[str, PrivateBuffer])
+    crops: dict[str, Crop] = field(default_factory=dict[str, Crop])
     outputs: dict[str, PrivateBuffer] = field(default_factory=dict[str, PrivateBuffer])
     values: dict[str, Local] = field(default_factory=dict[str, Local])
 
@@ -119,8 +122,31 @@ class _LoopEmitter:
                 if is_outside and isinstance(root, Local) and self.facts.vectors.kind(root) == "op":
                     self._store_input(root)
 
+    def _crop_of(self, value: Local) -> tuple[Local, Crop] | None:
+        """The result that an input is a part of, if it can be read there with pitches wherever the loop reads it."""
+        op = self.facts.op_of(value)
+        crop = Crop.of(op)
+        if crop is None or op.tensors[0].kind != "value" or op.tensors[0].type.element == I1:
+            return None
+        source = self.facts.vectors.root(op.tensors[0].source)
+        if not isinstance(source, Local) or self.facts.vectors.kind(source) != "op":
+            return None
+        for reader in self.loop.group.ops.values():
+            for tensor in reader.tensors:
+                if tensor.kind == "value" and self.facts.vectors.root(tensor.source) == value:
+                    is_flat = reader.intrinsic.name == ORDINARY or tensor.type.is_padded
+                    if is_flat or _crop_pitches(crop, tensor.type) is None:
+                        return None
+        return source, crop
+
     def _store_input(self, value: Local) -> None:
         if value.name in self.inputs:
+            return
+        cropped = self._crop_of(value)
+        if cropped is not None:
+            source, self.crops[value.name] = cropped
+            self._store_input(source)
+            self.inputs[value.name] = self.inputs[source.name]
             return
         self.inputs[value.name] = self._buffer(value.name)
         definition = self.facts.vectors.definitions[value.name]
@@ -227,7 +253,11 @@ class _LoopEmitter:
         root = self.facts.vectors.root(tensor.source)
         memory = self._memory(root)
         if memory is not None:
-            return self._load_part(memory, tensor.type, None, split)
+            crop = self.crops.get(root.name) if isinstance(root, Local) else None
+            if crop is None:
+                return self._load_part(memory, tensor.type, None, split)
+            start = self.b.gep(tensor.type.element, memory, crop.offset, "crop")
+            return self._load_part(start, tensor.type, _crop_pitches(crop, tensor.type), split)
         return self.b.typeinfo(self._vector(root, split), _part_type(tensor.type, split))
 
     def _vector(self, value: Value, split: Split) -> Value:
@@ -266,6 +296,12 @@ class _LoopEmitter:
         offset = self.b.mul(self.index, step, "offset")
         at = self.b.gep(storage_type(type_.element), pointer, offset, "part.ptr")
         return at, [pitch or extent for pitch, extent in zip(pitches or type_.shape, type_.shape, strict=True)]
+
+
+def _crop_pitches(crop: Crop, type_: TensorType) -> tuple[int, ...] | None:
+    """The pitches of a load that reads a part of a larger tensor as a tensor of a type; None if there are none."""
+    strides = reshaped_strides(crop.extents, crop.strides, type_.shape)
+    return None if strides is None else pitches_of(type_.shape, strides)
 
 
 def _flat(value: Value) -> TensorType:

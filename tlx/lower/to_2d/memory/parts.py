@@ -63,7 +63,9 @@ def _part_of(operands: OperandViews, op: TensorOp) -> Part | None:
     if whole is None or whole.result is None or whole.intrinsic.name not in _MOVERS:
         return None
     name = str(whole.instruction.result)
-    if result.is_padded or whole.result.is_padded or name in operands.views or facts.vectors.needs_ssa(name):
+    if result.is_padded or whole.result.is_padded or facts.vectors.needs_ssa(name):
+        return None
+    if {name, str(whole.instruction.result)} & operands.views:
         return None
     if any(use.instruction.opcode in _SHARING for use in facts.vectors.uses.get(name, ())):
         return None

@@ -125,7 +125,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
@@ -146,6 +146,7 @@ from tlx.lower.to_2d.memory.copies import (
     slice_view,
     to_storage_type,
 )
+from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, spread
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -167,87 +168,23 @@ def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
 def part_view(b: TensorBuilder, op: TensorOp, operand: int, target: TensorView) -> TensorView:
     """The part of `target`, the result of a concatenation or padding, that an operand is copied to."""
     if op.intrinsic.name == "pad":
-        return _spread(b, target, _borders(op))
+        return spread(b, target, padded_dims(op))
     ((axis,),) = op.dims
     first = sum(tensor.type.extents[axis] for tensor in op.tensors[:operand])
     extents = enumerate(op.tensors[operand].type.extents)
     return slice_view(b, target, [(first if d == axis else 0, extent) for d, extent in extents])
 
 
-@dataclass(frozen=True)
-class _Border:
-    """One dimension of a pad: the elements of the operand in the result, and their positions; negative padding crops.
-
-    Attributes:
-        first: The first element of the operand that is copied.
-        count: The number of elements that are copied.
-        at: Position of the first one in the result.
-        step: Distance of neighbours in the result.
-        extent: Extent of the result.
-    """
-
-    first: int
-    count: int
-    at: int
-    step: int
-    extent: int
-
-    @classmethod
-    def of(cls, extent: int, low: int, interior: int, result: int) -> _Border:
-        step = interior + 1
-        first = max(0, -(low // step))
-        last = min(extent - 1, (result - 1 - low) // step)
-        return cls(first, max(0, last - first + 1), low + first * step, step, result)
-
-    @property
-    def outside(self) -> list[tuple[int, int]]:
-        """The ranges before and after the elements: first position and extent."""
-        end = self.at + (self.count - 1) * self.step + 1
-        return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
-
-
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the value, and the elements of the operand that are not cropped, to `target`."""
-    borders = _borders(op)
-    has_elements = all(border.count > 0 for border in borders)
-    if not has_elements or any(border.step > 1 and border.count > 1 for border in borders):
+    dims = padded_dims(op)
+    if any(dim.is_spread for dim in dims):
         fill(b, op.scalars[0], target)
     else:
-        for ranges in _border_boxes(borders):
-            fill(b, op.scalars[0], slice_view(b, target, ranges))
-    if has_elements and not context.is_in_place(op, 0):
+        fill_border(b, target, dims, op.scalars[0])
+    if all(dim.count for dim in dims) and not context.is_in_place(op, 0):
         source = context.memory.view(op.tensors[0])
-        copy(
-            b, slice_view(b, source, [(border.first, border.count) for border in borders]), _spread(b, target, borders)
-        )
-
-
-def _borders(op: TensorOp) -> list[_Border]:
-    """The dimensions of a pad."""
-    assert op.result is not None
-    extents = op.tensors[0].type.extents
-    low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(extents)
-    return [_Border.of(*numbers) for numbers in zip(extents, low, interior, op.result.extents, strict=True)]
-
-
-def _border_boxes(borders: Sequence[_Border]) -> list[list[tuple[int, int]]]:
-    """The border around the elements as boxes that do not overlap, outermost dimensions first."""
-    return [
-        [
-            *((border.at, border.count) for border in borders[:dimension]),
-            outside,
-            *((0, border.extent) for border in borders[dimension + 1 :]),
-        ]
-        for dimension in range(len(borders))
-        for outside in borders[dimension].outside
-    ]
-
-
-def _spread(b: TensorBuilder, target: TensorView, borders: Sequence[_Border]) -> TensorView:
-    """The part of the result that the elements are copied to."""
-    pairs = list(zip(borders, target.dims, strict=True))
-    dims = [(border.count, dim.stride * border.step) for border, dim in pairs]
-    return restrided_view(b, target, dims, sum(border.at * dim.stride for border, dim in pairs))
+        copy(b, slice_view(b, source, [(dim.first, dim.count) for dim in dims]), spread(b, target, dims))
 
 
 Ranges = list[tuple[int, int]]

@@ -89,6 +89,7 @@ from tlx.lower.to_2d.contraction.problem import (
     OperandMemory,
     strided_view,
 )
+from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution, choose_phases, emit_phases
@@ -275,6 +276,7 @@ def lower_convolution(
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write the cross-correlation of two tensors to `target`."""
+    padding = padded_source(context.memory, op.tensors[0])
     x, w = (context.memory.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
     result = ContractionResult(target, None, epilogue)
@@ -285,7 +287,8 @@ def lower_convolution(
             emit_phases(context, b, op, dilated, choice)
             return
         x = with_holes.emit(context, b, op)
-    emit_convolution(context, b, op, DenseConvolution(x, w, windows, result))
+    problem = DenseConvolution(x if padding is None else padding.view, w, windows, result, padding=padding)
+    emit_convolution(context, b, op, problem)
 
 
 @dataclass(frozen=True)

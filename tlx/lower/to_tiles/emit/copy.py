@@ -40,11 +40,11 @@ from tlx.ir.types import I64, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Local, Value, const_int, zero
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.memory.views import is_deinterleaved
-from tlx.lower.to_tiles.emit.kernel import new_kernel
+from tlx.lower.to_tiles.emit.kernel import loop_over_blocks, new_kernel
 from tlx.lower.to_tiles.emit.tiles import column_tile, elements_to_boundary, tile
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Copy, LineShuffle
-from tlx.lower.to_tiles.select.elementwise import ColumnSpan, aligned_spans, plain_spans, store_alignment, tile_runs
+from tlx.lower.to_tiles.select.elementwise import ColumnSpan, aligned_spans, plain_spans, store_alignment, tiles_per_run
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
 
@@ -279,15 +279,14 @@ class _Tiles:
     def emit_columns(self, rows: EqualTiles, spans: list[ColumnSpan]) -> None:
         """Column by column, a few rows of tiles at a time."""
         b = self.b
-        for group in tile_runs(rows, nontemporal=self.boundary > 0):
-            with b.loop(0, group.count, name="r") as r:
-                first = group.start_of(b, r.index)
-                for span in spans:
-                    start = self._start(span, const_int(I64, 0))
-                    with b.loop(0, span.columns.count, name="j") as j:
-                        column = b.add(b.mul(j.index, span.columns.size), start)
-                        with b.loop(0, group.size, name="i") as i:
-                            self._tile(rows, rows.start_of(self.b, b.add(first, i.index)), span, column)
+        most = tiles_per_run(rows, nontemporal=self.boundary > 0)
+        with loop_over_blocks(b, (0, rows.count), most, "r") as (first, count):
+            for span in spans:
+                start = self._start(span, const_int(I64, 0))
+                with b.loop(0, span.columns.count, name="j") as j:
+                    column = b.add(b.mul(j.index, span.columns.size), start)
+                    with b.loop(0, count, name="i", nonempty=True) as i:
+                        self._tile(rows, rows.start_of(b, b.add(first, i.index)), span, column)
 
     def _start(self, span: ColumnSpan, row: Value) -> Value:
         """The first column of a row's tiles."""

@@ -21,7 +21,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_int, const_vector
 from tlx.lower.operations import DIVISIONS
-from tlx.lower.to_tiles.emit.kernel import expression_parameters, new_kernel
+from tlx.lower.to_tiles.emit.kernel import expression_parameters, loop_over_blocks, new_kernel
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     data_mask,
@@ -56,7 +56,7 @@ from tlx.lower.to_tiles.select.elementwise import (
     elementwise_tile,
     needs_transpose,
     plain_spans,
-    tile_runs,
+    tiles_per_run,
 )
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.target import Target
@@ -281,16 +281,15 @@ class _RowTiles:
         b = self.b
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
-        for group in tile_runs(self.rows, nontemporal=self.boundary > 0 and self._all_transposed):
-            with b.loop(0, group.count, name="r") as r:
-                first = group.start_of(b, r.index)
-                for span, place, known in zip(spans, places, shared, strict=True):
-                    start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
-                    with b.loop(0, span.columns.count, name="j") as j:
-                        at = replace(place, column=b.add(b.mul(j.index, span.columns.size), start))
-                        with b.loop(0, group.size, name="i") as i:
-                            row = b.add(b.mul(b.add(first, i.index), self.rows.size), self.rows.start)
-                            self._tile(span, replace(at, row=row), known)
+        most = tiles_per_run(self.rows, nontemporal=self.boundary > 0 and self._all_transposed)
+        with loop_over_blocks(b, (0, self.rows.count), most, "r") as (first, count):
+            for span, place, known in zip(spans, places, shared, strict=True):
+                start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
+                with b.loop(0, span.columns.count, name="j") as j:
+                    at = replace(place, column=b.add(b.mul(j.index, span.columns.size), start))
+                    with b.loop(0, count, name="i", nonempty=True) as i:
+                        row = self.rows.start_of(b, b.add(first, i.index))
+                        self._tile(span, replace(at, row=row), known)
 
     @property
     def _all_transposed(self) -> bool:

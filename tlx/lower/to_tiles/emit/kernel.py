@@ -167,7 +167,9 @@ def loop_over_blocks(
     first, last = bounds
     if isinstance(first, int) or most == 1:
         with b.loop(first, last, most, name=name) as loop:
-            yield loop.index, b.umin(b.sub(as_value(last, I64), loop.index), most) if most > 1 else const_int(I64, 1)
+            is_whole = most == 1 or (isinstance(first, int) and isinstance(last, int) and (last - first) % most == 0)
+            left = const_int(I64, most) if is_whole else b.umin(b.sub(as_value(last, I64), loop.index), most)
+            yield loop.index, left
         return
     total = b.sub(as_value(last, I64), first)
     count = b.binary("sdiv", b.add(total, most - 1), const_int(I64, most))

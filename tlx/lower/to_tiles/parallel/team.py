@@ -48,45 +48,24 @@ A thread that steals jobs from threads with the same panels reuses them, too.
 Without the cache, 1024 cubed takes this many times as long with 4, 8 and 16 threads (Xeon with AMX, 16 processors,
 2026-11-23): bfloat 1.27, 1.08, 1.15, bytes 1.21, 1.05, 1.18. Vector kernels, which pack together in large teams, gain
 nothing from it (float 0.99, 1.00, 1.01).
-
-Work stealing. A thread that has finished its own share takes the remaining jobs of other threads' shares. A share is
-cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes the jobs of its own
-share one by one, and then the remaining jobs of the threads after it. An atomic counter for each share assigns its
-jobs:
-
-    for turn = 0 .. team:                           its own share first, then those of its group
-      owner = (thread + turn) mod team
-      while (job = taken[owner]++) < jobs:          atomically
-        run the job
-
-So a processor that is slower than the others, because it or its core is shared, does less, and no thread waits for it
-longer than a small job takes.
-
-A static grid, in which each thread only does its own share, takes this many times as long with 4, 8 and 16 threads
-(Xeon with AMX, 16 processors, 2026-11-23, otherwise idle):
-
-    bfloat, 1024 cubed       1.49  1.37  1.36        float, 1024 cubed           1.20  1.36  1.24
-    bytes, 1024 cubed        1.47  1.36  1.28        10,000 products of 32x32x32 1.23  1.39  1.38
-    bfloat, 2048 cubed       1.04  1.95  1.47        tanh of 4 M floats          1.09  1.20  1.24
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function, partition, team_size
 from tlx.ir.functions import Argument, Function
-from tlx.ir.instructions import Block
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I64, ArrayType, bytes_of
+from tlx.ir.types import I8, I64, Type, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.to_tiles.emit.kernel import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS, PART_SUFFIX, Scratch, call_function
 from tlx.lower.to_tiles.pack.panels import PackedPanels
 from tlx.lower.to_tiles.parallel.partition import GridPartition, ParallelCost, ProblemPartition, ThreadShare
+from tlx.lower.to_tiles.parallel.stealing import MAX_THREADS, ThreadShares, emit_stealing, share_counters
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 
@@ -95,15 +74,83 @@ TEAM_ATTRIBUTES: Final = "nounwind noinline"
 
 ThreadBody = Callable[[Builder, list[Value], Thread, Value], None]
 """Emits the work of one thread, given the values that the team shares, the thread, and the counters of jobs."""
-CooperativeBody = Callable[[Builder, list[Value], Value], None]
-"""Emits the work of a team, given the function's arguments and the number of threads."""
+SerialBody = Callable[[Builder, list[Value]], None]
+"""Emits the work of a kernel on one thread, given the function's arguments."""
 
 MIN_COOPERATING_THREADS: Final = 4
 """Least number of threads that pack B together."""
 
 
+@dataclass(frozen=True, eq=False)
+class CooperativePacking:
+    """How a team packs B and then multiplies.
+
+    Attributes:
+        names: Stems of the functions that pack and multiply.
+        pack: Emits a thread's part of packing: the values are the panels and B.
+        multiply: Emits a thread's part of the product: the values are the kernel's, with the panels in place of B.
+        element: Element type of the panels.
+        count: Number of their elements.
+    """
+
+    names: tuple[str, str]
+    pack: ThreadBody
+    multiply: ThreadBody
+    element: Type
+    count: int
+
+    @property
+    def bytes(self) -> int:
+        """Size of the panels."""
+        return self.count * bytes_of(self.element)
+
+    def packed(self, values: Sequence[Value], panels: Value) -> list[Value]:
+        """What is passed to the function that packs."""
+        return [panels, values[_B_ARGUMENT]]
+
+    def multiplied(self, values: Sequence[Value], panels: Value) -> list[Value]:
+        """What is passed to the function that multiplies."""
+        return [*values[:_B_ARGUMENT], panels, *values[_B_ARGUMENT + 1 :]]
+
+
+@dataclass(frozen=True, eq=False)
+class TeamWork:
+    """How the threads of a team run a kernel.
+
+    Attributes:
+        function: The function that starts a team for the kernel.
+        max_threads: Most threads that take part.
+        share: The function that does one thread's share: the kernel's arguments, thread, team, counters.
+        alone: Emits the work of a team of one.
+        packing: How a large team packs B; None if each thread packs what it reads.
+        packers: The functions that do a thread's share of packing, and of the product; empty without `packing`.
+        threads: The functions that the team of this kernel executes.
+    """
+
+    function: Function
+    max_threads: int
+    share: Function
+    alone: SerialBody
+    packing: CooperativePacking | None
+    packers: tuple[Function, ...]
+    threads: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class TeamKernels:
+    """The kernels of a module that run on a team of threads.
+
+    Attributes:
+        module: The module.
+        work: How a team runs each of them, by name.
+    """
+
+    module: Module
+    work: dict[str, TeamWork] = field(default_factory=dict[str, TeamWork])
+
+
 def grid_kernel(
-    module: Module, partial: PartialKernel, max_threads: int, cooperative: CooperativeBody | None = None
+    teams: TeamKernels, partial: PartialKernel, max_threads: int, packing: CooperativePacking | None = None
 ) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `max_threads` threads."""
     part = partial.kernel
@@ -114,12 +161,12 @@ def grid_kernel(
             call_function(b, part, [*values, *whole_product_arguments(partial, cache)])
 
     return _team_kernel(
-        module,
+        teams,
         stem,
         part.arguments[: partial.parameters],
         max_threads,
         (grid_share(partial, max_threads), alone),
-        cooperative,
+        packing,
     )
 
 
@@ -161,20 +208,21 @@ def range_share(
 
 
 def partition_kernel(
-    module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function], max_threads: int
+    teams: TeamKernels, stem: str, parts: ProblemPartition, kernels: Sequence[Function], max_threads: int
 ) -> Function:
     """Add the function that runs the kernel of a partition's parts and, if there is one, that of its rest.
 
     A thread runs consecutive parts; the rest counts as the last part.
     """
-    return iterations_kernel(module, stem, _part_range_function(module, stem, parts, kernels), parts.total, max_threads)
+    part = _part_range_function(teams.module, stem, parts, kernels)
+    return iterations_kernel(teams, stem, part, parts.total, max_threads)
 
 
-def iterations_kernel(module: Module, stem: str, part: Function, count: int, max_threads: int) -> Function:
+def iterations_kernel(teams: TeamKernels, stem: str, part: Function, count: int, max_threads: int) -> Function:
     """Add the function by which at most `max_threads` threads run the iterations of a loop.
 
     Args:
-        module: Where it is added.
+        teams: Where it is added.
         stem: Its name.
         part: Runs a range of iterations, whose half-open bounds are its last two parameters.
         count: Number of iterations.
@@ -187,17 +235,37 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, max
     def alone(b: Builder, values: list[Value]) -> None:
         run(b, values, (const_int(I64, 0), const_int(I64, count)))
 
-    return _team_kernel(module, stem, part.arguments[:-2], max_threads, (range_share(count, max_threads, run), alone))
+    return _team_kernel(teams, stem, part.arguments[:-2], max_threads, (range_share(count, max_threads, run), alone))
 
 
-def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> None:
-    """Emit a team of `team` threads (i32) that run a new function `name`, with work stealing."""
+def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> Function:
+    """Emit a team of `team` threads (i32) that run a new function `name`, with work stealing.
+
+    Returns:
+        The function that does a thread's share, which that function calls.
+    """
+    function = _share_function(b.module, f"{name}.share", [value.type for value in values], share)
 
     def body(inner: Builder, shared: list[Value], thread: Thread) -> None:
         counters, *rest = shared
-        share(inner, rest, thread, counters)
+        call_function(inner, function, [*rest, thread.number, thread.team, counters])
 
     emit_parallel_region(b, name, [share_counters(b, team), *values], body, TEAM_ATTRIBUTES, team)
+    return function
+
+
+def _share_function(module: Module, name: str, types: Sequence[Type], share: ThreadBody) -> Function:
+    """Add the function that does a thread's share: its parameters are values, the thread, the team, the counters."""
+    shared = [(type_, "", f"x{number}") for number, type_ in enumerate(types)]
+    counters = (module.pointer_to(I64), "", "counters")
+    parameters = [*shared, (I64, "", "thread"), (I64, "", "team"), counters]
+    function = new_function(module, module.global_names.fresh(name), parameters, TEAM_ATTRIBUTES)
+    b = Builder(module, function)
+    passed: list[Value] = [argument.value for argument in function.arguments]
+    number, team, counter = passed[-3:]
+    share(b, passed[:-3], Thread(number, team), counter)
+    b.ret()
+    return function
 
 
 def _part_range_function(module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function]) -> Function:
@@ -232,35 +300,56 @@ def _part_arguments(b: Builder, parts: ProblemPartition, values: Sequence[Value]
 
 
 def _team_kernel(
-    module: Module,
+    teams: TeamKernels,
     stem: str,
     arguments: Sequence[Argument],
     max_threads: int,
-    work: tuple[ThreadBody, Callable[[Builder, list[Value]], None]],
-    cooperative: CooperativeBody | None = None,
+    work: tuple[ThreadBody, SerialBody],
+    packing: CooperativePacking | None = None,
 ) -> Function:
     """A function of these arguments, run by a team of at most `max_threads` threads or by one thread alone."""
-    share, alone = work
+    module, (share, alone) = teams.module, work
     parameters = [(a.type, a.attributes, a.name) for a in arguments]
     function = new_function(module, module.global_names.fresh(stem), parameters, TEAM_ATTRIBUTES)
     thread = module.global_names.fresh(f"{stem}.thread")
+    threads, packers = [thread], tuple[Function, ...]()
     b = Builder(module, function)
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, min(max_threads, MAX_THREADS))
-    if cooperative is not None and max_threads >= MIN_COOPERATING_THREADS:
+    packing = packing if max_threads >= MIN_COOPERATING_THREADS else None
+    if packing is not None:
         large, small = b.if_else_blocks(b.icmp("uge", size, MIN_COOPERATING_THREADS), ("large.team", "small.team"))
         b.at_end(large)
-        cooperative(b, values, size)
+        names = [module.global_names.fresh(name) for name in packing.names]
+        packers = _pack_and_multiply(b, packing, names, values, size)
+        threads += names
         b.ret()
         b.at_end(small)
     several, one = b.if_else_blocks(b.icmp("ugt", size, 1), ("parallel", "serial"))
     b.at_end(several)
-    run_in_shares(b, thread, values, share, size)
+    share_function = run_in_shares(b, thread, values, share, size)
     b.ret()
     b.at_end(one)
     alone(b, values)
     b.ret()
+    teams.work[function.name] = TeamWork(
+        function, min(max_threads, MAX_THREADS), share_function, alone, packing, packers, tuple(threads)
+    )
     return function
+
+
+def _pack_and_multiply(
+    b: Builder, packing: CooperativePacking, names: Sequence[str], values: list[Value], size: Value
+) -> tuple[Function, Function]:
+    """Emit a team that packs, and one that multiplies; returns the functions that do a thread's share."""
+    scratch = Scratch()
+    buffer = scratch.reserve(packing.element, packing.count)
+    scratch.allocate(b)
+    panels = buffer.pointer
+    pack = run_in_shares(b, names[0], packing.packed(values, panels), packing.pack, size)
+    multiply = run_in_shares(b, names[1], packing.multiplied(values, panels), packing.multiply, size)
+    scratch.release(b)
+    return pack, multiply
 
 
 # Cooperative packing -------------------------------------------------------------------------------------------------
@@ -289,12 +378,11 @@ def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: i
 
 
 def pack_cooperatively(
-    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, max_threads: int
-) -> CooperativeBody:
-    """The emitter of the code with which a team packs B and then multiplies.
+    gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: ParallelCost, max_threads: int
+) -> CooperativePacking:
+    """How a team packs B and then multiplies.
 
     Args:
-        module: Where functions are added.
         gemm: The product.
         recipe: How it is computed, given B in panels.
         kernels: The kernel that packs some panels, and the one that multiplies a rectangle of the grid.
@@ -303,26 +391,19 @@ def pack_cooperatively(
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART_SUFFIX}")
-    rectangle = grid_share(PartialKernel(part, work), max_threads)
 
     def panels_of(b: Builder, arguments: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)
         call_function(b, pack, [*arguments, nothing, nothing, *bounds])
 
-    def emit(b: Builder, values: list[Value], size: Value) -> None:
-        scratch = Scratch()
-        element = recipe.mma.operand_b
-        buffer = scratch.reserve(element, -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(element)))
-        scratch.allocate(b)
-        panels = buffer.pointer
-        packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
-        run_in_shares(
-            b, packing, [panels, values[_B_ARGUMENT]], range_share(work.columns, max_threads, panels_of), size
-        )
-        run_in_shares(b, multiplying, [*values[:_B_ARGUMENT], panels, *values[_B_ARGUMENT + 1 :]], rectangle, size)
-        scratch.release(b)
-
-    return emit
+    element = recipe.mma.operand_b
+    return CooperativePacking(
+        (f"{stem}.packer", f"{stem}.multiplier"),
+        range_share(work.columns, max_threads, panels_of),
+        grid_share(PartialKernel(part, work), max_threads),
+        element,
+        -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(element)),
+    )
 
 
 # Panel cache ---------------------------------------------------------------------------------------------------------
@@ -391,115 +472,3 @@ def whole_product_arguments(partial: PartialKernel, cache: PanelCache | None) ->
     work = partial.work
     bounds = [const_int(I64, n) for n in (0, work.rows, 0, work.columns)]
     return [*bounds, *([cache.memory, const_int(I64, 0)] if cache else ())]
-
-
-# Work stealing -------------------------------------------------------------------------------------------------------
-
-
-MAX_THREADS: Final = 512
-"""Most threads of a team: each has a counter on the stack."""
-_COUNTER_STRIDE: Final = CACHE_LINE // bytes_of(I64)
-"""Elements from one counter to the next."""
-_MAX_JOBS: Final = 10
-"""Most jobs of a share; the last one is a thirtieth of the share."""
-_JOBS_PER_THREAD: Final = 2
-"""Jobs that the least work of a thread is divided into."""
-
-
-def share_counters(b: Builder, team: Value) -> Value:
-    """Work-stealing counters for a team of this many threads (i32), all zero, each in its own cache line.
-
-    Threads mostly increment their own counter: with several in a line, each increment would wait for the line to move
-    from another core (false sharing).
-    """
-    memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _COUNTER_STRIDE, I64), "counters"), I64)
-    with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
-        b.store(const_int(I64, 0), _counter(b, memory, loop.index), 8)
-    return memory
-
-
-def _counter(b: Builder, counters: Value, owner: Value) -> Value:
-    """Address of the counter of a thread's share."""
-    return b.gep(I64, counters, b.mul(owner, _COUNTER_STRIDE))
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadShares:
-    """The shares of threads.
-
-    Attributes:
-        of: Emits the code that computes the share of a thread, given its number.
-        group: How many neighbouring threads read the same panels, and steal from each other first; None for no groups.
-    """
-
-    of: Callable[[Builder, Value], ThreadShare]
-    group: Value | None = None
-
-    def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
-        """The thread whose share is worked on in turn `turn`; in as many turns as threads, each share comes once."""
-        place = b.add(thread.number, turn)
-        if self.group is not None:
-            first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
-            ahead = b.sub(place, first)
-            within = b.add(first, b.select(b.icmp("ult", ahead, self.group), ahead, b.sub(ahead, self.group)))
-            place = b.select(b.icmp("ult", turn, self.group), within, b.add(first, turn))
-        return b.select(b.icmp("ult", place, thread.team), place, b.sub(place, thread.team), "owner")
-
-
-def emit_stealing(b: Builder, counters: Value, thread: Thread, max_threads: int, work: ThreadShares) -> None:
-    """Emit the work of a thread: its own share, and jobs stolen from others.
-
-    Args:
-        b: Where to emit.
-        counters: The counters.
-        thread: The thread.
-        max_threads: The most threads of a team.
-        work: The shares.
-    """
-    worth = b.binary("udiv", const_int(I64, _JOBS_PER_THREAD * max_threads), thread.team)
-    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _MAX_JOBS, "jobs")
-    with b.loop(0, thread.team, name="victim", nonempty=True) as turn:
-        owner = work.owner(b, thread, turn.index)
-        portion = work.of(b, owner)
-        total = portion.units
-        counter = _counter(b, counters, owner)
-        take, exists, run, done = _blocks(b, ("claim", "claimed", "run", "done"))
-        b.branch(take)
-        b.at_end(take)
-        number = _increment(b, counter)
-        before, after = (_units_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
-        b.branch_if(b.icmp("eq", before, 0), done, exists)
-        b.at_end(exists)
-        b.branch_if(b.icmp("eq", before, after), take, run)
-        b.at_end(run)
-        portion.run(b, b.sub(total, before), b.sub(total, after))
-        b.branch(take)
-        b.at_end(done)
-
-
-def _units_left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
-    """The units of a share that are left before a job: all, 3/4, 1/2, 3/8, 1/4, ...; none after the last job."""
-    one = const_int(I64, 1)
-    halved = b.umin(b.binary("lshr", job, one), _MAX_JOBS)
-    whole = b.binary("lshr", total, halved)
-    half = b.binary("lshr", whole, one)
-    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), one)
-    left = b.sub(whole, b.mul(b.binary("and", job, one), quarter))
-    return b.select(b.icmp("ult", job, jobs), left, const_int(I64, 0))
-
-
-def _increment(b: Builder, counter: Value) -> Value:
-    """Increment a counter atomically; returns its previous value."""
-    one = const_int(I64, 1)
-    text = f"atomicrmw add {counter.typed}, {one.typed} monotonic"
-    instruction = b.emit("atomicrmw", I64, [counter, one], text, "job")
-    instruction.predicate = "add"
-    return instruction.value
-
-
-def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
-    """New blocks, in this order."""
-    blocks: list[Block] = []
-    for name in names:
-        blocks.append(b.new_block(name, blocks[-1] if blocks else b.block))
-    return blocks

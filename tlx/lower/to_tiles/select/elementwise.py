@@ -250,13 +250,13 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Colu
     return [*map(ColumnSpan, head), ColumnSpan(EqualTiles(0, count, width), True), *map(ColumnSpan, rest)]
 
 
-def tile_runs(rows: EqualTiles, *, nontemporal: bool) -> list[EqualTiles]:
-    """Runs of vertically adjacent tiles that are written in succession, for a result whose source is transposed.
+def tiles_per_run(rows: EqualTiles, *, nontemporal: bool) -> int:
+    """Vertically adjacent tiles that are written in succession, for a result whose source is transposed.
 
     They read adjacent cache lines of the source's rows, which memory delivers fastest. With non-temporal stores the run
     is the whole column, since no written line has to stay in a cache until its neighbours are written.
     """
-    return padded_tiles(rows.count, rows.count if nontemporal else _TILES_PER_RUN, 1)
+    return rows.count if nontemporal else min(rows.count, _TILES_PER_RUN)
 
 
 def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:

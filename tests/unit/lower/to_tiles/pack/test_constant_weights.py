@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.evaluate.context import ThreadTeam
 from tlx.evaluate.globals import string_bytes
+from tlx.evaluate.teams import ThreadTeam
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import WEIGHT_BYTES, FixedKnobs, KnobQuery, Knobs
 from tlx.lower.options import Options

@@ -12,7 +12,7 @@ import pytest
 
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
-from tlx.evaluate.context import ThreadTeam
+from tlx.evaluate.teams import ThreadTeam
 from tlx.ir.builder import Builder, Thread, new_function
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
@@ -27,8 +27,9 @@ from tlx.lower.to_tiles.parallel.partition import (
     gemm_parallel_cost,
     partition_problem,
 )
-from tlx.lower.to_tiles.parallel.team import ThreadShares, emit_stealing, run_in_shares
-from tlx.lower.to_tiles.parallel.worksharing import parallelise_nests
+from tlx.lower.to_tiles.parallel.stealing import ThreadShares, emit_stealing
+from tlx.lower.to_tiles.parallel.team import TeamKernels, run_in_shares
+from tlx.lower.to_tiles.parallel.worksharing import LoopCosts, parallelise_nests
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Reduction, RowFusion, RowFusionPart
 from tlx.lower.to_tiles.select.elementwise import store_alignment
 from tlx.lower.to_tiles.select.recipe_cost import cost
@@ -386,7 +387,7 @@ declare void @kernel(ptr, ptr)
 """
     for place, shared in (("0", False), ("%at", True)):
         module = parse_fully(text.format(name="nest", place=place))
-        parallelise_nests(module, list(module.functions), {"kernel": 1000.0}, 10_000)
+        parallelise_nests(TeamKernels(module), list(module.functions), LoopCosts({"kernel": 1000.0}, {}), 10_000)
         assert ("GOMP_parallel" in str(module)) == shared
         assert ("@nest.part" in str(module)) == shared
 

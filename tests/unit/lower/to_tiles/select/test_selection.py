@@ -139,6 +139,18 @@ def test_many_rows_and_cached_floats_use_register_tiles() -> None:
         assert select(_gemm(m, 64, k), TARGETS["avx512"]).tile.streamed_rows == 0
 
 
+@pytest.mark.parametrize(("element", "result", "rows"), [(FLOAT, FLOAT, 1), (BFLOAT, FLOAT, 1), (FLOAT, FLOAT, 8)])
+def test_panels_from_memory_are_prefetched_within_a_third_of_l1(element: Type, result: Type, rows: int) -> None:
+    target = TARGETS["avx512"]
+    recipe = select(replace(_gemm(rows, 4096, 4096, element, result), packs_per_product=0.0), target)
+    step = recipe.tile.kstep * recipe.tile.nr * (2 if element == BFLOAT else 4)
+    assert recipe.packing.b
+    assert recipe.prefetch.b_steps >= target.core.limits.prefetch_steps
+    assert recipe.prefetch.b_steps == target.core.limits.prefetch_steps or (
+        recipe.prefetch.b_steps * step <= target.caches.l1 // 3
+    )
+
+
 @pytest.mark.parametrize("registers", [8, 16, 32])
 @pytest.mark.parametrize("spare", [False, True])
 def test_register_tiles_leave_room_for_operands(registers: int, spare: bool) -> None:

@@ -1,0 +1,182 @@
+"""Division: the bits of the quotients are the instruction's, and none is slow because a number is subnormal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tlx
+from tests.unit.lower.legalize.math.functions import DTYPES, ELEMENTS, RUNNABLE, TYPE_NAMES, lanes_of
+from tests.unit.lower.legalize.math.test_subnormal import logged, watched
+from tlx.evaluate import Machine
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.parser.module import parse
+from tlx.ir.types import BFLOAT, FLOAT, I8, FloatType, Type, VectorType
+from tlx.lower.legalize.strength_reduction import divide_registers, divided
+from tlx.lower.operations import ElementwiseOp
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
+
+Array = NDArray[Any]
+TARGETS = tuple(find_target(name) for name in ("avx2", "avx512"))
+REGISTERS = 2
+KINDS: dict[Type, Any] = {**DTYPES, BFLOAT: np.dtype(ml_dtypes.bfloat16)}
+FRACTIONS = {2: 7, 4: 23, 8: 52}
+WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+SIZE = 1 << 14
+
+
+def instrumented(element: FloatType, target: Target, *, by_product: bool = False) -> tuple[str, int]:
+    """`@f(out, in, by, log)`: quotients of some registers; operands and results of arithmetic are stored to `log`.
+
+    All are by the first register of `by`, computed by products, if `by_product`.
+    """
+    module = parse("")
+    pointer = module.pointer_to(I8)
+    function = new_function(module, "f", [(pointer, "", p) for p in ("out", "in", "by", "log")], "nounwind", "")
+    b = Builder(module, function)
+    out, source, by, log = (argument.value for argument in function.arguments)
+    register = VectorType(lanes_of(target, element), element)
+    places = [i * target.vector_bytes for i in range(REGISTERS)]
+    operands = [[b.load(register, b.gep(I8, x, place), 1) for place in places] for x in (source, by)]
+    if by_product:
+        quotients = divide_registers(b, target, element, operands[0], operands[1][0])
+    else:
+        quotients = divided(b, target, ElementwiseOp("fdiv"), element, *operands)
+    for place, quotient in zip(places, quotients, strict=True):
+        b.store(quotient, b.gep(I8, out, place), 1)
+    b.ret()
+    size = 0
+    for block in function.blocks:
+        for instruction in list(block.instructions):
+            values = watched(instruction)
+            if instruction.text.partition("@")[2].startswith("llvm.fma."):
+                values = [*instruction.operands, instruction.value]
+            if values:
+                after = Builder(module, function, block, block.instructions.index(instruction) + 1)
+                size = logged(after, log, values, size)
+    return str(module), size
+
+
+def operands(kind: Any, size: int, seed: int) -> tuple[Array, Array]:
+    """Numbers of any size, most with quotients near or below the least normal number, and every special one."""
+    random = np.random.default_rng(seed)
+    bits, fraction = 8 * kind.itemsize, FRACTIONS[kind.itemsize]
+    word = WORDS[kind.itemsize]
+    infinity = ((1 << (bits - 1 - fraction)) - 1) << fraction
+    special = [0, 1, 2, 3, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity | 1 << (fraction - 1)]
+
+    def numbers() -> Array:
+        exponents = random.integers(0, infinity >> fraction, size, dtype=word)
+        # Few bits in many fractions: exact quotients, and the middle between two.
+        masks = (word(1) << word(fraction)) - (word(1) << random.integers(0, fraction, size, dtype=word))
+        words = (exponents << word(fraction)) | (random.integers(0, 1 << fraction, size, dtype=word) & masks)
+        words = np.where(random.random(size) < 0.2, words & word((1 << fraction) - 1), words)
+        words = np.where(random.random(size) < 0.1, random.choice(np.array(special, word), size), words)
+        return words.astype(word) | (random.integers(0, 2, size, dtype=word) << word(bits - 1))
+
+    x, y = numbers().view(kind), numbers().view(kind)
+    if fraction > 7:
+        # A multiple of half the least subnormal number, times the divisor: quotients that are halfway or next to it.
+        least = np.ldexp(kind.type(1), 2 - (1 << (bits - 2 - fraction)) - fraction)
+        with np.errstate(all="ignore"):
+            middle = (random.integers(1, 1 << 20, size) * kind.type(0.5) * y * least).astype(kind)
+        middle = (middle.view(word) + random.integers(0, 3, size, dtype=word) - word(1)).view(kind)
+        x = np.where(random.random(size) < 0.5, middle, x)
+    return x, y
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
+@pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
+def test_no_subnormal_numbers_in_arithmetic(element: FloatType, target: Target) -> None:
+    text, log_bytes = instrumented(element, target)
+    machine, kind = Machine(parse(text)), np.dtype(DTYPES[element])
+    step = REGISTERS * lanes_of(target, element)
+    x, y = operands(kind, 64 * step, 1)
+    result, log = np.zeros_like(x), np.zeros(log_bytes // x.itemsize, kind)
+    x[:step] = np.ldexp(kind.type(1), np.finfo(kind).minexp + 3)  # so that the careful code computes ordinary quotients
+    y[:step:2] = np.linspace(1, 100, step // 2).astype(kind)
+    y[1:step:2] = np.linspace(1, 2, step // 2).astype(kind) * x[0]
+    for i in range(0, x.size, step):
+        part = slice(i, i + step)
+        log[:] = 0
+        machine.call("f", result[part], x[part], y[part], log)
+        subnormal = (log != 0) & (np.abs(log) < np.finfo(kind).tiny)
+        lanes = np.flatnonzero(subnormal)
+        assert not subnormal.any(), (x[part], y[part], lanes)
+    check(x, y, result)
+
+
+@pytest.mark.parametrize("spread", [20, 76, 80, 98, 101, 126])
+def test_no_subnormal_numbers_in_products_instead_of_quotients(spread: int) -> None:
+    target = find_target("avx512")
+    text, log_bytes = instrumented(FLOAT, target, by_product=True)
+    machine, step = Machine(parse(text)), REGISTERS * lanes_of(target, FLOAT)
+    random = np.random.default_rng(spread)
+    for divisor in (1.0, 3.0, 2.2373152, 0.7713412, 1234.567):
+        x = (random.uniform(1, 2, step) * 2.0 ** -(spread + random.uniform(-1, 1, step))).astype(np.float32)
+        y, result, log = np.full_like(x, divisor), np.empty_like(x), np.zeros(log_bytes // 4, np.float32)
+        machine.call("f", result, x, y, log)
+        assert not ((log != 0) & (np.abs(log) < np.finfo(np.float32).tiny)).any()
+        check(x, y, result)
+
+
+@np.errstate(all="ignore")
+def check(x: Array, y: Array, result: Array) -> None:
+    word = WORDS[x.itemsize]
+    expected = x / y if x.itemsize > 2 else (x.astype(np.float32) / y.astype(np.float32)).astype(x.dtype)
+    nan = np.isnan(expected)
+    assert np.array_equal(np.isnan(result), nan)
+    wrong = np.flatnonzero((result.view(word) != expected.view(word)) & ~nan)
+    assert not wrong.size, (x[wrong[:4]], y[wrong[:4]], result[wrong[:4]], expected[wrong[:4]])
+
+
+@cache
+def compiled(element: Type, target: str) -> Any:
+    shape = f"<1 x i32> <i32 {SIZE}>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
+    vector = f"<{SIZE} x {element}>"
+    text = f"""define void @f(ptr noalias %y, ptr noalias %x, ptr noalias %by) {{
+      %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {shape})
+      %u = call token @llvm.tensor.load(ptr elementtype({element}) %by, {shape})
+      %a = call {vector} @llvm.tensor.tovector(token %t)
+      %b = call {vector} @llvm.tensor.tovector(token %u)
+      %q = fdiv {vector} %a, %b
+      store {vector} %q, ptr %y
+      ret void
+    }}"""
+    return tlx.compile(text, target)["f"]
+
+
+def numbered(names: Sequence[str]) -> Any:
+    return pytest.mark.parametrize("target", [name for name in ("avx2", "avx512") if name in names])
+
+
+@numbered(RUNNABLE)
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
+def test_quotients_have_the_bits_of_the_instruction(element: Type, target: str) -> None:
+    for seed in range(8):
+        x, y = operands(np.dtype(KINDS[element]), SIZE, seed)
+        result = np.empty_like(x)
+        compiled(element, target)(result, x, y)
+        check(x, y, result)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
+@pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
+def test_ordinary_numbers_and_zeros_are_divided_by_the_instruction_alone(element: FloatType, target: Target) -> None:
+    text, log_bytes = instrumented(element, target)
+    machine, kind, size = Machine(parse(text)), DTYPES[element], REGISTERS * lanes_of(target, element)
+    x, y = np.linspace(-3, 1e30, size).astype(kind), np.linspace(1e-7, 5, size).astype(kind)
+    computed: list[int] = []
+    for tiny in (0, np.finfo(kind).tiny / 2):
+        x[1], log = tiny, np.zeros(log_bytes // x.itemsize, kind)
+        machine.call("f", np.zeros_like(x), x, y, log)
+        computed.append(int(np.count_nonzero(log)))
+    assert computed[0] <= 6 * size
+    assert computed[1] > 2 * computed[0]

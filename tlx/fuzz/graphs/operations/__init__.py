@@ -1,0 +1,17 @@
+"""The table of operations: each module has some in `OPERATIONS`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from tlx.fuzz.graphs.drawing import Operation
+
+
+@cache
+def table() -> Mapping[str, Operation]:
+    """All operations by name."""
+    modules = [import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    return {operation.name: operation for module in modules for operation in module.OPERATIONS}

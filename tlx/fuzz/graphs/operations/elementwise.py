@@ -1,0 +1,268 @@
+"""Arithmetic, functions, comparisons and conversions, element by element."""
+
+# ruff: noqa: ARG005 (all functions of the table take the same)
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from tlx.fuzz.graphs.drawing import UNBOUNDED, Draw, Drawn, Operation
+from tlx.fuzz.graphs.program import FLOATS, INTEGERS
+
+_LARGEST_POWER: Final = 6
+_EXACT_INTEGERS: Final = 256.0  # up to which every type of floats has all integers
+_UNARY: Final[
+    dict[str, tuple[str, Callable[[float], float]]]
+] = {  # the function in jax.numpy, and the bound of its results from that of its operand
+    "tanh": ("tanh", lambda b: 1),
+    "sigmoid": ("", lambda b: 1),
+    "sin": ("sin", lambda b: 1),
+    "cos": ("cos", lambda b: 1),
+    "exp": ("exp", math.exp),
+    "exp2": ("exp2", lambda b: 2**b),
+}
+_MOVING: Final = {"negative": "negative", "abs": "abs", "relu": ""}
+_STEPS: Final = {"floor": "floor", "ceil": "ceil", "round": "round", "truncate": "trunc", "sign": "sign"}
+_BINARY: Final = {
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "maximum": "maximum",
+    "minimum": "minimum",
+}
+_BITWISE: Final = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
+_RELATIONS: Final = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+
+
+def _draw_unary(d: Draw) -> Drawn | None:
+    name = d.choose.choice(list(_UNARY))
+    x = d.number(bound=_LARGEST_POWER if name.startswith("exp") else 0)
+    return x and Drawn([x], {"name": name}, max(1.0, _UNARY[name][1](x.bound)))
+
+
+def _jax_unary(j: Any, x: Any, name: str) -> Any:
+    return j.nn.sigmoid(x) if name == "sigmoid" else getattr(j.np, name)(x)
+
+
+def _draw_positive(d: Draw) -> Drawn | None:
+    x = d.number()
+    name = d.choose.choice(("sqrt", "rsqrt", "log", "log2"))
+    return x and Drawn([x], {"name": name}, 2 + (math.sqrt(x.bound) if name == "sqrt" else math.log2(x.bound + 2)))
+
+
+def _jax_positive(j: Any, x: Any, name: str) -> Any:
+    y = j.np.abs(x) + 0.5
+    return j.lax.rsqrt(y) if name == "rsqrt" else getattr(j.np, name)(y)
+
+
+def _draw_moving(d: Draw) -> Drawn | None:
+    name = d.choose.choice(list(_MOVING))
+    x = d.find(lambda v: v.dtype != "bool" and not (name == "negative" and v.dtype.startswith("u")))
+    return x and Drawn([x], {"name": name}, x.bound if x.is_float else UNBOUNDED)
+
+
+def _jax_moving(j: Any, x: Any, name: str) -> Any:
+    return j.np.maximum(x, 0) if name == "relu" else getattr(j.np, name)(x)
+
+
+def _draw_step(d: Draw) -> Drawn | None:
+    x = d.number(exact=True)
+    return x and Drawn([x], {"name": d.choose.choice(list(_STEPS))}, x.bound + 1, is_integral=True)
+
+
+def _draw_erf(d: Draw) -> Drawn | None:
+    x = d.find(lambda v: v.is_float and v.dtype != "float64")
+    return x and Drawn([x], {}, 1)
+
+
+def _draw_activation(d: Draw) -> Drawn | None:
+    x = d.number()
+    return x and Drawn([x], {"name": d.choose.choice(("gelu", "silu"))})
+
+
+def _draw_binary(d: Draw) -> Drawn | None:
+    x = d.find(lambda v: v.dtype != "bool")
+    if x is None:
+        return None
+    y = d.like(x)
+    name = d.choose.choice(list(_BINARY))
+    both = x.bound * y.bound if name == "multiply" else x.bound + y.bound
+    operands = [y, x] if d.choose.chance(0.4) else [x, y]
+    return Drawn(operands, {"name": name}, both if x.is_float or both < _EXACT_INTEGERS else UNBOUNDED)
+
+
+def _draw_extreme(d: Draw) -> Drawn | None:
+    x = d.any()
+    return x and Drawn([x, d.like(x)], {"name": d.choose.choice(("maximum", "minimum"))})
+
+
+def _draw_scaled(d: Draw) -> Drawn | None:
+    x = d.number()
+    scale, shift = (d.choose.randint(0, 16) / 8 - 1 for _ in range(2))
+    return x and Drawn([x], {"scale": scale, "shift": shift}, x.bound * abs(scale) + abs(shift))
+
+
+def _draw_divide(d: Draw) -> Drawn | None:
+    x = d.number()
+    return x and Drawn([x, d.like(x)], {}, 2 * x.bound)
+
+
+def _draw_integers(d: Draw) -> Drawn | None:
+    x = d.integers()
+    name = d.choose.choice(("divide", "remainder", "and", "or", "xor", "shift_left", "shift_right"))
+    return x and Drawn([x, d.like(x)], {"name": name}, UNBOUNDED)
+
+
+def _jax_integers(j: Any, x: Any, y: Any, name: str) -> Any:
+    if name in _BITWISE:
+        return getattr(j.np, _BITWISE[name])(x, y)
+    x, y = j.np.broadcast_arrays(x, y)
+    if name == "shift_left":
+        return j.lax.shift_left(x, y)
+    if name == "shift_right":
+        is_signed = j.np.issubdtype(x.dtype, j.np.signedinteger)
+        return (j.lax.shift_right_arithmetic if is_signed else j.lax.shift_right_logical)(x, y)
+    return (j.lax.div if name == "divide" else j.lax.rem)(x, y)
+
+
+def _draw_logical(d: Draw) -> Drawn | None:
+    x = d.find(lambda v: v.dtype == "bool")
+    return x and Drawn([x, d.like(x)], {"name": d.choose.choice(list(_BITWISE))}, 1)
+
+
+def _draw_compare(d: Draw) -> Drawn | None:
+    x = d.any(exact=True)
+    if x is None:
+        return None
+    y = d.like(x)
+    return Drawn([x, y], {"relation": d.choose.choice(list(_RELATIONS))}) if y.is_exact and x.dtype != "bool" else None
+
+
+def _draw_where(d: Draw) -> Drawn | None:
+    c = d.find(lambda v: v.dtype == "bool")
+    x = d.any()
+    if c is None or x is None:
+        return None
+    y = d.like(x)
+    fits = all(a == b or 1 in (a, b) for a, b in zip(reversed(c.shape), reversed(x.shape), strict=False))
+    fits = fits and all(a == b or 1 in (a, b) for a, b in zip(reversed(c.shape), reversed(y.shape), strict=False))
+    return Drawn([c, x, y], {}, max(x.bound, y.bound)) if fits else None
+
+
+def _draw_clamp(d: Draw) -> Drawn | None:
+    x = d.find(lambda v: v.dtype != "bool" and not v.dtype.startswith("u"))
+    return x and Drawn([x], {"low": -d.choose.randint(0, 2), "high": d.choose.randint(1, 3)}, 3)
+
+
+def _draw_convert(d: Draw) -> Drawn | None:
+    dtype = d.choose.choice((*d.floats, *FLOATS, *INTEGERS, "bool"))
+    x = d.find(lambda v: v.dtype != dtype and (v.is_exact or dtype in FLOATS))
+    if x is None:
+        return None
+    if dtype in FLOATS:
+        return Drawn([x], {"dtype": dtype}, x.bound) if x.is_float or x.bound <= _EXACT_INTEGERS else None
+    if x.is_float and (x.bound > 100 or dtype.startswith("u")):
+        return None  # conversions of floats outside an integer type's range are undefined
+    return Drawn([x], {"dtype": dtype}, x.bound if x.bound <= 100 else UNBOUNDED)
+
+
+def _jax_convert(j: Any, x: Any, dtype: str) -> Any:
+    return x != 0 if dtype == "bool" else x.astype(j.dtype(dtype))
+
+
+def _graph_convert(g: Any, x: Any, dtype: str) -> Any:
+    return g.not_equal(x, 0) if dtype == "bool" and x.dtype != bool else g.convert(x, dtype)
+
+
+OPERATIONS: Final = (
+    Operation("unary", _draw_unary, _jax_unary, lambda g, x, name: g.unary(name, x), weight=3),
+    Operation("positive", _draw_positive, _jax_positive, lambda g, x, name: g.unary(name, g.unary("abs", x) + 0.5)),
+    Operation("moving", _draw_moving, _jax_moving, lambda g, x, name: g.unary(name, x), is_exact=True, weight=2),
+    Operation(
+        "step",
+        _draw_step,
+        lambda j, x, name: getattr(j.np, _STEPS[name])(x),
+        lambda g, x, name: g.unary(name, x),
+        is_exact=True,
+        is_continuous=False,
+    ),
+    Operation("erf", _draw_erf, lambda j, x: j.special.erf(x), lambda g, x: g.erf(x)),
+    Operation(
+        "activation",
+        _draw_activation,
+        lambda j, x, name: getattr(j.nn, name)(x),
+        lambda g, x, name: getattr(g, name)(x),
+    ),
+    Operation(
+        "binary",
+        _draw_binary,
+        lambda j, x, y, name: getattr(j.np, _BINARY[name])(x, y),
+        lambda g, x, y, name: g.binary(name, x, y),
+        weight=4,
+    ),
+    Operation(
+        "extreme",
+        _draw_extreme,
+        lambda j, x, y, name: getattr(j.np, name)(x, y),
+        lambda g, x, y, name: g.binary(name, x, y),
+        is_exact=True,
+    ),
+    Operation(
+        "scaled",
+        _draw_scaled,
+        lambda j, x, scale, shift: x * scale + shift,
+        lambda g, x, scale, shift: x * scale + shift,
+    ),
+    Operation(
+        "divide",
+        _draw_divide,
+        lambda j, x, y: x / (j.np.abs(y) + 0.5),
+        lambda g, x, y: x / (g.unary("abs", y) + 0.5),
+    ),
+    Operation(
+        "integers", _draw_integers, _jax_integers, lambda g, x, y, name: g.binary(name, x, y), is_exact=True, weight=4
+    ),
+    Operation(
+        "logical",
+        _draw_logical,
+        lambda j, x, y, name: getattr(j.np, _BITWISE[name])(x, y),
+        lambda g, x, y, name: g.binary(name, x, y),
+        is_exact=True,
+        weight=3,
+    ),
+    Operation(
+        "compare",
+        _draw_compare,
+        lambda j, x, y, relation: getattr(j.np, _RELATIONS[relation])(x, y),
+        lambda g, x, y, relation: g.compare(relation, x, y),
+        is_exact=True,
+        is_continuous=False,
+        weight=2,
+    ),
+    Operation(
+        "where",
+        _draw_where,
+        lambda j, c, x, y: j.np.where(c, x, y),
+        lambda g, c, x, y: g.where(c, x, y),
+        is_exact=True,
+        weight=5,
+    ),
+    Operation(
+        "clamp",
+        _draw_clamp,
+        lambda j, x, low, high: j.np.clip(x, low, high),
+        lambda g, x, low, high: g.clamp(low, x, high),
+        is_exact=True,
+    ),
+    Operation("convert", _draw_convert, _jax_convert, _graph_convert, weight=2),
+)

@@ -1,0 +1,89 @@
+"""Borders: convolutions that copy their input read it without its padding, and write the border into the copy.
+
+Rewrite of a convolution whose input is copied with channels innermost::
+
+    %p = pad(%x), 1 on each side of rows and columns          nothing
+    %y = convolution(%p, %w)                            ->    %last.buf = border, and %x with channels innermost
+                                                              %y = products of %w and windows of %last.buf
+
+A pad that anything else reads, or a convolution that reads its input in place, keeps its buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tlx.intrinsics.convolution import Windows
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.types import PTR
+from tlx.ir.values import Keyword
+from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.to_2d.contraction.problem import ContractionResult
+from tlx.lower.to_2d.convolution.dense import copies_input
+from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage, has_dilated_input, is_reduction
+from tlx.lower.to_2d.memory.padding import PaddedSource, padded_dims
+
+_NO_ADDRESS: Final = Keyword(PTR, "null")
+
+
+def find_borders(operands: OperandViews) -> frozenset[str]:
+    """Names of the pads whose border is written by the convolutions that read them."""
+    estimated = replace(operands, storage=SymbolicStorage())
+    return frozenset(
+        str(op.instruction.result)
+        for op in operands.facts.tensors.ops
+        if op.intrinsic.name == "pad" and is_border(op) and _is_copied_by_all(estimated, op)
+    )
+
+
+def is_border(pad: TensorOp) -> bool:
+    """Whether a pad has no other effect than a border around the spatial dimensions of an input."""
+    source, dims = pad.tensors[0].type, padded_dims(pad)
+    is_whole = all(
+        (dim.first, dim.count, dim.step) == (0, extent, 1) for dim, extent in zip(dims, source.extents, strict=True)
+    )
+    return is_whole and any(dim.outside for dim in dims) and not source.is_padded
+
+
+def padded_source(operands: OperandViews, tensor: Tensor) -> PaddedSource | None:
+    """What an operand is copied from if its border is in no memory; None if it is in memory."""
+    pad = operands.view_of(tensor)
+    if pad is None or pad.intrinsic.name != "pad" or not is_border(pad):
+        return None
+    return _source_of(operands, pad)
+
+
+def _source_of(operands: OperandViews, pad: TensorOp) -> PaddedSource:
+    return PaddedSource(operands.view(pad.tensors[0]).row_major, tuple(padded_dims(pad)), pad.scalars[0])
+
+
+def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
+    """Whether all that reads a pad are convolutions that copy their input."""
+    facts = operands.facts
+    users = [use.instruction for use in facts.vectors.uses.get(str(pad.instruction.result), [])]
+    tokens = [facts.tensors.tokens.get(user.result or "") for user in users]
+    if not users or any(t is None or t.kind != "value" or t.type != pad.result for t in tokens):
+        return False
+    readers = [use.instruction for user in users for use in facts.vectors.uses.get(str(user.result), [])]
+    return all(_copies(operands, pad, facts.tensors.op_of(reader)) for reader in readers)
+
+
+def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
+    """Whether an operation is a convolution that copies the result of a pad, which is its input."""
+    if op is None or op.intrinsic.name != "convolution" or has_dilated_input(op) or op.result is None:
+        return False
+    x, w = op.tensors
+    roots = [operands.facts.vectors.root(tensor.source) for tensor in (x, w)]
+    is_input = [root == pad.instruction.value for root in roots] == [True, False]
+    if not is_input or is_reduction(operands.groups.root_of(op)):
+        return False
+    windows = Windows.of(x.type.rank, op.dims)
+    source = _source_of(operands, pad)
+    if any(dim.outside for dim in source.dims[: x.type.rank - len(windows.strides)]):
+        return False
+    target = TensorView.of(Storage(_NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))
+    problem = DenseConvolution(source.view, operands.view(w), windows, ContractionResult(target), padding=source)
+    return copies_input(operands.facts.target, problem)

@@ -1,0 +1,187 @@
+"""Padding: where the elements of a tensor lie in a larger one, and copies that write the border as well.
+
+A 3 x 4 tensor with a row above and two columns to the right; the boxes of the border do not overlap:
+
+    s s s s s s      box 0: 1 x 6
+    x x x x s s      box 1: 3 x 2
+    x x x x s s
+    x x x x s s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import FloatType, Type
+from tlx.ir.values import ConstFloat, Value, const_float
+from tlx.lower.memory.views import Storage, StridedDim, TensorView
+from tlx.lower.to_2d.memory.copies import copy, fill, restrided_view, slice_view
+
+WriteCopy = Callable[[TensorBuilder, TensorView, TensorView], None]
+
+
+@dataclass(frozen=True)
+class PaddedDim:
+    """One dimension of a pad: the elements of the operand in the result, and their positions; negative padding crops.
+
+    Attributes:
+        first: The first element of the operand that is copied.
+        count: The number of elements that are copied.
+        at: Position of the first one in the result.
+        step: Distance of neighbours in the result.
+        extent: Extent of the result.
+    """
+
+    first: int
+    count: int
+    at: int
+    step: int
+    extent: int
+
+    @classmethod
+    def of(cls, extent: int, low: int, interior: int, result: int) -> PaddedDim:
+        """The dimension of an operand's extent, padded to that of the result."""
+        step = interior + 1
+        first = max(0, -(low // step))
+        last = min(extent - 1, (result - 1 - low) // step)
+        return cls(first, max(0, last - first + 1), low + first * step, step, result)
+
+    @property
+    def outside(self) -> list[tuple[int, int]]:
+        """The ranges before and after the elements: first position and extent."""
+        end = self.at + (self.count - 1) * self.step + 1
+        return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether padding goes between neighbours."""
+        return self.step > 1 and self.count > 1
+
+    def every(self, period: int, start: int, extent: int) -> PaddedDim:
+        """The positions `start`, `start + period`, ... of the result, `extent` of them, as a dimension of their own.
+
+        The elements in them are `period` apart in the operand; neighbours in the result must be neighbours there.
+        """
+        first = min(extent, max(0, -((start - self.at) // period)))
+        end = min(extent, max(first, -(-(self.at + self.count - start) // period)))
+        return PaddedDim(self.first + start + first * period - self.at, end - first, first, 1, extent)
+
+
+def padded_dims(op: TensorOp) -> list[PaddedDim]:
+    """The dimensions of a pad."""
+    assert op.result is not None
+    extents = op.tensors[0].type.extents
+    low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(extents)
+    return [PaddedDim.of(*numbers) for numbers in zip(extents, low, interior, op.result.extents, strict=True)]
+
+
+def is_crop(op: TensorOp) -> bool:
+    """Whether an operation is a pad whose result is a part of its operand, one element at least."""
+    if op.intrinsic.name != "pad" or op.result is None or op.result.is_padded:
+        return False
+    return all(dim.count and not dim.outside and not dim.is_spread for dim in padded_dims(op))
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A dense tensor as a part of another dense one.
+
+    Attributes:
+        offset: The first element in the other tensor.
+        extents: Extents of the part, the outermost first.
+        strides: Elements between neighbours along each dimension.
+    """
+
+    offset: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, op: TensorOp) -> Crop | None:
+        """The result of a pad that only crops a tensor without padding; None for any other operation."""
+        if not is_crop(op) or op.result is None or not op.result.is_row_major:
+            return None
+        source = op.tensors[0].type
+        if source.is_padded or not source.is_row_major:
+            return None
+        strides = source.strides()
+        offset = sum(dim.first * stride for dim, stride in zip(padded_dims(op), strides, strict=True))
+        return cls(offset, op.result.shape, strides)
+
+
+def fill_border(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim], value: Value) -> None:
+    """Write a value to the positions of the result outside of the box that holds the operand's elements."""
+    if any(dim.count == 0 for dim in dims):
+        fill(b, value, target)
+        return
+    for ranges in _border_boxes(dims):
+        fill(b, value, slice_view(b, target, ranges))
+
+
+def _border_boxes(dims: Sequence[PaddedDim]) -> list[list[tuple[int, int]]]:
+    """The border around the elements as boxes that do not overlap, outermost dimensions first."""
+    return [
+        [
+            *((dim.at, dim.count) for dim in dims[:dimension]),
+            outside,
+            *((0, dim.extent) for dim in dims[dimension + 1 :]),
+        ]
+        for dimension in range(len(dims))
+        for outside in dims[dimension].outside
+    ]
+
+
+def spread(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim]) -> TensorView:
+    """The part of the result that the elements are copied to."""
+    pairs = list(zip(dims, target.dims, strict=True))
+    strided = [(padded.count, dim.stride * padded.step) for padded, dim in pairs]
+    return restrided_view(b, target, strided, sum(padded.at * dim.stride for padded, dim in pairs))
+
+
+@dataclass(frozen=True)
+class PaddedSource:
+    """A tensor with a border that is not in memory: what copies the tensor writes the border, too.
+
+    Attributes:
+        data: The tensor without the border.
+        dims: Its dimensions in the padded tensor, all of whose elements are in it, next to each other.
+        value: The number in the border.
+    """
+
+    data: TensorView
+    dims: tuple[PaddedDim, ...]
+    value: Value
+
+    @property
+    def view(self) -> TensorView:
+        """The padded tensor as it would lie in memory, for estimates."""
+        type_ = TensorType.dense(self.data.element, [dim.extent for dim in self.dims])
+        return TensorView.of(self.data.storage, type_)
+
+    def write(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
+        """Write the padded tensor; `write_data` copies the data."""
+        fill_border(b, target, self.dims, self.value)
+        if all(dim.count for dim in self.dims):
+            elements = slice_view(b, self.data, [(dim.first, dim.count) for dim in self.dims])
+            write_data(b, elements, spread(b, target, self.dims))
+
+    def converted(self, b: TensorBuilder, element: Type) -> PaddedSource:
+        """The same with a number in the border for a copy with elements of another type."""
+        return replace(self, value=_converted(b, self.value, element))
+
+    def position(self, dimension: int, at: Value) -> PaddedSource:
+        """One position along a dimension, which is in the data: `at` is the address of the first element there."""
+        dims = [dim if d != dimension else PaddedDim(0, 1, 0, 1, 1) for d, dim in enumerate(self.dims)]
+        data = [dim if d != dimension else StridedDim(1, dim.stride) for d, dim in enumerate(self.data.dims)]
+        return replace(self, data=TensorView.strided(Storage(at), self.data.element, data), dims=tuple(dims))
+
+
+def _converted(b: TensorBuilder, value: Value, element: Type) -> Value:
+    """A number as a wider float; a constant stays one."""
+    if isinstance(value, ConstFloat) and isinstance(element, FloatType):
+        return const_float(element, value.value)
+    return b.cast("fpext", value, element)
