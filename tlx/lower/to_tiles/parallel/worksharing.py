@@ -107,9 +107,13 @@ def _pays(nest: _Nest, work: Mapping[str, Sequence[KernelWork]], least: int) -> 
             threads = min(kernel.threads, _TYPICAL_TEAM)
             alone += times * kernel.cycles
             inside += times * (kernel.cycles / max(threads, 1) + (_START_CYCLES if threads > 1 else 0))
-    threads = min(most_threads(nest.trips, alone, least), _TYPICAL_TEAM)
-    rounds = -(-nest.trips // max(threads, 1))
-    return threads > 1 and rounds * alone / nest.trips + _START_CYCLES < inside
+    return most_threads(nest.trips, alone, least) > 1 and _cycles_shared(nest.trips, alone, least) < inside
+
+
+def _cycles_shared(trips: int, cycles: float, least: int) -> float:
+    """The cycles of a loop whose iterations a typical team shares: those of its busiest thread, and the start."""
+    threads = max(1, min(most_threads(trips, cycles, least), _TYPICAL_TEAM))
+    return -(-trips // threads) * cycles / trips + _START_CYCLES
 
 
 def _addresses(temporaries: Sequence[LoopTemporary]) -> frozenset[str]:
@@ -278,8 +282,7 @@ class _Nest:
     def cycles_sharing(self, inside: _Nest, least: int) -> float:
         """The cycles of one execution of this loop on a typical team that shares a loop inside it, or this one."""
         times = self.executions(inside.loop.header) / inside.loop.trips
-        rounds = -(-inside.trips // min(inside.max_threads(least), _TYPICAL_TEAM))
-        return self.cycles - times * (inside.cycles - rounds * inside.cycles / inside.trips - _START_CYCLES)
+        return self.cycles - times * (inside.cycles - _cycles_shared(inside.trips, inside.cycles, least))
 
     def max_threads(self, least: int) -> int:
         """The most threads that each have at least `least` cycles of work."""
