@@ -15,14 +15,18 @@ jax: Any = import_module("jax")
 jnp: Any = jax.numpy
 lax: Any = jax.lax
 
-_rng: Final = np.random.default_rng(0)
 _IMAGES: Final = ("NHWC", "HWIO", "NHWC")
 _HEADS: Final = 2
 
 
-def normal(*shape: int, scale: float = 0.3, dtype: str = "f4") -> Any:
+def generator() -> np.random.Generator:
+    """Where a function draws all of its arguments from, so that they do not depend on what was drawn before."""
+    return np.random.default_rng(0)
+
+
+def normal(rng: np.random.Generator, *shape: int, scale: float = 0.3, dtype: str = "f4") -> Any:
     """Normally distributed numbers."""
-    return _rng.normal(0, scale, shape).astype(dtype)
+    return rng.normal(0, scale, shape).astype(dtype)
 
 
 def descent(parameters: Any, gradients: Any, rate: float) -> Any:
@@ -59,9 +63,10 @@ def mlp_step(p: Any, x: Any, y: Any) -> Any:
 
 def mlp_arguments(sizes: tuple[int, ...] = (8, 16, 4), batch: int = 6, dtype: Any = "f4") -> tuple[Any, Any, Any]:
     """Parameters, a batch, and its labels."""
+    rng = generator()
     layers = pairwise(sizes)
-    p = [(normal(i, o, scale=i**-0.5, dtype=dtype), normal(o, dtype=dtype)) for i, o in layers]
-    return p, normal(batch, sizes[0], dtype=dtype), _rng.integers(0, sizes[-1], batch).astype("i4")
+    p = [(normal(rng, i, o, scale=i**-0.5, dtype=dtype), normal(rng, o, dtype=dtype)) for i, o in layers]
+    return p, normal(rng, batch, sizes[0], dtype=dtype), rng.integers(0, sizes[-1], batch).astype("i4")
 
 
 # ResNet --------------------------------------------------------------------------------------------------------
@@ -122,12 +127,13 @@ def resnet_arguments(
     width: int = 4, depths: tuple[int, ...] = (1, 1), image: int = 16, batch: int = 2, classes: int = 5
 ) -> tuple[Any, Any]:
     """Parameters and a batch of images; ResNet-50 has width 64 and depths of 3, 4, 6, 3."""
+    rng = generator()
 
     def norm(c: int) -> Any:
-        return {"scale": 1 + normal(c, scale=0.1), "shift": normal(c, scale=0.1)}
+        return {"scale": 1 + normal(rng, c, scale=0.1), "shift": normal(rng, c, scale=0.1)}
 
     def kernel(size: int, i: int, o: int) -> Any:
-        return normal(size, size, i, o, scale=(size * size * i) ** -0.5)
+        return normal(rng, size, size, i, o, scale=(size * size * i) ** -0.5)
 
     def block(i: int, m: int, o: int, *, projects: bool) -> Any:
         p = {"w1": kernel(1, i, m), "w2": kernel(3, m, m), "w3": kernel(1, m, o)}
@@ -140,8 +146,8 @@ def resnet_arguments(
         m, o = width << number, 4 * width << number
         stages.append([block(i if k == 0 else o, m, o, projects=k == 0) for k in range(depth)])
         i = o
-    p = {"stem": kernel(7, 3, width), "n": norm(width), "stages": stages, "head": normal(i, classes, scale=0.1)}
-    return p, normal(batch, image, image, 3)
+    p = {"stem": kernel(7, 3, width), "n": norm(width), "stages": stages, "head": normal(rng, i, classes, scale=0.1)}
+    return p, normal(rng, batch, image, image, 3)
 
 
 # GPT-2 ---------------------------------------------------------------------------------------------------------
@@ -224,9 +230,10 @@ def gpt2_parameters(
     width: int = 16, layers: int = 2, vocabulary: int = 31, context: int = 12, dtype: Any = "f4"
 ) -> dict[str, Any]:
     """Parameters; those of the smallest GPT-2 have width 768, 12 layers, 50257 tokens and a context of 1024."""
+    rng = generator()
 
     def n(*shape: int) -> Any:
-        return normal(*shape, scale=min(0.1, width**-0.5), dtype=dtype)
+        return normal(rng, *shape, scale=min(0.1, width**-0.5), dtype=dtype)
 
     def norm() -> Any:
         return {"g": (1 + n(width)).astype(dtype), "b": n(width)}
@@ -289,10 +296,15 @@ def vit_arguments(
     width: int = 16, layers: int = 1, image: int = 8, patch: int = 4, classes: int = 5
 ) -> tuple[dict[str, Any], Any]:
     """Parameters and an image; ViT-B/16 has width 768, 12 layers, images of 224 and patches of 16."""
+    rng = generator()
     g = gpt2_parameters(width, layers)
     count = (image // patch) ** 2 + 1
-    p = {"patch": normal(3 * patch**2, width, scale=0.1), "cls": normal(1, width), "pos": normal(count, width)}
-    return p | {"layers": g["layers"], "n": g["n"], "head": normal(width, classes)}, normal(image, image, 3)
+    p = {
+        "patch": normal(rng, 3 * patch**2, width, scale=0.1),
+        "cls": normal(rng, 1, width),
+        "pos": normal(rng, count, width),
+    }
+    return p | {"layers": g["layers"], "n": g["n"], "head": normal(rng, width, classes)}, normal(rng, image, image, 3)
 
 
 # Convolutional autoencoder -------------------------------------------------------------------------------------
@@ -319,13 +331,14 @@ def autoencoder_arguments(
     channels: tuple[int, int, int] = (1, 4, 6), image: int = 8, batch: int = 2
 ) -> tuple[Any, Any]:
     """Parameters and a batch of images."""
+    rng = generator()
     a, b, c = channels
 
     def kernel(i: int, o: int) -> Any:
-        return normal(3, 3, i, o, scale=min(0.3, (9 * i) ** -0.5))
+        return normal(rng, 3, 3, i, o, scale=min(0.3, (9 * i) ** -0.5))
 
     p = {"e1": kernel(a, b), "e2": kernel(b, c), "d1": kernel(c, b), "d2": kernel(b, a)}
-    return p, abs(normal(batch, image, image, a))
+    return p, abs(normal(rng, batch, image, image, a))
 
 
 # LSTM ----------------------------------------------------------------------------------------------------------
@@ -356,9 +369,10 @@ def lstm_arguments(
     length: int = 4, batch: int = 2, width: int = 3, hidden: int = 5, dtype: Any = "f4"
 ) -> tuple[Any, Any]:
     """Parameters and a sequence, `length x batch x width`."""
+    rng = generator()
     scale = min(0.3, hidden**-0.5)
-    w, u = (normal(rows, 4 * hidden, scale=scale, dtype=dtype) for rows in (width, hidden))
-    return {"w": w, "u": u, "b": normal(4 * hidden, dtype=dtype)}, normal(length, batch, width, dtype=dtype)
+    w, u = (normal(rng, rows, 4 * hidden, scale=scale, dtype=dtype) for rows in (width, hidden))
+    return {"w": w, "u": u, "b": normal(rng, 4 * hidden, dtype=dtype)}, normal(rng, length, batch, width, dtype=dtype)
 
 
 # Sorting and sums of prefixes ----------------------------------------------------------------------------------

@@ -210,7 +210,10 @@ def _generation(prompt: int, **sizes: int) -> Callable[[], Program]:
 
 
 def _blocks(count: int, width: int, s: int) -> Callable[[], Program]:
-    return _forward("blocks", lambda p: (p.gpt2_parameters(width, count, 1, 1)["layers"], p.normal(s, width, scale=1)))
+    return _forward(
+        "blocks",
+        lambda p: (p.gpt2_parameters(width, count, 1, 1)["layers"], p.normal(p.generator(), s, width, scale=1)),
+    )
 
 
 def _prefill(s: int, **sizes: int) -> Callable[[], Program]:
@@ -228,7 +231,7 @@ def _mlp_step(batch: int, *widths: int) -> Callable[[], Program]:
 def _vit(batch: int, *sizes: int) -> Callable[[], Program]:
     def arguments(p: Any) -> tuple[Any, ...]:
         weights, image = p.vit_arguments(*sizes)
-        return weights, p.normal(batch, *image.shape)
+        return weights, p.normal(p.generator(), batch, *image.shape)
 
     return _forward("vit_batch", arguments)
 
@@ -246,7 +249,7 @@ def _lstm(*sizes: int) -> Callable[[], Program]:
 
 
 def _rows(function: str, rows: int, columns: int) -> Callable[[], Program]:
-    return _forward(function, lambda p: (None, p.normal(rows, columns)))
+    return _forward(function, lambda p: (None, p.normal(p.generator(), rows, columns)))
 
 
 _WHOLE: Final = {"width": 768, "layers": 12, "vocabulary": 50257}
