@@ -10,57 +10,35 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from tlx.legalize.arm import features as arm
+from tlx.legalize.power import features as power
+from tlx.legalize.riscv import features as riscv
 from tlx.legalize.x86.avx512 import PERMUTES
-from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.legalize.x86.features import PROCESSORS
 from tlx.target.hardware import VectorRegisters
 from tlx.target.target import Target
-
-_ARM: Final = ("neon", "fp-armv8", "fullfp16", "dotprod", "i8mm", "bf16", "sve", "sve2")
-# Names of Arm's features: Linux, Documentation/arch/arm64/elf_hwcaps.rst.
-_ARM_LINUX_NAMES: Final = {
-    "neon": "asimd",
-    "fparmv8": "fp",
-    "fullfp16": "asimdhp",
-    "fp16fml": "asimdfhm",
-    "dotprod": "asimddp",
-    "rdm": "asimdrdm",
-    "complxnum": "fcma",
-    "jsconv": "jscvt",
-    "rcpc": "lrcpc",
-    "lse": "atomics",
-    "crc": "crc32",
-    "fptoint": "frint",
-    "altnzcv": "flagm2",
-    "rand": "rng",
-    "pauth": "paca",
-    "ccpp": "dcpop",
-    "ccdp": "dcpodp",
-    "sve2aes": "sveaes",
-    "sve2sha3": "svesha3",
-    "sve2sm4": "svesm4",
-    "sve2bitperm": "svebitperm",
-    "f32mm": "svef32mm",
-    "f64mm": "svef64mm",
-    "vfp2": "vfp",
-    "vfp3": "vfpv3",
-    "vfp4": "vfpv4",
-    "hwdiv": "idivt",
-    "hwdivarm": "idiva",
-}
-_RISCV: Final = ("m", "a", "f", "d", "c", "v", "zfh", "zfhmin", "zvfh", "zvfhmin", "zvfbfmin", "zba", "zbb", "zbs")
 
 TARGET: Final = Target(
     name="generic",
     title="plain LLVM vectors for any backend",
     vector_bytes=16,
     registers=16,
-    cpus=CPU_FEATURES,
+    cpus=PROCESSORS,
     permutes=PERMUTES,
     vectors=(
         VectorRegisters(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
         VectorRegisters(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
-        VectorRegisters(16, 32, "neon", ("aarch64", "arm64")),
+        VectorRegisters(16, 32, "neon", ("aarch64", "aarch64_be")),
+        VectorRegisters(16, 64, "vsx", ("powerpc64le",)),
+        VectorRegisters(16, 32, "v"),
     ),
-    linux_names=MappingProxyType(_ARM_LINUX_NAMES),
-    host_features=MappingProxyType({"aarch64": _ARM, "arm64": _ARM, "riscv64": _RISCV}),
+    linux_names=MappingProxyType(arm.LINUX_NAMES | power.LINUX_NAMES),
+    host_features=MappingProxyType(
+        {
+            "aarch64": arm.HOST_FEATURES,
+            "riscv64": riscv.HOST_FEATURES,
+            **dict.fromkeys(("powerpc64le", "powerpc64"), power.HOST_FEATURES),
+        }
+    ),
+    features_in_cpuinfo=power.features_in_cpuinfo,
 )

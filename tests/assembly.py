@@ -1,4 +1,4 @@
-"""The inner loops of x86 assembly: what they consist of, and how fast llvm-mca says they are.
+"""The inner loops of assembly for x86, AArch64, Power, RISC-V: what they consist of; how fast llvm-mca says they are.
 
     python tests/assembly.py FILE.s                     counts the instructions of innermost loops that multiply
     python tests/assembly.py FILE.s --mcpu=CPU          and compares their cycles with what the ports allow
@@ -34,10 +34,80 @@ from pathlib import Path
 from typing import Final
 
 _LABEL: Final = re.compile(r'^"?([^\s#:"]+)"?:')
-_PRODUCT: Final = re.compile(r"vfn?madd|vdpbf16ps|vpdp|vpmaddwd|vpmulld|tdp|vcvtne[eo]bf|vbcstne")
-_STACK: Final = re.compile(r"\(%rsp.*%[xyzt]mm|%[xyzt]mm.*\(%rsp")
-_REGISTER: Final = re.compile(r"%([xyzt]mm)")
-_CALL: Final = re.compile(r"\s+(?:callq?|jmp)\s+(?!\.L|\*)(\S+?)(?:@PLT)?(?:\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How assembly for an architecture is written.
+
+    Attributes:
+        triple: The architecture, as llvm-mca calls it.
+        comment: What comments begin with.
+        product: Matches instructions that multiply, and those that widen operands for them.
+        stack: Matches vector and tile instructions that use the stack.
+        register: Finds the kinds of an instruction's registers, wider ones later in the alphabet.
+        call: Matches calls and finds the function.
+        jump: Matches jumps and finds their target.
+    """
+
+    triple: str
+    comment: str
+    product: re.Pattern[str]
+    stack: re.Pattern[str]
+    register: re.Pattern[str]
+    call: re.Pattern[str]
+    jump: re.Pattern[str]
+
+
+X86: Final = Language(
+    "x86_64",
+    "#",
+    re.compile(r"vfn?madd|vdpbf16ps|vpdp|vpmaddwd|vpmulld|tdp|vcvtne[eo]bf|vbcstne"),
+    re.compile(r"\(%rsp.*%[xyzt]mm|%[xyzt]mm.*\(%rsp"),
+    re.compile(r"%([xyzt]mm)"),
+    re.compile(r"\s+(?:callq?|jmp)\s+(?!\.L|\*)(\S+?)(?:@PLT)?(?:\s|$)"),
+    re.compile(r"j\w+\s+(\S+)$"),
+)
+AARCH64: Final = Language(
+    "aarch64",
+    "//",
+    re.compile(r"fmla|bf(?:dot|mmla)|[su]{1,2}(?:dot|mmla)|\w+mopa"),
+    re.compile(r"(?<!\w)[qvz]\d+\b.*\[sp"),
+    re.compile(r"(?<!\w)([qvz])\d+\b"),
+    re.compile(r"\s+bl?\s+(?!\.L)(\S+)(?:\s|$)"),
+    re.compile(r"(?:b\.\w+|cbn?z\s+\w+,|tbn?z\s+\w+, #\d+,)\s+(\S+)$"),
+)
+
+
+POWER: Final = Language(
+    "powerpc64le",
+    "#",
+    re.compile(r"xvn?m(?:add|sub)|vmsum|xv\w+ger"),
+    re.compile(r"(?:lx|stx)v\w*\s.*\(1\)"),
+    re.compile(r"^(?:lx|stx|x)?([vx])\w*\s"),
+    re.compile(r"\s+bl?\s+(?!\.L)(\S+)(?:\s|$)"),
+    re.compile(r"(?:bdnz|b\w+\s+\d+,)\s+(\S+)$"),
+)
+RISCV: Final = Language(
+    "riscv64",
+    "#",
+    re.compile(r"vf?n?m(?:acc|add)|vqdot"),
+    re.compile(r"v[ls]\d+r"),  # whole registers, which code for vectors of a least length moves for spills only
+    re.compile(r"^(v)\w*"),
+    re.compile(r"\s+(?:call|tail)\s+(\S+)"),
+    re.compile(r"b\w+\s+\w+, (?:\w+, )?(\S+)$"),
+)
+
+
+def language(text: str) -> Language:
+    """The language that a file of assembly is in: of these, only AArch64's comments begin with slashes."""
+    if re.search(r"(?m)^\s*//|\s// ", text):
+        return AARCH64
+    if re.search(r"(?m)^\s+blr$", text):
+        return POWER
+    return RISCV if re.search(r"(?m)^\s+\.attribute", text) else X86
+
+
 _MCA: Final = ("llvm-mca-19", "/usr/lib/llvm-19/bin/llvm-mca")
 _ITERATIONS: Final = 1000
 
@@ -47,35 +117,35 @@ class Loop:
     """An innermost loop.
 
     Attributes:
+        language: The assembly it is in.
         function: Where it is.
         lines: Its instructions without comments, the jump back to its start last.
     """
 
+    language: Language
     function: str
     lines: tuple[str, ...]
 
     @property
     def products(self) -> list[str]:
         """The instructions that multiply, and those that widen operands for them."""
-        return [line for line in self.lines if _PRODUCT.match(line)]
+        return [line for line in self.lines if self.language.product.match(line)]
 
     @property
     def stack_uses(self) -> int:
         """How many vector or tile instructions use the stack: spills."""
-        return sum(bool(_STACK.search(line)) for line in self.lines)
+        return sum(bool(self.language.stack.search(line)) for line in self.lines)
 
     @property
     def counts(self) -> list[tuple[str, int]]:
         """How often each vector or tile instruction occurs, with the widest registers it has; products last."""
-        registers = Counter(
-            f"{line.split()[0]} {max(kinds)}" for line in self.lines if (kinds := _REGISTER.findall(line))
-        )
-        return sorted(registers.items(), key=lambda entry: (bool(_PRODUCT.match(entry[0])), entry[0]))
+        find, product = self.language.register.findall, self.language.product.match
+        registers = Counter(f"{line.split()[0]} {max(kinds)}" for line in self.lines if (kinds := find(line)))
+        return sorted(registers.items(), key=lambda entry: (bool(product(entry[0])), entry[0]))
 
     def speed(self, cpu: str, features: str = "") -> Speed:
         """What llvm-mca says about it on a processor, with more features than that one has."""
-        whole = _mca(self.lines, cpu, features)
-        alone = _mca(self.products, cpu, features)
+        whole, alone = (_mca(lines, self.language.triple, cpu, features) for lines in (self.lines, self.products))
         return Speed(whole["Total Cycles"] / _ITERATIONS, alone["Block RThroughput"])
 
 
@@ -106,24 +176,25 @@ def functions(text: str) -> Iterator[tuple[str, list[str]]]:
         body.append(line)
 
 
-def inner_loops(function: str, body: list[str]) -> Iterator[Loop]:
+def inner_loops(written_in: Language, function: str, body: list[str]) -> Iterator[Loop]:
     """The blocks that jump to their own label."""
     label, block = "", list[str]()
     for line in body:
         if match := _LABEL.match(line):
             label, block = match[1], []
             continue
-        if not (code := line.split("#")[0].replace("{vex}", "").strip()) or code.startswith("."):
+        if not (code := line.split(written_in.comment)[0].replace("{vex}", "").strip()) or code.startswith("."):
             continue
         block.append(code)
-        words = code.split()
-        if len(words) == 2 and words[0].startswith("j") and words[1] == label:
-            yield Loop(function, tuple(block))
+        jump = written_in.jump.match(code)
+        if jump and jump[1] == label:
+            yield Loop(written_in, function, tuple(block))
 
 
 def product_loops(text: str) -> list[Loop]:
     """The innermost loops of assembly that multiply."""
-    return [loop for name, body in functions(text) for loop in inner_loops(name, body) if loop.products]
+    written_in = language(text)
+    return [loop for name, body in functions(text) for loop in inner_loops(written_in, name, body) if loop.products]
 
 
 def mca() -> str | None:
@@ -131,11 +202,11 @@ def mca() -> str | None:
     return next((path for name in _MCA if (path := shutil.which(name))), None)
 
 
-def _mca(lines: list[str] | tuple[str, ...], cpu: str, features: str) -> dict[str, float]:
+def _mca(lines: list[str] | tuple[str, ...], triple: str, cpu: str, features: str) -> dict[str, float]:
     """The summary of llvm-mca over instructions that are repeated."""
     tool = mca()
     assert tool is not None, "llvm-mca-19 is missing (package llvm-19)"
-    command = [tool, "-mtriple=x86_64", f"-mcpu={cpu}", f"-iterations={_ITERATIONS}", "-instruction-info=0"]
+    command = [tool, f"-mtriple={triple}", f"-mcpu={cpu}", f"-iterations={_ITERATIONS}", "-instruction-info=0"]
     command += ["-resource-pressure=0", f"-mattr={features}"] if features else ["-resource-pressure=0"]
     code = "".join(f"{line}\n" for line in lines)
     answer = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
@@ -158,11 +229,13 @@ def main() -> int:
     parser.add_argument("--bound", type=float, default=1e9, help="largest ratio of cycles to the port limit")
     options = parser.parse_args()
     failed = 0
-    for name, body in functions(options.file.read_text(encoding="utf-8")):
-        called = sorted({match[1] for line in body if (match := _CALL.match(line))})
+    text = options.file.read_text(encoding="utf-8")
+    written_in = language(text)
+    for name, body in functions(text):
+        called = sorted({match[1] for line in body if (match := written_in.call.match(line))})
         configured = sum(line.strip().startswith("ldtilecfg") for line in body)
         sys.stdout.write(f"{name}: calls {' '.join(called) or 'nothing'}, ldtilecfg {configured}\n")
-        loops = [loop for loop in inner_loops(name, body) if loop.products]
+        loops = [loop for loop in inner_loops(written_in, name, body) if loop.products]
         most = max((len(loop.products) for loop in loops), default=0)
         for loop in loops:
             sys.stdout.write(f"  loop\n{_report(loop)}")

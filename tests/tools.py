@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -71,6 +71,18 @@ def quick(values: Iterable[Any], count: int = 1) -> list[Any]:
     """Values of a parameter, of which `make test` takes the first ones and `make test-long` the others."""
     values = list(values)
     return [*values[:count], *(pytest.param(value, marks=pytest.mark.long) for value in values[count:])]
+
+
+def quick_by_target(values: Iterable[Any], targets: Sequence[str], count: int = 1) -> list[Any]:
+    """Values with targets: the first values with each target, for `make test`, and each of the others with one in turn.
+
+    For properties that depend little on the target, such as those of the first stage.
+    """
+    values = list(values)
+    size = len(targets)
+    pairs = [(v, targets[(k + k // size) % size]) for k, v in enumerate(values) if k >= count]  # not only even seeds
+    first = [pytest.param(value, target) for value in values[:count] for target in targets]
+    return [*first, *(pytest.param(*pair, marks=pytest.mark.long) for pair in pairs)]
 
 
 def runs(target: str) -> bool:

@@ -11,9 +11,11 @@ Every error a user can cause is a `TlxError`. It renders the way LLVM's tools do
 from __future__ import annotations
 
 import bisect
+import warnings
 from array import array
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -159,6 +161,28 @@ class TlxWarning(UserWarning):
 
     def __str__(self) -> str:
         return self.render()
+
+
+_given: Final[ContextVar[list[TlxWarning] | None]] = ContextVar("given warnings", default=None)
+
+
+def warn(warning: TlxWarning, stacklevel: int = 1) -> None:
+    """Give a warning to the user, and to `recorded_warnings`; `stacklevel` as for `warnings.warn`."""
+    given = _given.get()
+    if given is not None and str(warning) not in map(str, given):
+        given.append(warning)
+    warnings.warn(warning, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def recorded_warnings() -> Generator[list[TlxWarning]]:
+    """The warnings that `warn` gives inside, each once; those of other threads are not among them."""
+    given: list[TlxWarning] = []
+    token = _given.set(given)
+    try:
+        yield given
+    finally:
+        _given.reset(token)
 
 
 class ParseError(TlxError):

@@ -18,11 +18,10 @@ Errors also name the line of the C program if it was compiled with `-g`:
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tlx.diagnostics import Note, Span, TlxWarning, VerifyError
+from tlx.diagnostics import Note, Span, TlxWarning, VerifyError, warn
 from tlx.frontends.c_header.calling_convention import pass_by_value
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, TensorToken, make_operations, make_tokens
@@ -227,7 +226,7 @@ def warn_of_unknown(module: Module) -> None:
                 advice = f"; did you mean {near}?" if near else ""
                 what = f"{symbol_name(name)} is neither a tensor operation nor defined here"
                 message = f"{what}: it is left to the linker{advice}"
-                warnings.warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
+                warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 
 def _check_globals(module: Module) -> None:

@@ -27,12 +27,11 @@ loop that may not run, counts as a part. A write covers all elements if it is
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from tlx.diagnostics import Note, TlxWarning
+from tlx.diagnostics import Note, TlxWarning, warn
 from tlx.frontends.tensor_language.operations.blas import Blas
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.operations.core import entry_of
@@ -144,7 +143,7 @@ def warn_of_barriers(function: Function) -> None:
         else:
             remedy = "make the same number of trips: use the same bounds in all, and compute positions from the index"
         message = f"{doubt.name} may differ between work-items, but all of them must reach the barrier and {remedy}"
-        warnings.warn(TlxWarning(message, doubt.name.span, [Note("the barrier", doubt.barrier.span)]), stacklevel=3)
+        warn(TlxWarning(message, doubt.name.span, [Note("the barrier", doubt.barrier.span)]), stacklevel=3)
 
 
 def first_barrier(i: Instruction) -> Barrier | None:

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 (all units take the same)
 """`amx`: Intel AMX tiles for bfloat and 8-bit integers, for half with AMX-FP16, AVX-512 for everything else.
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18: eight tiles of 16 rows x 64 bytes;
@@ -43,13 +44,13 @@ from tlx.ir.transform import add_constructor
 from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
 from tlx.legalize.x86.avx512 import TARGET as AVX512
-from tlx.legalize.x86.features import request_tiles
+from tlx.legalize.x86.features import TRIPLES, request_tiles
 from tlx.lower.memory.allocation import ALLOCATORS
 from tlx.target.hardware import Caches, Dot
-from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts
+from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
 
 if TYPE_CHECKING:
-    from tlx.target.matrix_unit import TileAddress
+    from tlx.target.matrix_unit import TileAddress, TileOperand
 
 ROWS: Final = 16
 ROW_BYTES: Final = 64
@@ -147,6 +148,7 @@ class TileEmitter:
 
     Attributes:
         b: The builder.
+        instruction: The instruction that multiplies tiles.
         attributes: Attributes of functions for the target.
         emulate: Whether tiles are cast to words.
         words_of_tile: The words of each emulated tile, by the tile's name.
@@ -154,51 +156,66 @@ class TileEmitter:
         product_buffers: Memory for the three tiles of products that it does not expand.
     """
 
-    def __init__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
         self.b = b
+        self.instruction = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
         self.attributes = attributes
         self.emulate = emulate
         self.words_of_tile: dict[str, Value] = {}
         self.copy_buffer: Value | None = None
         self.product_buffers: list[Value] = []
 
-    def zero(self) -> Value:
+    def enter(self) -> None:
+        """Nothing: tiles are configured when a function is complete."""
+
+    def leave(self) -> None:
+        """Nothing: tiles are released when a function is complete."""
+
+    def zero(self, place: int) -> Value:
         """TILEZERO."""
         return self._emit_tile("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
 
-    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+    def product(self, groups: int, acc: Value, lhs: Value, rhs: Value) -> Value:
         """TDPBF16PS, TDPFP16PS, TDPB[SU][SU]D."""
-        name = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
+        name = self.instruction
         if self.emulate and name in UNSCALARISED_PRODUCTS:
             self.product_buffers = self.product_buffers or product_scratch(self.b)
             words = [self.words_of_tile[str(tile)] for tile in (acc, lhs, rhs)]
             return self._tile(call_product_function(self.b, self.attributes, name, words, self.product_buffers))
-        return self._emit_tile(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(depth), acc, lhs, rhs])
+        return self._emit_tile(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(_WORD_BYTES * groups), acc, lhs, rhs])
 
-    def load(self, address: TileAddress) -> Value:
+    def load(self, place: int, address: TileAddress) -> Value:
         """TILELOADD."""
         return self._load_tile(address, (ROWS, ROW_BYTES))
 
-    def load_a(self, address: TileAddress, depth: int) -> Value:
-        """TILELOADD."""
-        return self._load_tile(address, (ROWS, depth))
+    def rows(self, tile: Value) -> Sequence[Value]:
+        """Not called: tiles are read through memory."""
+        raise NotImplementedError
 
-    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> Value:
+    def from_rows(self, place: int, rows: Sequence[Value]) -> Value:
+        """Not called: tiles are read through memory."""
+        raise NotImplementedError
+
+    def load_a(self, address: TileAddress, groups: int) -> TileOperand:
+        """TILELOADD."""
+        return (self._load_tile(address, (ROWS, _WORD_BYTES * groups)),)
+
+    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> TileOperand:
         """TILELOADD, or TILELOADDT1, which does not pollute L1; LLVM's scalarisation does not support it."""
         name = "tileloaddt164" if streaming and not self.emulate else "tileloadd64"
-        return self._load_tile(address, (groups, ROW_BYTES), name)
+        return (self._load_tile(address, (groups, ROW_BYTES), name),)
 
     def store(self, tile: Value, address: TileAddress) -> None:
         """TILESTORED."""
         args = [_i16(ROWS), _i16(ROW_BYTES), self._pointer(address), const_int(I64, address.stride), tile]
         self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
 
-    def phi(self, name: str) -> Instruction:
+    def phi(self, place: int, name: str) -> Instruction:
         """A phi of a tile or its words."""
         type_ = _TILE_WORDS if self.emulate else X86_AMX
         return self.b.emit("phi", type_, [], f"phi {type_} ", name)
 
-    def from_phi(self, value: Value) -> Value:
+    def from_phi(self, place: int, value: Value) -> Value:
         """The tile of a phi's value."""
         return self._tile(value) if value.type == _TILE_WORDS else value
 
@@ -510,6 +527,8 @@ _DOTS: Final = (
     *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
 
+HALF_SPLIT: Final = SplitCosts(cycles=0.5, lead=0.6, depth=1024)
+
 AMX_TIMING: Final = MatrixTiming(
     configuration=225,
     load=(10.0, 26.0, 34.0, 88.0),
@@ -523,7 +542,7 @@ AMX_TIMING: Final = MatrixTiming(
     vectors_lead=(0.8, 0.6),
     copy_uses=4,
     few_steps=4,
-    split=SplitCosts(cycles=0.5, lead=0.6, depth=1024),
+    split=HALF_SPLIT,
     crossing_load=20,
     scattered_load=6,
 )
@@ -535,15 +554,23 @@ TARGET: Final = replace(
     AVX512,
     name="amx",
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
+    triples=TRIPLES,
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
     matrix=MatrixUnit(
-        rows=ROWS,
-        row_bytes=ROW_BYTES,
-        tiles=TILES,
-        grid=(2, 2),
-        dots=_DOTS,
-        timing=AMX_TIMING,
+        kinds=(
+            TileKind(
+                rows=ROWS,
+                columns=ROW_BYTES // _WORD_BYTES,
+                step_bytes=ROW_BYTES,
+                registers=TILES,
+                grid=(2, 2),
+                dots=_DOTS,
+                cycles=ROWS,
+                operands_take_tiles=True,
+            ),
+        ),
         operations=TileEmitter,
+        timing=AMX_TIMING,
         tile_shapes=tile_shapes,
         emulation=MatrixEmulation(
             llvm_options=("-enable-x86-scalar-amx",),

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES, emit_detection, unlisted_features
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
 from tlx.target.target import Target
 
@@ -66,6 +66,7 @@ _NE_CONVERT: Final = WideningLoads(
 TARGET: Final = Target(
     name="avx2",
     title="x86-64 with AVX2, FMA, F16C",
+    triples=TRIPLES,
     features=("+avx2", "+fma", "+f16c"),
     vector_bytes=32,
     registers=16,
@@ -86,7 +87,7 @@ TARGET: Final = Target(
     rounds=True,
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     core=CoreModel(latency=5),
-    cpus=CPU_FEATURES,
+    cpus=PROCESSORS,
     linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
-from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES, emit_detection, unlisted_features
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes
 from tlx.target.target import Target
 
@@ -29,6 +29,8 @@ _PAIRS: Final = VectorType(32, I16)
 _CURRENT_ROUNDING: Final = 4
 _TO_NEAREST: Final = 8
 """VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
+_UPWARD: Final = 0b1010
+"""Embedded rounding: upward, no exceptions."""
 _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
 _MAGNITUDE_FROM_ONE: Final = 0b0100
@@ -119,6 +121,13 @@ def vcvtps2dq(b: Builder, x: Value, lanes: Value) -> Value:
     return b.cast("bitcast", b.call_named(f"llvm.x86.avx512.mask.{kind}.512", integers, args, "bits").value, x.type)
 
 
+def vfmadd_up(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """VFMADD231PS, VFMADD231PD with embedded rounding: x y + z, rounded upward."""
+    name, _ = _of_register(x)
+    args = [x, y, z, const_int(I32, _UPWARD)]
+    return b.call_named(f"llvm.x86.avx512.vfmadd.{name}.512", x.type, args, "sum").value
+
+
 def table_lookup(b: Builder, table: Sequence[float], index: Value) -> Value:
     """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
     registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
@@ -162,6 +171,7 @@ def _of_register(x: Value) -> tuple[str, int]:
 TARGET: Final = Target(
     name="avx512",
     title="x86-64 with AVX-512, BF16 and VNNI",
+    triples=TRIPLES,
     features=("+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512bf16", "+avx512vnni", "+f16c", "+fma"),
     vector_bytes=64,
     registers=32,
@@ -187,10 +197,11 @@ TARGET: Final = Target(
         significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
         look_up=table_lookup,
         round_to_bits=vcvtps2dq,
+        multiply_add_up=vfmadd_up,
     ),
     bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
-    cpus=CPU_FEATURES,
+    cpus=PROCESSORS,
     linux_names=LINUX_NAMES,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),

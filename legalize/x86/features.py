@@ -30,11 +30,14 @@ from typing import TYPE_CHECKING, Final, Literal
 from tlx.diagnostics import UsageError
 from tlx.ir.types import I32, I64, PTR, StructType
 from tlx.ir.values import ConstInt, Text, const_int
+from tlx.target.hardware import Processor
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
     from tlx.target.target import Target
+
+TRIPLES: Final = ("x86_64-linux-gnu", "i686-linux-gnu")
 
 XCR0_YMM: Final = 0b110
 XCR0_ZMM: Final = 0b1110_0110
@@ -140,6 +143,9 @@ CPU_FEATURES: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("sierraforest", "grandridge", "arrowlake", "arrowlake-s", "lunarlake"), _SIERRA),
     **dict.fromkeys(("pantherlake", "clearwaterforest"), _SIERRA),
 }
+
+PROCESSORS: Final = {name: Processor(features) for name, features in CPU_FEATURES.items()}
+
 _REGISTERS: Final = ("eax", "ebx", "ecx", "edx")
 _CLOBBERS: Final = "~{dirflag},~{fpsr},~{flags}"
 _CPUID: Final = f'asm sideeffect "cpuid", "={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}},{_CLOBBERS}"'

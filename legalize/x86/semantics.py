@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -448,6 +449,23 @@ def _rounded_to_integers(x: Array, passthru: Array, mask: Array, *_: object) -> 
     return np.where(is_chosen, np.rint(np.where(is_chosen, x, 0)).astype(passthru.dtype), passthru)
 
 
+def _multiply_add_up(x: Array, y: Array, z: Array, rounding: Array) -> Array:
+    """`vfmadd231ps` rounded upward."""
+    if int(rounding) != _UPWARD:
+        msg = f"vfmadd231ps with rounding {int(rounding)}"
+        raise NotImplementedError(msg)
+    with np.errstate(all="ignore"):
+        nearest = fma(x, y, z)
+        above = np.nextafter(nearest, x.dtype.type(np.inf))
+
+    def is_below(total: Any, *factors: Any) -> bool:
+        a, b, c, t = (Fraction(float(v)) for v in (*factors, total))
+        return t < a * b + c
+
+    below = [bool(np.isfinite(v).all()) and is_below(*v) for v in np.stack([nearest, x, y, z], 1)]
+    return np.where(below, above, nearest)
+
+
 def _permuted(table: Array, index: Array) -> Array:
     """`vpermps`: elements of a register, by the last four bits of the index."""
     return table[index & (table.size - 1)]
@@ -458,6 +476,7 @@ def _permuted_of_two(first: Array, index: Array, second: Array) -> Array:
     return _permuted(np.concatenate([first, second]), index)
 
 
+_UPWARD: Final = 0b1010
 _FROM_THREE_QUARTERS: Final = 0b1111
 _MAGNITUDE_FROM_ONE: Final = 0b0100
 _I16: Final = {"s": np.int16, "u": np.uint16}
@@ -490,6 +509,8 @@ AVX_INSTRUCTIONS: Final[FunctionTable] = {
     "x86.avx512.mask.getmant.pd": type_independent(_mantissa),
     "x86.avx512.mask.cvtps2dq": type_independent(_rounded_to_integers),
     "x86.avx512.mask.cvtpd2qq": type_independent(_rounded_to_integers),
+    "x86.avx512.vfmadd.ps": type_independent(_multiply_add_up),
+    "x86.avx512.vfmadd.pd": type_independent(_multiply_add_up),
     "x86.avx512.permvar.sf": type_independent(_permuted),
     "x86.avx512.permvar.df": type_independent(_permuted),
     "x86.avx512.permvar.hi": type_independent(_permuted),

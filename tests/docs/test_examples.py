@@ -15,6 +15,7 @@ from tlx.target.host import cpu_flags
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "examples"
 TARGET: Final = EXAMPLES / "add_a_target"
+UNIT: Final = EXAMPLES / "add_a_matrix_unit"
 
 _MULTIPLY: Final = """
 import numpy as np, sys, tlx
@@ -25,6 +26,20 @@ c = np.zeros((48, 40), np.int32)
 kernel(x, y, c)
 assert np.array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
 assert "@llvm.x86.sse2.pmadd.wd" in kernel.lowered
+"""
+
+_LAYER: Final = """
+import numpy as np, sys, tlx
+from tlx.evaluate import Machine
+from tlx.ir.parser.module import parse
+kernel = tlx.compile(sys.argv[1], "quad")
+assert "phi <16 x float>" in kernel.lowered
+rng = np.random.default_rng(5)
+x, y = (rng.standard_normal(shape, np.float32) for shape in ((30, 50), (50, 40)))
+for call in kernel, lambda *arrays: Machine(parse(kernel.lowered)).call("layer", *arrays):
+    c = np.zeros((30, 40), np.float32)
+    call(x, y, c)
+    np.testing.assert_allclose(c, np.maximum(x @ y, 0), atol=1e-5)
 """
 
 
@@ -80,6 +95,14 @@ def test_a_target_of_another_package_runs(tmp_path: Path) -> None:
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "sse"]
     if "sse4_2" in cpu_flags():
         run("-c", _MULTIPLY, str(TARGET / "shorts.ll"), packages=tmp_path)
+
+
+def test_a_matrix_unit_of_another_package_runs(tmp_path: Path) -> None:
+    announce(UNIT, tmp_path)
+    names = "from tlx.target.target import targets; print(*targets())"
+    assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "quad"]
+    if "sse2" in cpu_flags():
+        run("-c", _LAYER, str(UNIT / "layer.ll"), packages=tmp_path)
 
 
 def test_python_api_example_prints_what_its_comments_say() -> None:

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tlx
-from tests.tools import quick, require_openmp, runs
+from tests.tools import quick, quick_by_target, require_openmp, runs
 from tlx.evaluate import Machine
 from tlx.fuzz.check import GuardedArray
 from tlx.ir.parser.module import parse
@@ -128,9 +128,8 @@ def options_of(seed: int, target: str) -> Options:
     return options.updated(knobs=FixedKnobs(Knobs(pack_b=True))) if seed % 2 and "amx" not in target else options
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(8), TARGETS, 1))
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", quick(range(8), 1))
 def test_products_at_every_stage(kind: str, target: str, seed: int) -> None:
     seed = 40 * seed + len(kind) + 7 * TARGETS.index(target) + ord(kind[0])
     product = Product(kind, seed)

@@ -4,6 +4,8 @@ compiler    `tlx.compile`
 cache       compiled code on disk
 cache_key   the key of a compilation there: all that determines its result
 call        calls of machine code with numpy arrays
+wrappers    functions that take in memory what cannot be passed from outside
+emulation   modules of other machines, which run under an emulator
 signatures  parameters and results of functions, in terms of numpy
 files       input and output files: paths and `-`, LLVM IR, bitcode, languages of front ends
 validation  whether each stage's output means the same as the input

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
 from tlx.api.cache_key import cache_key
-from tlx.diagnostics import Source, TlxWarning, UsageError
+from tlx.diagnostics import Source, TlxWarning, UsageError, recorded_warnings
 from tlx.lower.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -221,7 +221,9 @@ def cached(
     others: Mapping[str, Any],
     compute: Callable[[Options], list[bytes]],
 ) -> list[bytes]:
-    """The result of a compilation, from a cache or computed and stored there; its remarks go to `options.remarks`.
+    """The result of a compilation, from a cache or computed and stored there.
+
+    Its remarks go to `options.remarks`, and its warnings are given, whether it is from the cache or not.
 
     Args:
         cache: The cache.
@@ -238,15 +240,19 @@ def cached(
     if key is None:
         return compute(options)
     if (sections := cache.load(key)) is not None:
-        *result, remarks = sections
-        options.remarks.extend(source.loads(remarks))
+        *result, reported = sections
+        remarks, given = source.loads(reported)
+        options.remarks.extend(remarks)
+        for warning in given:
+            warnings.warn(warning, stacklevel=2)
         return result
     fresh = options.updated(remarks=Remarks())
     try:
-        result = compute(fresh)
+        with recorded_warnings() as given:
+            result = compute(fresh)
     finally:
         options.remarks.extend(fresh.remarks)
-    cache.store(key, [*result, source.dumps(list(fresh.remarks))])
+    cache.store(key, [*result, source.dumps((list(fresh.remarks), given))])
     return result
 
 

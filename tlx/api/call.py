@@ -138,7 +138,7 @@ class CompiledFunction:
                     passed.append(address)
                     continue
             parameter = self.prototype.parameters[len(passed)]
-            checked = _checked(len(passed), parameter, value)
+            checked = checked_argument(len(passed), parameter, value)
             array = _array(checked)
             if array is not None and array is not value and parameter.is_result:
                 result_copies.append((value, array))
@@ -156,7 +156,7 @@ class CompiledFunction:
     def _call_with_result_array(self, passed: list[Any]) -> Any:
         """Call the code with an array for its result."""
         type_ = self.prototype.result
-        result = _empty(type_)
+        result = empty_result(type_)
         self._code(*passed, array_address(result))
         return result if isinstance(type_, VectorType) else result[0]
 
@@ -400,8 +400,17 @@ def _minimum_bytes(parameter: Parameter) -> int:
     return max(accessed, parameter.size)
 
 
-def _checked(index: int, parameter: Parameter, value: Any) -> Any:
-    """The argument: a number, or an array to pass the address of."""
+def checked_argument(index: int, parameter: Parameter, value: Any) -> Any:
+    """The argument as it is passed: a number, or an array whose address is passed.
+
+    Args:
+        index: Its number, for messages.
+        parameter: What the function takes.
+        value: What the caller passes.
+
+    Raises:
+        ArgumentError: It does not fit.
+    """
     type_ = parameter.type
     if isinstance(type_, PointerType):
         return _pointer(index, parameter, value)
@@ -527,7 +536,8 @@ def _error(index: int, parameter: Parameter, expected: str, got: str) -> Argumen
     return ArgumentError(f"argument {index} ({parameter.name}): expected {expected}, got {got}")
 
 
-def _empty(type_: Type) -> Array:
+def empty_result(type_: Type) -> Array:
+    """An array for a result of a type."""
     element, count = (type_.element, type_.count) if isinstance(type_, VectorType) else (type_, 1)
     return np.zeros(count, dtype=memory_dtype(element))
 

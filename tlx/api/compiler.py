@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import string
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from tlx.api import files
-from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, passed_by_value, unsupported_error
+from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
+from tlx.api.signatures import Prototype, prototypes, symbol_name
+from tlx.api.wrappers import inherited_attributes, needs_wrapper, with_workspace, wrapper_definition, wrapper_names
 from tlx.diagnostics import UsageError
 from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
-from tlx.ir.types import I1, PTR, VOID, Type, VectorType, exceeds_abi
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.lower.options import STAGE_NAMES, Options
@@ -63,16 +62,14 @@ class Namespace(ABC, Generic[T]):
         return sorted({*super().__dir__(), *self._named})
 
 
-_PREFIX: Final = "tlx.call."
 _START: Final = "tlx.start"
-_IN_NAMES: Final = frozenset(string.printable.encode()) - frozenset(string.whitespace.encode()) - frozenset(b'"\\')
-_INHERITED: Final = ("target-cpu", "target-features")
 
 
-class CompiledModule(Namespace[CompiledFunction]):
-    """A compiled module: its functions are attributes, or items where the name is no identifier.
+F = TypeVar("F")
 
-    Calling the module calls its entry: the function named at compilation, or the only one.
+
+class FunctionNamespace(Namespace[F]):
+    """The functions of a compiled module by name, and its entry: the function named at compilation, or the only one.
 
     Args:
         functions: The functions that can be called.
@@ -83,7 +80,7 @@ class CompiledModule(Namespace[CompiledFunction]):
 
     def __init__(
         self,
-        functions: dict[str, CompiledFunction],
+        functions: dict[str, F],
         refused: dict[str, UsageError],
         entry: str | None,
         lowered: str | bytes,
@@ -100,17 +97,8 @@ class CompiledModule(Namespace[CompiledFunction]):
             self._lowered = zlib.decompress(self._lowered).decode(errors="surrogatepass")
         return self._lowered
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the entry.
-
-        Raises:
-            UsageError: There are several functions, and the compilation named no entry.
-            ArgumentError: An argument does not fit.
-        """
-        return self.entry(*arguments)
-
     @property
-    def entry(self) -> CompiledFunction:
+    def entry(self) -> F:
         """The function that calling the module calls.
 
         Raises:
@@ -124,7 +112,7 @@ class CompiledModule(Namespace[CompiledFunction]):
             raise UsageError(f"name the function to call, of {_listed(self._named)}")
         return next(iter(self._named.values()))
 
-    def __getitem__(self, name: str) -> CompiledFunction:
+    def __getitem__(self, name: str) -> F:
         """The function of that name.
 
         Raises:
@@ -135,6 +123,22 @@ class CompiledModule(Namespace[CompiledFunction]):
         if name not in self._named:
             raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._named)}")
         return self._named[name]
+
+
+class CompiledModule(FunctionNamespace[CompiledFunction]):
+    """A compiled module: its functions are attributes, or items where the name is no identifier.
+
+    Calling the module calls its entry.
+    """
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the entry.
+
+        Raises:
+            UsageError: There are several functions, and the compilation named no entry.
+            ArgumentError: An argument does not fit.
+        """
+        return self.entry(*arguments)
 
 
 def compile(  # noqa: A001 (tlx.compile is the name)
@@ -173,7 +177,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     """
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
-    source_input = _Input.of(source, reading)
+    source_input = SourceInput.of(source, reading)
     if cache is False:
         code = _compiled(source_input, target, options, opt_level, entry, reading)
     else:
@@ -183,7 +187,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
+class SourceInput:
     """What is compiled.
 
     Attributes:
@@ -199,7 +203,7 @@ class _Input:
     is_module: bool = False
 
     @classmethod
-    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> _Input:
+    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
         """The input for a source that `compile` takes."""
         if isinstance(source, Module):
             if reading != FORMAT_BY_NAME:
@@ -270,11 +274,11 @@ class _Code:
                 owner=library,
                 workspace=self.workspaces.get(name, 0),
             )
-        return CompiledModule(functions, _refused(self.defined), entry, self.lowered)
+        return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
 
 
 def _cached(
-    source: _Input,
+    source: SourceInput,
     target: Target | str,
     options: Options,
     opt_level: int,
@@ -303,7 +307,7 @@ def _cached(
 
 
 def _compiled(
-    source: _Input, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
 ) -> _Code:
     """Lower and compile a module.
 
@@ -315,19 +319,48 @@ def _compiled(
         return _lowered_and_compiled(source, target, options, opt_level, entry, reading)
 
 
-def _lowered_and_compiled(
-    source: _Input, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
-) -> _Code:
-    from tlx.ir.builder import GOMP_PARALLEL
+@dataclass(frozen=True, slots=True)
+class LoweredSource:
+    """A lowered module, and what its callers must know.
+
+    Attributes:
+        module: The lowered module.
+        defined: The functions that it defines, by name.
+        attributes: Processor and features of its functions, as attributes.
+        workspaces: Bytes of workspace that functions take as their last argument.
+        blocks: Bytes of prepared blocks of functions with arguments that are constant over calls.
+    """
+
+    module: Module
+    defined: dict[str, Prototype]
+    attributes: dict[str, str]
+    workspaces: dict[str, int]
+    blocks: dict[str, tuple[int, ...]]
+
+    @property
+    def called(self) -> list[Prototype]:
+        """The functions that can be called from numpy."""
+        refused = refused_functions(self.defined)
+        return [prototype for prototype in self.defined.values() if prototype.name not in refused]
+
+    def lowered_prototype(self, name: str) -> Prototype:
+        """The prototype of a lowered function, with the workspace that its caller passes."""
+        return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
+
+
+def lower_source(
+    source: SourceInput, target: Target | str, options: Options, entry: str | None, reading: InputFormat
+) -> LoweredSource:
+    """Read and lower a module.
+
+    Raises:
+        TlxError: The module is wrong or cannot be lowered, or does not define the entry.
+    """
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
-    from tlx.ir.transform import collect_constructors
-    from tlx.llvm.codegen import CodegenError, emit_objects
-    from tlx.llvm.judge import check_module
     from tlx.lower.front_ends import concerns_front_ends
     from tlx.lower.memory.allocation import workspace_size
     from tlx.lower.pipeline import lower, raise_front_ends
-    from tlx.target.target import matrix_emulations
 
     name = source.name
     module = parse(source.text(options.threads, reading), name)
@@ -336,17 +369,32 @@ def _lowered_and_compiled(
     source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
     defined = prototypes(source_module)
     _check_entry(entry, defined)
-    source_features = _features(source_module)
-    lowered = lower(module, target if options.cpu else _for_host(target), options=options, is_compiled=True)
-    refused = _refused(defined)
-    called = [p for p in defined.values() if p.name not in refused]
-    wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], defined)
-    attributes = source_features | _features(lowered)  # `lowered` has parsed functions with tensors only
+    source_attributes = inherited_attributes(source_module)
+    lowered = lower(module, target, options=options, is_compiled=True)
+    attributes = source_attributes | inherited_attributes(lowered)  # it has parsed functions with tensors only
     workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
     blocks = {symbol_name(name): sizes for name, sizes in block_sizes(lowered).items()}
-    lowered_as = {n: _with_workspace(defined[n]) if workspaces[n] else defined[n] for n in wrappers}
-    text = str(lowered)
-    code = text + "".join(_wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items())
+    return LoweredSource(lowered, defined, attributes, workspaces, blocks)
+
+
+def _lowered_and_compiled(
+    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+) -> _Code:
+    from tlx.ir.builder import GOMP_PARALLEL
+    from tlx.ir.transform import collect_constructors
+    from tlx.llvm.codegen import CodegenError, emit_objects
+    from tlx.llvm.judge import check_module
+    from tlx.target.target import matrix_emulations
+
+    host_target = _for_host(target)
+    lowered = lower_source(source, host_target if not options.cpu else target, options, entry, reading)
+    called = lowered.called
+    wrappers = wrapper_names([p.name for p in called if needs_wrapper(p)], lowered.defined)
+    text = str(lowered.module)
+    code = text + "".join(
+        wrapper_definition(lowered.lowered_prototype(name), symbol, lowered.attributes.get(name, ""))
+        for name, symbol in wrappers.items()
+    )
     code = collect_constructors(code, _START)
     emulations = matrix_emulations() if options.emulate_matrix else []
     level = min(opt_level, *(emulation.opt_level for emulation in emulations)) if emulations else opt_level
@@ -355,16 +403,17 @@ def _lowered_and_compiled(
         images = emit_objects(code, level, options.cpu, ",".join(options.features), llvm_options=emulating)
     except CodegenError:
         if options.verify_each is None:
-            check_module(lowered, STAGE_NAMES[-1])  # if the module is wrong, the error is that of the lowering
+            check_module(lowered.module, STAGE_NAMES[-1])  # if it is wrong, the error is that of the lowering
         raise
     exported = {name for image in images for name, defined in elf_symbols(image) if defined}
     symbols = {p.name: wrappers.get(p.name, p.name) for p in called}
     symbols = {name: symbol for name, symbol in symbols.items() if symbol in exported}
     start = _START if _START in exported else None
-    return _Code(defined, symbols, workspaces, blocks, start, GOMP_PARALLEL in code, images, text)
+    has_threads = GOMP_PARALLEL in code
+    return _Code(lowered.defined, symbols, lowered.workspaces, lowered.blocks, start, has_threads, images, text)
 
 
-def _refused(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:
+def refused_functions(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:
     """Errors for the functions that cannot be called from numpy, by name."""
     return {p.name: error for p in defined.values() if (error := unsupported_error(p))}
 
@@ -376,117 +425,18 @@ def _check_entry(entry: str | None, defined: Collection[str]) -> None:
 
 
 def _for_host(target: Target | str) -> Target:
-    """The target with the instruction costs of this machine."""
+    """The target with the instruction costs of this machine.
+
+    Raises:
+        UsageError: The target is for another architecture.
+    """
     from tlx.target.host import cpu_flags, with_host_dot_costs
-    from tlx.target.lookup import find_target
+    from tlx.target.lookup import find_target, foreign_triple
 
+    if triple := foreign_triple(target):
+        name = target if isinstance(target, str) else target.name
+        raise UsageError(f"target {name} is for {triple}, not for this machine: run its code under an emulator")
     return with_host_dot_costs(find_target(target) if isinstance(target, str) else target, cpu_flags())
-
-
-def _wrapper_names(wrapped: Sequence[str], functions: Collection[str]) -> dict[str, str]:
-    """The name of each function's wrapper: printable ASCII, and different from all functions."""
-    names: dict[str, str] = {}
-    for name in wrapped:
-        wrapper = _PREFIX + "".join(c if _is_plain(c) else "_" for c in name)
-        while wrapper in functions or wrapper in names.values():
-            wrapper += "."
-        names[name] = wrapper
-    return names
-
-
-def _with_workspace(prototype: Prototype) -> Prototype:
-    """The prototype of a lowered function whose caller passes its workspace."""
-    return replace(prototype, parameters=(*prototype.parameters, Parameter("%workspace", PTR)))
-
-
-def _is_plain(name: str) -> bool:
-    return name.isascii() and name.isprintable()
-
-
-def _needs_wrapper(prototype: Prototype) -> bool:
-    """Whether ctypes cannot call the function by its convention or look up its name."""
-    types = [p.type for p in prototype.parameters]
-    if prototype.result != VOID:
-        types.append(prototype.result)
-    return not (prototype.is_plain and _is_plain(prototype.name) and all(map(passed_by_value, types)))
-
-
-def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
-    """A C function that takes pointers to the values that ctypes cannot pass, and calls the function.
-
-    Its features are those of the function, as they determine which registers vectors are passed in.
-    """
-    parameters: list[str] = []
-    body: list[str] = []
-    passed: list[tuple[str, str]] = []
-    for index, parameter in enumerate(prototype.parameters):
-        type_ = parameter.type
-        direct = passed_by_value(type_)
-        parameters.append(f"{type_ if direct else 'ptr'} %{index}")
-        if exceeds_abi(type_):  # the lowered function takes a pointer as well
-            passed.append(("ptr", f"%{index}"))
-            continue
-        passed.append((str(type_), f"{parameter.abi_attributes} %{'' if direct else 'a'}{index}".lstrip()))
-        if not direct:
-            body.extend(_loaded(type_, index))
-    result = prototype.result
-    if exceeds_abi(result):
-        passed.insert(0, ("ptr", f"%{len(parameters)}"))
-        parameters.append(" ".join(passed[0]))
-        result = VOID
-    call = _call(prototype, result, passed)
-    if result == VOID or passed_by_value(result):
-        body.extend([call, "ret void"] if result == VOID else [f"%r = {call}", f"ret {result} %r"])
-    else:
-        parameters.append(f"ptr %{len(parameters)}")
-        body.extend([f"%r = {call}", *_stored(result, len(parameters) - 1), "ret void"])
-        result = VOID
-    lines = "".join(f"  {line}\n" for line in body)
-    head = f"define {result} {_quoted(symbol)}({', '.join(parameters)}){features}"
-    return f"\n{head} {{\n{lines}}}\n"
-
-
-def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
-    """The call of a function, given type and value of each argument, with the attributes of its definition.
-
-    It is marked `notail`: LLVM 22 crashes on tail calls with byval arguments in x86_vectorcallcc.
-    """
-    type_ = str(result)
-    if prototype.variadic:
-        type_ = f"{result} ({', '.join([*(type_ for type_, _ in passed), '...'])})"
-    words = ("notail call", prototype.convention, "" if result == VOID else prototype.abi_attributes, type_)
-    return f"{' '.join(filter(None, words))} {_quoted(prototype.name)}({', '.join(map(' '.join, passed))})"
-
-
-def _loaded(type_: Type, index: int) -> list[str]:
-    """Load an argument; vectors of i1 have a byte for each element."""
-    if isinstance(type_, VectorType) and type_.element == I1:
-        bytes_ = f"<{type_.count} x i8>"
-        return [f"%b{index} = load {bytes_}, ptr %{index}, align 1", f"%a{index} = trunc {bytes_} %b{index} to {type_}"]
-    return [f"%a{index} = load {type_}, ptr %{index}, align 1"]
-
-
-def _stored(type_: Type, index: int) -> list[str]:
-    if isinstance(type_, VectorType) and type_.element == I1:
-        bytes_ = f"<{type_.count} x i8>"
-        return [f"%w = zext {type_} %r to {bytes_}", f"store {bytes_} %w, ptr %{index}, align 1"]
-    return [f"store {type_} %r, ptr %{index}, align 1"]
-
-
-def _features(module: Module) -> dict[str, str]:
-    """Processor and features of each function, as attributes."""
-    features: dict[str, str] = {}
-    for function in module.functions:
-        attributes = module.function_attributes(function.signature)
-        words = [f' "{key}"="{attributes[key]}"' for key in _INHERITED if key in attributes]
-        features[symbol_name(function.name)] = "".join(words)
-    return features
-
-
-def _quoted(name: str) -> str:
-    raw = name.encode(errors="surrogateescape")
-    escaped = "".join(chr(byte) if byte in _IN_NAMES else f"\\{byte:02X}" for byte in raw)
-    return f'@"{escaped}"'
 
 
 def _listed(names: Collection[str]) -> str:

@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 @click.option(
     "--opt", default="", metavar="PROGRAM", help="Path of LLVM's opt, to optimise some programs before lowering them."
 )
+@click.option(
+    "--emulator",
+    default="",
+    metavar="COMMAND",
+    help="Run code for another machine under its emulator, such as 'qemu-ppc64le -cpu power10'.",
+)
 @click.option("--replay", metavar="FILE", help="Only check the program of a failure file again.")
 @click.option(
     "--malformed",
@@ -71,6 +77,7 @@ def fuzz(
     emulate_matrix: bool,
     threads: Threads,
     opt: str,
+    emulator: str,
     replay: str | None,
     malformed: bool,
     graphs: bool,
@@ -99,7 +106,7 @@ def fuzz(
         plan = campaign.CampaignPlan(
             seed,
             count,
-            _targets(targets),
+            _targets("generic" if emulator and targets == "native" else targets),
             Path(keep),
             GRAPHS if graphs else _profile(profile),
             graph_operations(ops) if graphs else parse_operations(ops),
@@ -109,6 +116,7 @@ def fuzz(
             emulate_matrix,
             threads == "openmp",
             _program(opt),
+            _emulator(emulator),
         )
         passed = campaign.fuzz(plan, click.echo)
     if not passed:
@@ -124,6 +132,19 @@ def _targets(text: str) -> tuple[str, ...]:
         native_target().name if name == "native" else name if "+" in name else find_target(name).name for name in names
     ]
     return tuple(dict.fromkeys(resolved))
+
+
+def _emulator(command: str) -> str:
+    """The command of an emulator, checked along with the compiler that links for it."""
+    from tlx.llvm.emulator import emulator_command, emulator_triple, toolchain
+
+    if command:
+        triple = emulator_triple(command)
+        if not triple:
+            raise UsageError(f"--emulator: '{command}' is not one of qemu's, such as 'qemu-aarch64 -cpu max'")
+        emulator_command(command, triple)
+        toolchain(triple)
+    return command
 
 
 def _program(name: str) -> str:

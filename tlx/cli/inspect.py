@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def _rule_errors(path: str, reading: InputFormat) -> Sequence[TlxError]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def targets() -> None:
-    """List the targets: name, whether this machine runs its code, title, features.
+    """List the targets: name, whether this machine runs its code, triples, title, features.
 
     A star marks the one that 'native' means.
     """
@@ -69,12 +70,14 @@ def targets() -> None:
 
     flags = host.cpu_flags()
     best = host.native_target().name
-    rows = [("", "name", "runs here", "title", "features")]
+    rows = [("", "name", "runs here", "triples", "title", "features")]
     for name, target in known().items():
-        missing = host.missing_features(target, flags)
+        is_foreign = not target.is_for(platform.machine())
+        missing = ["another architecture"] if is_foreign else host.missing_features(target, flags)
+        triples = ",".join(target.triples) or "any"
         here = "yes" if not missing else f"no: {', '.join(missing[:3])}{', ...' if missing[3:] else ''}"
-        rows.append(("*" if name == best else "", name, here, target.title, ",".join(target.features) or "-"))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        rows.append(("*" if name == best else "", name, here, triples, target.title, ",".join(target.features) or "-"))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[4]]).rstrip())
+        click.echo("  ".join([*cells, row[5]]).rstrip())

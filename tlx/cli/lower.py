@@ -122,7 +122,9 @@ def _result(
 ) -> bytes | str:
     """The output for a file, whose contents are `data` if they have been read."""
     from tlx.api import files
+    from tlx.llvm.triples import triple_of
     from tlx.lower import pipeline
+    from tlx.target.lookup import foreign_triple
 
     emits = emission.kind != "ll" or emission.level is not None
     if emits or _is_verified(file, options.verify_each):
@@ -134,6 +136,8 @@ def _result(
     else:
         text = files.ir_of(data, file, options.threads, reading)
     name = files.ir_name(file, reading)
+    if not options.triple and not triple_of(text):
+        options = replace(options, triple=foreign_triple(target))
     if runs is None or not pipeline.has_work(text):
         lowered = pipeline.lower_text(text, name, target, options=options, is_compiled=emits)
     else:
@@ -164,9 +168,11 @@ def _is_verified(file: str, verify_each: bool | None) -> bool:
 
 
 def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str | bytes:
+    from tlx.llvm.triples import with_platform
+
     kind, level = emission.kind, emission.level
     if kind == "ll" and level is None:
-        return text
+        return with_platform(text, options.triple) if options.triple else text
     from tlx.llvm.codegen import CodegenError, emit_code
     from tlx.llvm.judge import check_text
     from tlx.lower.options import STAGE_NAMES
@@ -176,11 +182,12 @@ def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
     features = ",".join(options.features)
     try:
-        return emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
+        code = emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
     except CodegenError:
         if options.verify_each is None:
             check_text(text, name, stage=STAGE_NAMES[-1])  # if the text is wrong, the error is that of the lowering
         raise
+    return with_platform(code.decode(), options.triple) if kind == "ll" and options.triple else code
 
 
 def _write_remarks(path: str | None, remarks: Remarks) -> None:

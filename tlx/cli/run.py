@@ -12,6 +12,7 @@ from tlx.api.files import os_error_text
 from tlx.cli.options import input_options, setting_option
 from tlx.cli.program import CACHE
 from tlx.diagnostics import UsageError
+from tlx.lower.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _BFLOAT: Final = ("bfloat16", "bfloat")
 _CACHE_HELP: Final = "Load the code that an earlier run compiled, from DIR or the user's cache; see 'tlx cache'."
+_EMULATOR_HELP: Final = "Run code for another machine under its emulator, such as 'qemu-ppc64le -cpu power10'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,10 @@ class CallArgument:
 @click.argument("arguments", nargs=-1, metavar="ARGS...")
 @click.option("--function", "name", metavar="NAME", help="Function to call; required if the file defines several.")
 @click.option(
-    "--target", metavar="NAME", default="native", help="Target to generate code for; this machine must support it."
+    "--target",
+    metavar="NAME",
+    default="native",
+    help="Target to generate code for; this machine, or the emulated one, must support it.",
 )
 @click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I, counted from 0, after the call.")
 @click.option("--evaluate", is_flag=True, help="Interpret the function with numpy instead of compiling it.")
@@ -49,6 +54,11 @@ class CallArgument:
     "-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM (default: 2)."
 )
 @setting_option("emulate_matrix")
+@click.option("--emulator", metavar="COMMAND", help=_EMULATOR_HELP)
+@setting_option("triple")
+@setting_option("cpu")
+@setting_option("features")
+@setting_option("vector_bits")
 @click.option("--cache", "cache", metavar="[=DIR]", help=_CACHE_HELP)
 @input_options
 def run(
@@ -59,9 +69,10 @@ def run(
     outs: tuple[str, ...],
     evaluate: bool,
     level: int,
-    emulate_matrix: bool,
+    emulator: str | None,
     cache: str | None,
     reading: InputFormat,
+    **settings: Any,
 ) -> None:
     """Call a function of FILE.
 
@@ -75,10 +86,13 @@ def run(
     values = [_argument(text) for text in arguments]
     saved = {i: a.save for i, a in enumerate(values) if a.save} | dict(_out(out, len(values)) for out in outs)
     module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
+    options = Options(**settings)
     if evaluate:
         function = _evaluated(module, name)
+    elif emulator is not None:
+        function = _emulated(module, name, target, level, emulator, options)
     else:
-        function = _compiled(module, name, target, level, cache, emulate=emulate_matrix)
+        function = _compiled(module, name, target, level, cache, options)
     returned = function(*(a.value for a in values))
     for index, path in saved.items():
         _save(path, values[index].value)
@@ -148,13 +162,22 @@ def _out(text: str, count: int) -> tuple[int, str]:
     return int(index), path
 
 
+def _emulated(
+    module: Module, name: str | None, target: str, level: int, emulator: str, options: Options
+) -> Callable[..., Any]:
+    from tlx.api.emulation import compile_emulated
+
+    target = "generic" if target == "native" else target
+    return compile_emulated(module, target, emulator, entry=name, opt_level=level, options=options).entry
+
+
 def _compiled(
-    module: Module, name: str | None, target: str, level: int, cache: str | None, *, emulate: bool
+    module: Module, name: str | None, target: str, level: int, cache: str | None, options: Options
 ) -> Callable[..., Any]:
     from tlx.api import compiler
-    from tlx.lower.options import Options
 
-    options = Options(emulate_matrix=emulate)
+    if options.triple:
+        raise UsageError(f"--mtriple={options.triple}: code of other machines is run by --emulator=")
     place = True if cache == CACHE else cache or False
     compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=place)
     return compiled.entry.call_prepared

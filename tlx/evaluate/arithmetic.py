@@ -62,6 +62,9 @@ def cast_function(opcode: str, source: Type, target: Type, codecs: Codecs) -> Ca
 def _bitcast(source: Type, target: Type, codecs: Codecs) -> Cast:
     if source == target or (isinstance(source, PointerType) and isinstance(target, PointerType)):
         return lambda value: value
+    if isinstance(source, VectorType) and source.scalable:
+        dtype = element_dtype(scalar_of(target))
+        return lambda value: value.view(dtype)
     encode, decode = codecs[source].encode, codecs[target].decode
     return lambda value: decode(memoryview(encode(value)), 0)
 

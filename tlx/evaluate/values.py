@@ -135,6 +135,9 @@ def undefined(type_: Type, layout: Layout) -> RuntimeValue:
 def filled(type_: Type, layout: Layout, byte: int) -> RuntimeValue:
     """The value whose bytes are all `byte` (0 or 255).
 
+    A scalable vector has its least length: only `llvm.vector.insert` takes one of unknown length, and replaces all of
+    it.
+
     Raises:
         EvaluationError: The evaluator has no values of the type.
     """
@@ -143,7 +146,7 @@ def filled(type_: Type, layout: Layout, byte: int) -> RuntimeValue:
         return (1 << width_of(type_)) - 1 if byte else 0
     if isinstance(type_, FloatType):
         return np.frombuffer(bytes([byte] * element_dtype(type_).itemsize), element_dtype(type_))[0]
-    if isinstance(type_, VectorType) and (not type_.scalable or type_.count == 1):
+    if isinstance(type_, VectorType):
         return splat(filled(type_.element, layout, byte), type_)
     if isinstance(type_, ArrayType):
         return (filled(type_.element, layout, byte),) * type_.count

@@ -322,7 +322,10 @@ def _extract(site: CallSite) -> Implementation:
 
 
 def _insert(site: CallSite) -> Implementation:
+    """Into a scalable vector at its start, as code with vectors of a known length does: they are its whole length."""
     count = vector_type(site.arguments[1]).count
+    if isinstance(site.result, VectorType) and site.result.scalable:
+        return typed(lambda _value, part, _start: part.copy())
 
     def run(value: Array, part: Array, start: int) -> Array:
         result = value.copy()

@@ -51,6 +51,7 @@ class CampaignPlan:
         emulate_matrix: Whether matrix units are emulated even if this machine has them.
         threads: Whether every kernel runs on several threads.
         opt: LLVM's `opt` program, which optimises three of seven programs before they are lowered; empty for none.
+        emulator: The command of the emulator that runs machine code; empty for this machine.
     """
 
     seed: int
@@ -65,24 +66,30 @@ class CampaignPlan:
     emulate_matrix: bool = False
     threads: bool = False
     opt: str = ""
+    emulator: str = ""
 
     def requests(self) -> Iterator[Request]:
         """The requests: each program on each target."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
-                check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
+                check = check_on(target, seed, emulate_matrix=self.emulate_matrix, emulator=self.emulator)
                 check = replace(check, threads=self.threads, optimise=self.opt if seed % 7 < 3 else "")
                 mixture: Sequence[str] = _EMULATED_PROFILES if check.emulate else MIXED_PROFILES
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
 
-def check_on(target: str, variant: int, *, emulate_matrix: bool = False) -> Check:
+def check_on(target: str, variant: int, *, emulate_matrix: bool = False, emulator: str = "") -> Check:
     """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
-    Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set.
+    Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set. An emulator has all that its
+    command says.
     """
+    if emulator:
+        drawn = random_options(target, variant, has_machine=False)
+        return Check(target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator)
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
-    emulate = bool(target) and (emulate_matrix or bool(lacking)) and find_target(target).matrix is not None
+    unit = find_target(target).matrix if target else None
+    emulate = unit is not None and unit.emulation is not None and (emulate_matrix or bool(lacking))
     drawn = random_options(target, variant)
     run = bool(target) and (emulate or not lacking) and is_runnable(drawn, find_target(target), cpu_flags())
     return Check(target, emulate, run=run, variant=variant, drawn=drawn)

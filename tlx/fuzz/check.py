@@ -22,6 +22,8 @@ import numpy as np
 
 import tlx
 from tlx.api.call import CompiledFunction
+from tlx.api.compiler import CompiledModule
+from tlx.api.emulation import EmulatedFunction, EmulatedModule, compile_emulated
 from tlx.api.signatures import Parameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
@@ -35,6 +37,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import mentions_slow_vectors
 from tlx.llvm import openmp
 from tlx.llvm.codegen import CodegenError
+from tlx.llvm.emulator import Guard, emulator_triple
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, verify
 from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
@@ -62,6 +65,8 @@ _PIPELINES: Final = (
 """Options of LLVM's `opt`; without a target machine it hardly transforms vectors."""
 MAX_STEPS: Final = 20_000_000
 STAGE_STEPS: Final = 5_000_000
+EMULATED_SECONDS: Final = 300
+"""CPU time for all calls of one program under an emulator."""
 _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
 Arguments = tuple[list[Array], list[Array]]
 
@@ -96,6 +101,7 @@ class Check:
             refuse its output.
         threads: Run every kernel on several threads, however small.
         drawn: Random options of the lowering.
+        emulator: The command of the emulator that runs machine code; empty for this machine.
     """
 
     target: str = ""
@@ -106,6 +112,7 @@ class Check:
     optimise: str = ""
     threads: bool = False
     drawn: RandomOptions = field(default_factory=RandomOptions)
+    emulator: str = ""
 
     @property
     def pipeline(self) -> tuple[str, ...]:
@@ -115,7 +122,8 @@ class Check:
     @property
     def options(self) -> Options:
         """Options of the lowering."""
-        options = self.drawn.options(Options(emulate_matrix=self.emulate))
+        triple = emulator_triple(self.emulator)
+        options = self.drawn.options(Options(emulate_matrix=self.emulate, triple=triple))
         return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
 
     @property
@@ -132,11 +140,11 @@ class Check:
     def lowering_target(self) -> Target:
         """The target, for odd variants with all features of this machine, for every third variant with tiny caches.
 
-        If the drawn options name a machine, its features are unchanged.
+        If the drawn options name a machine, or an emulator runs the code, its features are unchanged.
         """
         target = find_target(self.target)
         caches = _TINY if self.variant % 3 == 0 else _DEFAULT
-        if self.emulate or not self.run or self.drawn.has_machine:
+        if self.emulate or not self.run or self.emulator or self.drawn.has_machine:
             return replace(target, caches=caches)
         native = best_target([target], cpu_flags(), caches)
         if self.variant % 2:
@@ -287,7 +295,7 @@ def _run(
 ) -> Counts:
     doing("compiling")
     try:
-        compiled = tlx.compile(program.text, target, opt_level=check.opt_level, options=check.options)
+        compiled = _compiled(program.text, target, check)
     except LoweringError as error:
         if INTERNAL_ERROR in error.message:
             raise
@@ -297,14 +305,35 @@ def _run(
             raise RefusedError("LLVM's backend has no such vectors of bfloat with +avx512bf16") from None
         raise
     check_registers(program.text, compiled.lowered)
-    if check.threads:
+    if check.threads and not check.emulator:
         openmp.set_threads(check.team.max_threads)
     for function, (before, after) in zip(program.functions, arguments, strict=True):
         for at_end in (True, False):
             place = "before a guard page" if at_end else "after a guard page"
             doing(f"running @{function.name} {place}")
-            _call_guarded(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
+            call = compiled[function.name]
+            if isinstance(call, EmulatedFunction):
+                guard: Guard = "after" if at_end else "before"
+                _call_emulated(call, function, before, after, guard, retyped=bool(check.optimise))
+            else:
+                _call_guarded(call, function, before, after, at_end=at_end, retyped=bool(check.optimise))
+    if isinstance(compiled, EmulatedModule):
+        compiled.close()
     return Counts(len(program.functions), _count_tile_kernels(compiled.lowered))
+
+
+def _compiled(text: str, target: Target, check: Check) -> CompiledModule | EmulatedModule:
+    """A program as machine code, for this machine or for the emulated one."""
+    if not check.emulator:
+        return tlx.compile(text, target, opt_level=check.opt_level, options=check.options)
+    return compile_emulated(
+        text,
+        target,
+        check.emulator,
+        opt_level=check.opt_level,
+        options=check.options,
+        cpu_seconds=EMULATED_SECONDS,
+    )
 
 
 def check_registers(text: str, lowered: str) -> None:
@@ -355,6 +384,26 @@ def _call_guarded(
         if not memory.is_intact:
             place = "before" if at_end else "after"
             raise MismatchError("running", f"@{function.name} wrote {place} {buffer.name}")
+
+
+def _call_emulated(
+    call: EmulatedFunction,
+    function: RandomFunction,
+    before: list[Array],
+    after: list[Array],
+    guard: Guard,
+    *,
+    retyped: bool,
+) -> None:
+    """Call a function under an emulator, on memory that is guarded there."""
+    parameters = call.prototype.parameters
+    arrays = [array.copy() for array in before]
+    passed = [_retyped(a, p) if retyped else a for a, p in zip(arrays, parameters, strict=True)]
+    _, intact = call.call_guarded(passed, guard)
+    _compare("running", function, arrays, after)
+    for buffer, is_intact in zip(function.buffers, intact, strict=True):
+        if not is_intact:
+            raise MismatchError("running", f"@{function.name} wrote beside {buffer.name}")
 
 
 def _retyped(array: Array, parameter: Parameter) -> Array:

@@ -157,18 +157,19 @@ _MATRIX_TILES: Final = ("32x32", "32x32", "16x64", "64x16", "")
 _LONGEST_PREFETCH_DISTANCE: Final = 16
 
 
-def random_options(name: str, seed: int) -> RandomOptions:
+def random_options(name: str, seed: int, *, has_machine: bool = True) -> RandomOptions:
     """The options for the program of a seed on a target.
 
     Args:
         name: The target's name; empty for none.
         seed: Seed of the random numbers.
+        has_machine: Whether they may name a processor or features.
     """
     if not name:
         return RandomOptions()
     dice = random.Random(f"asked {name} {seed}")
     target = find_target(name)
-    machine = _random_machine(target, dice) if dice.random() < 0.5 else RandomOptions()
+    machine = _random_machine(target, dice) if has_machine and dice.random() < 0.5 else RandomOptions()
     return RandomOptions(
         machine.cpu,
         machine.features,
@@ -185,7 +186,8 @@ def is_runnable(drawn: RandomOptions, target: Target, flags: frozenset[str]) -> 
     """Whether a machine with these flags that runs the target's code also runs it with these options."""
     if drawn.cpu.startswith(_VENDOR_CPUS):
         return False
-    wanted = (*drawn.features, *drawn.functions.split(","), *(f"+{f}" for f in target.cpus.get(drawn.cpu, ())))
+    processor = target.cpus[drawn.cpu].features if drawn.cpu in target.cpus else ()
+    wanted = (*drawn.features, *drawn.functions.split(","), *(f"+{f}" for f in processor))
     return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted if f.startswith("+"))
 
 
@@ -199,7 +201,8 @@ def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
     kind = dice.choice(("cpu", "features", "features", "both", "functions"))
     cpu = dice.choice(sorted(target.cpus)) if kind in ("cpu", "both") and target.cpus else ""
     if kind == "functions" and target.cpus:
-        return RandomOptions(functions=",".join(f"+{feature}" for feature in dice.choice(sorted(target.cpus.values()))))
+        features = dice.choice(sorted(processor.features for processor in target.cpus.values()))
+        return RandomOptions(functions=",".join(f"+{feature}" for feature in features))
     return RandomOptions(cpu, _random_features(target, dice) if kind != "cpu" else ())
 
 

@@ -27,7 +27,7 @@ from tlx.diagnostics import TlxError
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.generation.model import Node
 from tlx.fuzz.generation.profiles import PROFILES
-from tlx.fuzz.generation.programs import RandomProgram, random_program
+from tlx.fuzz.generation.programs import RandomProgram, portable, random_program
 from tlx.fuzz.graphs.check import check_graph
 from tlx.fuzz.graphs.generator import random_graph
 from tlx.fuzz.graphs.program import GraphProgram
@@ -65,7 +65,8 @@ class Request:
         if self.operations:
             profile = replace(profile, operations=self.operations)
         source = self.source if isinstance(self.source, Node) else f"{self.profile} {self.source}"
-        return random_program(profile, source)
+        program = random_program(profile, source)
+        return portable(program) if self.check.emulator else program
 
     @property
     def text(self) -> str:

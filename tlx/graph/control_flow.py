@@ -7,6 +7,14 @@ got it is not copied, neither before the loop nor in it.
     before:  store initial values                        head:   phis; condition
              br head                                             br do, done
     do:      body; store what it returns; br head        done:   the state
+
+If the body returns a large tensor of its state as another one, `(a, b) -> (b, a)` or `(a, b) -> (f(a), a)`, the two
+exchange their memory instead of being copied: two iterations are written one after the other, the second of which finds
+each in the memory of the other and so leaves both where the first one expects them.
+
+    do:      body; br head2                              head2:  condition
+    do2:     body; br head                                       br do2, back
+    back:    exchange the elements; br done
 """
 
 from __future__ import annotations
@@ -34,6 +42,8 @@ _CUMULATIVE: Final = {"sum": "add", "product": "multiply", "max": "maximum", "mi
 
 
 _ZERO: Final = ir.ConstInt(I64, 0)
+_EXCHANGED_BYTES: Final = 4096
+"""Size from which tensors exchange their memory: below, copying them costs less than a second body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +77,14 @@ class _Carried:
 
     def is_kept(self, following: Value) -> bool:
         """Whether the state of the next iteration is where it has to be."""
+        return self.phi is None and self.is_at(following)
+
+    def is_at(self, following: Value) -> bool:
+        """Whether a value is all of the memory of this one."""
         buffer = self.value.buffer
         is_same = following.buffer.operand == buffer.operand and following.view.offset == self.value.view.offset
         is_whole = following.view.is_dense(range(following.rank))
-        return is_same and is_whole and self.phi is None and not following.buffer.is_overwritten
+        return is_same and is_whole and not following.buffer.is_overwritten
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,6 +94,37 @@ class _Known:
     tokens: dict[tuple[str, int, View], ir.Local]
     vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value]
     writes: dict[Memory, list[Instruction | Block]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Test:
+    """The test before an iteration: the block that it ends, what holds if there is one, and the first block of that."""
+
+    block: Block
+    holds: ir.Value
+    start: Block
+
+    def leave(self, b: Builder, end: Block) -> None:
+        """Go on with another block if there is no iteration."""
+        b.at_end(self.block)
+        b.branch_if(self.holds, self.start, end)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _SecondTest:
+    """The test between two iterations.
+
+    Attributes:
+        test: The test.
+        state: The state there, of which some tensors are in the memory of each other.
+        back: The block that exchanges these, if there is no second iteration.
+        elements: The state that is in registers, in that block; None for what is in memory.
+    """
+
+    test: _Test
+    state: Sequence[Value]
+    back: Block
+    elements: Sequence[ir.Value | None]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,6 +145,8 @@ class ControlFlow(Indexing):
     ) -> tuple[Value, ...]:
         """Apply a function to a state as long as a condition holds.
 
+        The functions are called once, to build the loop, or twice if large tensors of the state change places.
+
         Args:
             condition: A function of the state that returns a bool without dimensions.
             body: A function of the state that returns the next one: as many values, of the same shapes and types.
@@ -117,23 +164,35 @@ class ControlFlow(Indexing):
         phis = [None if x is None else self._phi(x.type, [(x, before)]) for x in elements]
         with self._new_region():
             carried = [self._carried(x, phi, outer, after) for x, phi in zip(values, phis, strict=True)]
-            state = [c.value for c in carried]
-            with self._new_region():  # the condition does not overwrite the state
-                holds = self._predicate("while_loop", "the condition", condition(*state))
-            test = b.block
-            start = b.new_block("do")
-            b.at_end(start)
-            results = self._results("while_loop", "the body", body(*state), values)
+            test = self._test(condition, [c.value for c in carried])
+            results = self._iteration(test, body, [c.value for c in carried])
+            partners = _partners(carried, results)
+            second = self._second_test(condition, carried, results, partners) if partners else None
+            if second:
+                results = self._iteration(second.test, body, second.state)
             kept = [c.is_kept(x) for c, x in zip(carried, results, strict=True)]
             self._carry([(c, x) for c, x, k in zip(carried, results, kept, strict=True) if not k])
             b.branch(head)
-        end = b.new_block("done")
-        b.at_end(test)
-        b.branch_if(holds, start, end)
+        end = b.new_block("done", after=second.back if second else None)
+        test.leave(b, end)
+        if second:
+            second.test.leave(b, second.back)
+            b.at_end(second.back)
+            b.branch(end)
+            b.at_end(end)
+            phis = [
+                p and self._phi(p.value.type, [(p.value, test.block), (cast("ir.Value", x), second.back)])
+                for p, x in zip(phis, second.elements, strict=True)
+            ]
         self._close(blocks, phis)
         self._tokens, self._vectors = known.tokens, known.vectors
         b.at_end(before)
-        final = [self._enter(c, outer, is_kept=k) for c, k in zip(carried, kept, strict=True)]
+        final = [
+            self._of_vector(phi.value, c.initial.shape, c.initial.dtype)
+            if phi
+            else self._enter(c, outer, is_kept=k and number not in partners)
+            for number, (c, k, phi) in enumerate(zip(carried, kept, phis, strict=True))
+        ]
         b.branch(head)
         b.at_end(end)
         return tuple(final)
@@ -251,6 +310,54 @@ class ControlFlow(Indexing):
         assert value.buffer.memory is not None
         value.buffer.memory.region = self._region
         return _Carried(x, value, is_taken=True)
+
+    def _test(self, condition: Callable[..., Operand], state: Sequence[Value]) -> _Test:
+        """Test whether there is another iteration, which begins in a new block."""
+        with self._new_region():  # the condition does not overwrite the state
+            holds = self._predicate("while_loop", "the condition", condition(*state))
+        return _Test(self._builder.block, holds, self._builder.new_block("do"))
+
+    def _iteration(self, test: _Test, body: Callable[..., Any], state: Sequence[Value]) -> list[Value]:
+        """Run the body; returns the next state."""
+        self._builder.at_end(test.start)
+        return self._results("while_loop", "the body", body(*state), state)
+
+    def _second_test(
+        self,
+        condition: Callable[..., Operand],
+        carried: Sequence[_Carried],
+        results: Sequence[Value],
+        partners: Mapping[int, int],
+    ) -> _SecondTest:
+        """End an iteration after which partners are in each other's memory; returns the test of another one."""
+        b = self._builder
+        state = self._exchange(carried, results, partners)
+        again = b.new_block("while")
+        b.branch(again)
+        b.at_end(again)
+        test = self._test(condition, state)
+        known, back = self._known(), b.new_block("back", after=test.start)
+        b.at_end(back)
+        self._carry([(carried[k], state[k]) for k in partners])
+        elements = [self._vector(x, range(x.rank)) if c.phi else None for c, x in zip(carried, state, strict=True)]
+        self._recall(known)
+        return _SecondTest(test, state, b.block, elements)
+
+    def _exchange(
+        self, carried: Sequence[_Carried], results: Sequence[Value], partners: Mapping[int, int]
+    ) -> list[Value]:
+        """The next state: partners in each other's memory, others in their own, single elements in registers."""
+        homes = [carried[partners.get(k, k)] for k in range(len(carried))]
+        is_moved = [c.phi is None and not c.is_at(x) for c, x in zip(homes, results, strict=True)]
+        state = list(results)
+        tokens = {k: self._row_major_token(results[k]) for k, moved in enumerate(is_moved) if moved}
+        for k, c in enumerate(carried):
+            if c.phi:
+                state[k] = self._of_vector(self._vector(state[k], range(state[k].rank)), state[k].shape, state[k].dtype)
+        for k, token in tokens.items():
+            self._store(homes[k].value, token)
+            state[k] = self._overwritten(homes[k].value, self._here())
+        return state
 
     def _carry(self, moved: Sequence[tuple[_Carried, Value]]) -> None:
         """Make results the state of the next iteration; they may lie in each other's memory."""
@@ -404,6 +511,22 @@ class ControlFlow(Indexing):
                 self._fail(operation, f"{name} returns {value!r} instead of {like!r} as value {k}")
             values.append(value)
         return values
+
+
+def _partners(carried: Sequence[_Carried], results: Sequence[Value]) -> dict[int, int]:
+    """The large tensors of a state that exchange their memory: one becomes the other, which becomes it or a new one."""
+    partners: dict[int, int] = {}
+    large = [k for k, c in enumerate(carried) if c.phi is None and _bytes(c.value) >= _EXCHANGED_BYTES]
+    homes = {k: [other for other in large if carried[other].is_at(results[k])] for k in large}
+    for k, (home, *_) in ((k, homes[k]) for k in large if homes[k]):
+        is_alike = (carried[k].value.shape, carried[k].value.dtype) == (results[home].shape, results[home].dtype)
+        if k != home and is_alike and homes[home] in ([], [k]) and not {k, home} & set(partners):
+            partners |= {k: home, home: k}
+    return partners
+
+
+def _bytes(x: Value) -> int:
+    return x.view.count * x.dtype.itemsize
 
 
 def _place(x: Value) -> tuple[str, View] | None:

@@ -4,16 +4,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from tlx.graph.core import listed
 from tlx.graph.reductions import Reductions
+from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir.types import vector_of
 
 Padding = Literal["valid", "same"] | Sequence[tuple[int, int]]
 _ROLES: Final = {"input": "NC", "kernel": "OI", "output": "NC"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Slide:
+    """How a kernel slides over a tensor; each attribute has a number for each spatial dimension.
+
+    Attributes:
+        steps: How far the kernel moves on.
+        gaps: Distance of neighbours of the tensor.
+        holes: Distance of neighbours of the kernel.
+        before, after: Zeros before and after the tensor; negative numbers crop.
+        sizes: Positions of the kernel.
+    """
+
+    steps: tuple[int, ...]
+    gaps: tuple[int, ...]
+    holes: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def is_shorter_exchanged(self, kernel: Sequence[int]) -> bool:
+        """Whether tensor and kernel should be exchanged: a dilated tensor under a large kernel with few positions.
+
+        So are the gradients of the weights of a transposed convolution.
+        """
+        is_dilated = max(self.gaps) > 1 and max(self.holes) == 1
+        return is_dilated and math.prod(kernel) > math.prod(self.sizes) and max(self.sizes) <= MOST_SLICES
+
+    def exchanged(self, extents: Sequence[int], kernel: Sequence[int]) -> _Slide:
+        """The dilated tensor as kernel, which slides over the kernel in the opposite direction.
+
+            y[r] = sum over q of x[q] * w[q * gap + before - r * step]
+
+        With r from the last position down, the place in w rises with both q and r.
+        """
+        moved = [(size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True)]
+        before = tuple(distance - low for distance, low in zip(moved, self.before, strict=True))
+        every = zip(moved, extents, self.gaps, kernel, before, strict=True)
+        after = tuple(distance + (e - 1) * gap + 1 - k - low for distance, e, gap, k, low in every)
+        return _Slide(self.steps, self.holes, self.gaps, before, after, self.sizes)
 
 
 class Convolutions(Reductions):
@@ -38,7 +81,8 @@ class Convolutions(Reductions):
             w: The kernel; its input channels are those of one group.
             strides: How far the kernel moves on in each spatial dimension.
             padding: Zeros before and after each spatial dimension; `same` gives `ceil(extent / stride)` positions.
-            input_dilation: Distance of neighbours of `x`: above 1, zeros come between them.
+            input_dilation: Distance of neighbours of `x`: above 1, zeros come between them. Whether these zeros, and
+                those of the padding, are multiplied is not defined: it matters for infinity and NaN only.
             kernel_dilation: Distance of neighbours of `w`.
             groups: In how many groups channels and filters are divided.
             layouts: Order of the dimensions of input, kernel and output, such as `("NHWC", "HWIO", "NHWC")`: N is the
@@ -70,20 +114,34 @@ class Convolutions(Reductions):
         inner = [(e - 1) * gap + 1 for e, gap in zip(a.shape[2:], gaps, strict=True)]
         reach = [(e - 1) * hole + 1 for e, hole in zip(b.shape[2:], holes, strict=True)]
         borders = self._borders(padding, inner, reach, steps)
-        low, high = [0, 0, *(before for before, _ in borders)], [0, 0, *(after for _, after in borders)]
-        a = self.pad(a, low, high, [0, 0, *(gap - 1 for gap in gaps)])
-        for d, (extent, size) in enumerate(zip(a.shape[2:], reach, strict=True)):
+        extents = [extent + before + after for extent, (before, after) in zip(inner, borders, strict=True)]
+        for d, (extent, size) in enumerate(zip(extents, reach, strict=True)):
             if size > extent:
                 self._fail(
                     "convolution", f"the kernel spans {size} positions of spatial dimension {d}, which has {extent}"
                 )
-        sizes = [(e - size) // step + 1 for e, size, step in zip(a.shape[2:], reach, steps, strict=True)]
-        shape = (a.shape[0], b.shape[0], *sizes)
-        windows = (steps, [0] * len(letters), [hole - 1 for hole in holes])
-        result = vector_of(math.prod(shape), type_of(to))
-        vector = self._builder.convolution(self._token_of_all(a), self._token_of_all(b), windows, result)
+        sizes = [(e - size) // step + 1 for e, size, step in zip(extents, reach, steps, strict=True)]
+        before, after = zip(*borders, strict=True)
+        slide = _Slide(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
+        if groups == 1 and slide.is_shorter_exchanged(b.shape[2:]):
+            y = self._slide(b, a, slide.exchanged(a.shape[2:], b.shape[2:]), to)
+            for axis in range(2, y.rank):
+                y = self._reversed_by_slices(y, axis)
+            y = self.transpose(y, [1, 0, *range(2, y.rank)])
+        else:
+            y = self._slide(a, b, slide, to)
         channels_first = f"NC{letters}"
-        return self.transpose(self._of_vector(vector, shape, to), [channels_first.index(letter) for letter in names[2]])
+        return self.transpose(y, [channels_first.index(letter) for letter in names[2]])
+
+    def _slide(self, x: Value, w: Value, slide: _Slide, to: DType) -> Value:
+        """A convolution with batch and channels first."""
+        low, high = [0, 0, *slide.before], [0, 0, *slide.after]
+        x = self.pad(x, low, high, [0, 0, *(gap - 1 for gap in slide.gaps)])
+        shape = (x.shape[0], w.shape[0], *slide.sizes)
+        windows = (slide.steps, [0] * len(slide.sizes), [hole - 1 for hole in slide.holes])
+        result = vector_of(math.prod(shape), type_of(to))
+        vector = self._builder.convolution(self._token_of_all(x), self._token_of_all(w), windows, result)
+        return self._of_vector(vector, shape, to)
 
     def _spatial_letters(self, names: Sequence[str], rank: int) -> str:
         """The letters of the spatial dimensions, in the order of the input's."""

@@ -15,6 +15,7 @@ from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, type_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir import values as ir
 from tlx.ir.builder import new_function
+from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.builder import TensorBuilder
@@ -29,13 +30,40 @@ _PACKAGE: Final = "tlx.graph"
 _ELEMENT_TYPES: Final = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
 
 
+class _GraphBuilder(TensorBuilder):
+    """A builder that knows which block defines a result.
+
+    Attributes:
+        defining_blocks: The block of each instruction with a result, by the name of the result.
+    """
+
+    def __init__(self, module: Module, function: Function) -> None:
+        super().__init__(module, function)
+        self.defining_blocks: dict[str, Block] = {}
+
+    def emit(
+        self,
+        opcode: str,
+        type_: Type,
+        operands: Sequence[ir.Value],
+        body: str,
+        name: str = "",
+        source_type: Type | None = None,
+    ) -> Instruction:
+        """Insert an instruction; see `Builder.emit`."""
+        instruction = super().emit(opcode, type_, operands, body, name, source_type)
+        if instruction.result is not None:
+            self.defining_blocks[instruction.result] = self.block
+        return instruction
+
+
 class Core:
     """Base of the graph: one function under construction."""
 
     def __init__(self, name: str) -> None:
         self._module = Module(Source(f"<graph {name}>", ""), [])
         self._definition = new_function(self._module, self._module.global_names.fresh(name), [], "", "")
-        self._builder = TensorBuilder(self._module, self._definition)
+        self._builder = _GraphBuilder(self._module, self._definition)
         self._buffers = PrivateBuffers(self._module, self._definition)
         self._sources: dict[str, Source] = {}
         self._tokens: dict[tuple[str, int, View], ir.Local] = {}

@@ -13,6 +13,7 @@ import numpy as np
 
 from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL, listed
+from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
@@ -24,7 +25,6 @@ from tlx.lower.operations import ElementwiseOp
 
 _FINAL: Final = -1
 """The region of memory that nothing writes any more."""
-_FEW_SLICES: Final = 16
 _COMBINE: Final = ("set", "add", "multiply", "maximum", "minimum")
 
 
@@ -164,12 +164,8 @@ class Indexing(Composites):
         for axis in self._axes("reverse", axes, value.rank):
             if value.shape[axis] == 1 or axis in value.view.repeated:
                 continue
-            if value.shape[axis] <= _FEW_SLICES:
-                key = (slice(None),) * axis
-                slices = [self.index(value, (*key, slice(k, k + 1))) for k in reversed(range(value.shape[axis]))]
-                value = self.concatenate(slices, axis)
-            else:
-                value = self._reversed(value, axis)
+            few = value.shape[axis] <= MOST_SLICES
+            value = self._reversed_by_slices(value, axis) if few else self._reversed(value, axis)
         return value
 
     def _reversed(self, x: Value, axis: int) -> Value:
@@ -324,23 +320,18 @@ class Indexing(Composites):
         return x if is_stored else self._hoisted(x) or self._copied(x)
 
     def _hoisted(self, x: Value) -> Value | None:
-        """In a loop, a buffer that a vector from another block is stored to once, where it is computed."""
+        """In a loop, a buffer that a vector from another block is stored to once, at the end of that block."""
         operand, b = x.buffer.operand, self._builder
         if not self._region or x.buffer.in_memory or not isinstance(operand, ir.Local):
             return None
         key = operand.name, x.view
         if key not in self._hoists:
-            blocks = [block for block in b.function.blocks if block is not b.block]
-            places = [
-                (block, k) for block in blocks for k, i in enumerate(block.instructions) if i.result == operand.name
-            ]
-            if not places:
+            block = b.defining_blocks.get(operand.name, b.block)
+            if block is b.block:
                 return None
-            block, index = places[0]
-            while index + 1 < len(block.instructions) and block.instructions[index + 1].opcode == "phi":
-                index += 1
+            is_ended = bool(block.instructions) and block.terminator.is_terminator
             here, known = (b.block, b.index), (self._tokens, self._vectors)
-            b.block, b.index = block, index + 1
+            b.block, b.index = block, len(block.instructions) - is_ended
             self._tokens, self._vectors = {}, {}  # those of later blocks are not available there
             stored = self._copied(x)
             assert stored.buffer.memory is not None

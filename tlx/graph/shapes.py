@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import SupportsIndex, cast
+from typing import Final, SupportsIndex, cast
 
 from tlx.graph.core import Core, listed
 from tlx.graph.value import Index, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir.types import vector_of
+
+MOST_SLICES: Final = 16
+"""The largest extent of a dimension that is reversed slice by slice."""
 
 
 class Shapes(Core):
@@ -175,6 +178,12 @@ class Shapes(Core):
     def stack(self, values: Sequence[Operand], axis: int = 0) -> Value:
         """Tensors of one shape along a new dimension."""
         return self.concatenate([self.expand(x, axis) for x in values], axis)
+
+    def _reversed_by_slices(self, x: Value, axis: int) -> Value:
+        """The elements in the opposite order along a dimension, as a concatenation of slices."""
+        key = (slice(None),) * axis
+        slices = [self.index(x, (*key, slice(k, k + 1))) for k in reversed(range(x.shape[axis]))]
+        return self.concatenate(slices, axis)
 
     def _range(self, key: Index, dimension: int, extent: int) -> tuple[int, int, int]:
         """Start, stop and step of an index."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Source
-from tlx.ir.parser.operands import ValueParser, tokenize
 from tlx.ir.types import PointerType, Type
+
+if TYPE_CHECKING:
+    from tlx.ir.parser.operands import ValueParser
 
 _ABI_ATTRIBUTES: Final = frozenset(
     "align alignstack byref byval inalloca inreg nest noext preallocated signext sret swiftasync swifterror swiftself "
@@ -82,6 +84,8 @@ def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     Raises:
         ParseError: A type in them is malformed.
     """
+    from tlx.ir.parser.operands import ValueParser, tokenize
+
     source = Source("<attributes>", text)
     cursor = ValueParser(source, tokenize(source))
     parsed: list[ParameterAttribute] = []
@@ -97,7 +101,7 @@ def _type_argument(cursor: ValueParser) -> Type | None:
     """The type in the parentheses of the attribute at the cursor, without moving the cursor."""
     if not cursor.at("(", 1):
         return None
-    inside = ValueParser(cursor.source, cursor.tokens)
+    inside = type(cursor)(cursor.source, cursor.tokens)
     inside.index = cursor.index + 2
     return inside.type()
 

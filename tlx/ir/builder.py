@@ -45,6 +45,8 @@ from tlx.ir.types import (
     VectorType,
     bits_of,
     bytes_of,
+    function_of,
+    vector_of,
 )
 from tlx.ir.values import (
     Aggregate,
@@ -155,7 +157,7 @@ class ValueBuilder:
         self, name: str, overloads: list[Type], result: Type, args: Sequence[Value], result_name: str = ""
     ) -> Local:
         """A call of an LLVM intrinsic, declared under its mangled name; void calls return a placeholder."""
-        type_ = FunctionType(result, tuple(a.type for a in args))
+        type_ = function_of(result, tuple([a.type for a in args]))
         instruction = self.call(declare_intrinsic(self.module, name, overloads, type_), type_, args, result_name)
         return instruction.value if result != VOID else Local(VOID, "")
 
@@ -163,7 +165,7 @@ class ValueBuilder:
         self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
     ) -> Instruction:
         """A call of a function by its name; it is declared if it is not yet."""
-        type_ = FunctionType(result, tuple(a.type for a in args))
+        type_ = function_of(result, tuple([a.type for a in args]))
         return self.call(declare_function(self.module, name, type_, attributes), type_, args, result_name)
 
     # Arithmetic ------------------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ class ValueBuilder:
         other = second if second is not None else Keyword(type_, "undef")
         lanes = _shuffle_mask(tuple(mask))
         body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
-        return self.value("shufflevector", VectorType(len(mask), type_.element), [first, other, lanes], body, name)
+        return self.value("shufflevector", vector_of(len(mask), type_.element), [first, other, lanes], body, name)
 
     def splat(self, scalar: Value, count: int, name: str = "") -> Value:
         """A vector with every lane `scalar`."""

@@ -17,7 +17,7 @@ from typing import Final
 from tlx.diagnostics import Source, Span
 from tlx.ir.functions import DuplicateFunction, Function, NameScope, Signature, strip_module_use_lists
 from tlx.ir.instructions import Instruction
-from tlx.ir.types import VOID, PointerType, Type
+from tlx.ir.types import VOID, PointerType, Type, pointer_to
 
 _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}")
 
@@ -146,7 +146,7 @@ class Module:
 
     def pointer_to(self, pointee: Type, addrspace: int = 0) -> PointerType:
         """The type of a pointer to `pointee`, in the file's spelling of pointers."""
-        return PointerType(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
+        return pointer_to(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
 
     def append(self, item: Item) -> None:
         """Insert a new item after the last function or declaration."""

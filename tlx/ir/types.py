@@ -137,6 +137,18 @@ def vector_of(count: int, element: Type) -> VectorType:
     return VectorType(count, element)
 
 
+@lru_cache(maxsize=4096)
+def pointer_to(pointee: Type | None, addrspace: int) -> PointerType:
+    """A type of pointers; equal ones are one object, as those of `vector_of`."""
+    return PointerType(pointee, addrspace)
+
+
+@lru_cache(maxsize=4096)
+def function_of(result: Type, params: tuple[Type, ...]) -> FunctionType:
+    """A type of functions; equal ones are one object, as those of `vector_of`."""
+    return FunctionType(result, params)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayType(Type):
     """`[count x element]`."""

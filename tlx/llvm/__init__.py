@@ -6,6 +6,7 @@ judge      verification of a text or a module, with errors at the user's file, l
 codegen    optimised IR, bitcode, assembly and object files; names of CPUs and features
 split      parts of a large module, which are compiled at the same time
 loader     loads an object file into this process
+emulator   links programs of other machines, and calls their functions under an emulator
 openmp     the OpenMP library that compiled code uses
 triples    target triples
 """

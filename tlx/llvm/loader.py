@@ -208,8 +208,8 @@ RUNTIME_FUNCTIONS: Final = ("__truncsfbf2", "__truncdfbf2")
 
 
 @cache
-def runtime_object() -> bytes:
-    """The object file with the runtime functions, for this machine."""
+def runtime_object(triple: str = "") -> bytes:
+    """The object file with the runtime functions, for a triple; by default for this machine."""
     from tlx.llvm.codegen import emit_code
 
-    return emit_code(_RUNTIME_IR, "obj", 2)
+    return emit_code(_RUNTIME_IR, "obj", 2, triple=triple)

@@ -35,6 +35,15 @@ def normalized(triple: str) -> str:
     return "-".join(parts)
 
 
+_SPELLINGS: Final = {"arm64": "aarch64", "ppc64le": "powerpc64le", "ppc64": "powerpc64", "riscv64gc": "riscv64"}
+
+
+def architecture(triple: str) -> str:
+    """The architecture of a triple, or of one as the system spells it: `powerpc64le` for `ppc64le`."""
+    name = triple.partition("-")[0]
+    return _SPELLINGS.get(name, name)
+
+
 def native_triple() -> str:
     """The triple of this machine without the environment, which LLVM adds."""
     return f"{platform.machine()}-unknown-{sys.platform}"
@@ -65,3 +74,25 @@ def triple_of(text: str) -> str:
     """A module's target triple; empty if it has none."""
     match = _TRIPLE.search(text)
     return match[1] if match else ""
+
+
+_NODE: Final = re.compile(r"(?m)^!(\d+) = ")
+_HARD_FLOAT_ABIS: Final = {"riscv64": "lp64d", "riscv32": "ilp32d"}
+
+
+def with_platform(text: str, triple: str) -> str:
+    """A module's text with a triple, and with the ABI that the triple implies where LLVM would take another.
+
+    Linkers reject objects of RISC-V with different ABIs for floats; LLVM's own is that of machines without floats.
+
+    Args:
+        text: The module.
+        triple: The triple, in place of the module's.
+    """
+    line = f'target triple = "{normalized(triple)}"'
+    text = _TRIPLE.sub(line, text, count=1) if _TRIPLE.search(text) else f"{line}\n\n{text}"
+    abi = _HARD_FLOAT_ABIS.get(architecture(triple)) if "+d" in baseline(triple, text) else None
+    if abi is None:
+        return text
+    node = max((int(number) for number in _NODE.findall(text)), default=-1) + 1
+    return f'{text.rstrip()}\n\n!llvm.module.flags = !{{!{node}}}\n!{node} = !{{i32 1, !"target-abi", !"{abi}"}}\n'

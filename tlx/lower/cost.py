@@ -33,12 +33,12 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
 from tlx.target.hardware import BlockCosts, CoreModel, drawn_cycles
-from tlx.target.matrix_unit import MatrixTiming
+from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
 _WORD_BITS: Final = 32
@@ -59,6 +59,8 @@ class ComputeUnit:
         target: The machine.
         lanes: Sums that a vector register holds, or a row of a tile.
         rows: Rows of a tile; 0 for vectors.
+        kind: The tiles; None for vectors.
+        groups: Groups of K in a tile, of as many positions as a product of it adds at once.
         k_step: Positions of K in a tile.
         width: Rows of the right operand that it reads interleaved (VNNI factor).
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
@@ -72,6 +74,8 @@ class ComputeUnit:
     width: int = 1
     permutes: bool = False
     dot_share: float = 1.0
+    kind: TileKind | None = None
+    groups: int = 1
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
@@ -87,8 +91,10 @@ class ComputeUnit:
         if target.matrix is None or not dots:
             return vectors
         width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
-        matrix, k_step = target.matrix, target.matrix.row_bytes // bytes_of(lhs)
-        return replace(vectors, rows=matrix.rows, k_step=k_step, width=width)
+        kind = target.matrix.kind_of(dots[0])
+        k_step = kind.step_bytes // bytes_of(lhs)
+        groups = k_step // dots[0].width
+        return cls(target, kind.columns, kind.rows, k_step, width, permutes, dot_share, kind, groups)
 
     @property
     def costs(self) -> BlockCosts:
@@ -118,16 +124,16 @@ class ComputeUnit:
         is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
         sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
         by_vectors = port_cycles(self.target.core, sums) * depth
-        matrix = self.target.matrix
-        if not self.rows or matrix is None or (group == 1 and not self.has_tiles_for(rows, columns)):
+        timing, kind = self.timing, self.kind
+        if timing is None or kind is None or (group == 1 and not self.has_tiles_for(rows, columns)):
             return by_vectors
-        load, row_tiles = matrix.timing.load[_L2], -(-rows // matrix.rows)
-        grid = min(row_tiles, matrix.grid[0]), min(vectors, matrix.grid[1])
+        load, row_tiles = timing.load[_L2], -(-rows // kind.rows)
+        grid = min(row_tiles, kind.grid[0]), min(vectors, kind.grid[1])
         tiles = vectors * -(-depth // self.k_step)
-        products = tiles * row_tiles * tile_product_cycles(grid, matrix.rows, load, load)
+        products = tiles * row_tiles * tile_product_cycles(grid, kind.cycles, load, load)
         if group > 1:
-            return products + tiles * matrix.columns  # a cycle a row: panels that a kernel packs stay nearer
-        return min(by_vectors, products + tiles * matrix.columns * self.costs.interleaved[0] * packings)
+            return products + tiles * self.groups  # a cycle a row: panels that a kernel packs stay nearer
+        return min(by_vectors, products + tiles * self.groups * self.costs.interleaved[0] * packings)
 
 
 def tile_product_cycles(grid: tuple[int, int], products: float, load_a: float, load_b: float) -> float:

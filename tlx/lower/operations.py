@@ -13,8 +13,8 @@ from typing import Final
 from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.types import BFLOAT, HALF, I1, FloatType, IntType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Constant, ConstInt, Value, const_float
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
@@ -26,6 +26,7 @@ LIBRARY_FUNCTIONS: Final = frozenset("exp10 tan sinh cosh asin acos atan atan2 p
 DIVISIONS: Final = frozenset({"sdiv", "udiv", "srem", "urem"})
 _UNARY: Final = frozenset({"fneg", "freeze"})
 _COMPARES: Final = frozenset({"icmp", "fcmp"})
+_OPCODES: Final = BINARY_OPCODES | CAST_OPCODES | _UNARY | _COMPARES | {"select"}
 _FAST: Final = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"})
 _SUFFIX: Final = re.compile(r"(?:\.(?:v\d+)?(?:i|f|bf)\d+)+$")
 _OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
@@ -60,7 +61,7 @@ class ElementwiseOp:
             if not name.startswith("llvm.") or not isinstance(instruction.type, VectorType):
                 return None
             return cls(opcode, tuple(f for f in instruction.flags if f in _FAST), "", _SUFFIX.sub("", name))
-        if opcode in BINARY_OPCODES | CAST_OPCODES | _UNARY | _COMPARES or opcode == "select":
+        if opcode in _OPCODES:
             return cls(opcode, instruction.flags, instruction.predicate)
         return None
 
@@ -159,6 +160,29 @@ def emit_portable_combine(b: Builder, operation: str, x: Value, y: Value) -> Val
     if floats:
         return b.call_intrinsic(f"llvm.{operation}imum", [x.type], x.type, [x, y])
     return b.select(b.icmp("sgt" if operation == "max" else "slt", x, y), x, y)
+
+
+def round_to_bfloat(b: Builder, value: Value) -> Value:
+    """The bits of a float, or of a vector of floats, rounded to bfloat, to nearest even; NaN keeps its upper bits."""
+    shape = value.type
+    words, halves, flags = (VectorType(shape.count, t) if isinstance(shape, VectorType) else t for t in (I32, I16, I1))
+
+    def number(n: int) -> Value:
+        return const_ints(I32, [n] * shape.count) if isinstance(shape, VectorType) else const_int(I32, n)
+
+    bits = b.cast("bitcast", value, words)
+    odd = b.binary("and", b.binary("lshr", bits, number(16)), number(1))
+    rounded = b.binary("add", bits, b.binary("add", odd, number(0x7FFF)))
+    quiet = b.binary("or", bits, number(0x400000))
+    is_nan = b.value("fcmp", flags, [value, value], f"fcmp uno {value.typed}, {value}")
+    return b.cast("trunc", b.binary("lshr", b.select(is_nan, quiet, rounded), number(16)), halves)
+
+
+def emit_scalar_truncation(b: Builder, value: Value, to: Type) -> Value:
+    """`fptrunc` of a scalar; to bfloat by integer arithmetic, since some backends cannot select its store (PowerPC)."""
+    if to != BFLOAT or value.type != FLOAT:
+        return b.cast("fptrunc", value, to)
+    return b.cast("bitcast", round_to_bfloat(b, value), to)
 
 
 def combine_identity(operation: str, element: Type) -> Constant:

@@ -155,10 +155,12 @@ class LegalizedKernel:
     Attributes:
         function: The kernel.
         tile_shapes: The shapes of its tiles, for which a matrix unit has to be configured.
+        has_mode: Whether it runs in a mode of the machine, which it enters by attributes: it stays a function.
     """
 
     function: Function
     tile_shapes: frozenset[tuple[str, ...]]
+    has_mode: bool = False
 
 
 def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> None:
@@ -209,7 +211,7 @@ def _inline(
         block = pending.pop(0)
         for call in block.instructions:
             legalized_kernel = legalized.get(str(call.callee))
-            if legalized_kernel is None:
+            if legalized_kernel is None or legalized_kernel.has_mode:
                 continue
             kernel, tile_shapes = legalized_kernel.function, legalized_kernel.tile_shapes
             if not keeps_attributes:

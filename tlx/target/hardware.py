@@ -59,13 +59,13 @@ class Dot:
     Attributes:
         lhs, rhs: Element types of the operands by LLVM name, with their signs: ("i8", "u").
         accumulator: Element type of the accumulator by LLVM name.
-        width: Products added to one accumulator element (VNNI factor).
+        width: Products added to one accumulator element (VNNI factor); 1 for outer products of a matrix unit.
         feature: The subtarget feature that provides it.
         cycles: Reciprocal throughput, in cycles, on a full register.
         slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
-        temporaries: Registers that it needs besides those of its operands and the accumulator.
+        temporaries: Registers that it needs besides those of its operands and the accumulator, or that it cannot use.
         widening_loads: Loads that widen the operands, if there are any; `emit` then multiplies and adds once for each
             of the `width` positions, on lanes of the accumulator's type.
     """
@@ -82,8 +82,8 @@ class Dot:
     slower: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.width not in (2, 4, 8):
-            msg = f"dot product of width {self.width}: dot-product instructions add 2, 4 or 8 products"
+        if self.width not in (1, 2, 4, 8):
+            msg = f"dot product of width {self.width}: instructions add 1 (outer products), 2, 4 or 8 products"
             raise ValueError(msg)
 
     def pays(self, core: CoreModel) -> bool:
@@ -105,6 +105,7 @@ class FloatInstructions:
         look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
         round_to_bits: (builder, x, lanes) -> in those lanes, the number whose bits are the integer nearest to x; x in
             the others.
+        multiply_add_up: (builder, x, y, z) -> x y + z, rounded once, upward.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
@@ -115,6 +116,7 @@ class FloatInstructions:
     significand: Callable[[Builder, Value], Value]
     look_up: Callable[[Builder, Sequence[float], Value], Value]
     round_to_bits: Callable[[Builder, Value, Value], Value]
+    multiply_add_up: Callable[[Builder, Value, Value, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,21 @@ class Permutes:
     def permutes(self, bits: int, features: Collection[str]) -> bool:
         """Whether a machine with these features, spelled with their plus, permutes elements of this width in bits."""
         return f"+{self.features.get(bits, '')}" in features
+
+
+@dataclass(frozen=True, slots=True)
+class HalfConversions:
+    """Instructions that some machines of a target have to convert half to and from float.
+
+    Attributes:
+        feature: The subtarget feature that provides them.
+        widen: (builder, halves as i16) -> as many floats; None for LLVM's `fpext`.
+        narrow: (builder, floats) -> as many halves as i16, rounded to nearest even; None for LLVM's `fptrunc`.
+    """
+
+    feature: str
+    widen: Callable[[Builder, Value], Value] | None = None
+    narrow: Callable[[Builder, Value], Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,3 +500,21 @@ class VectorRegisters:
     fused: bool = False
     converts_half: bool = False
     rounds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor of a target: what `--mcpu` says beside LLVM's scheduling model.
+
+    Attributes:
+        features: The features it has, in LLVM's spelling; those that the target does not use may be omitted.
+        vector_bytes: Bytes of its vector registers, where the target has several widths; 0 for the target's.
+        caches: Its caches; None for the target's.
+        core: What its core does in a cycle; None for the target's. Dot products are slower, or faster, as its
+            multiply-adds are.
+    """
+
+    features: tuple[str, ...]
+    vector_bytes: int = 0
+    caches: Caches | None = None
+    core: CoreModel | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from tlx.diagnostics import UsageError
+from tlx.llvm.triples import architecture as canonical_architecture
 from tlx.target.hardware import Caches
 from tlx.target.target import Target, normalized_feature, targets
 
@@ -43,7 +44,7 @@ def best_target(
     Raises:
         UsageError: The machine runs none of the targets' code.
     """
-    fitting = [target for target in candidates if not missing_features(target, flags)]
+    fitting = [target for target in candidates if target.is_for(architecture) and not missing_features(target, flags)]
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
@@ -80,7 +81,9 @@ def cpu_flags() -> frozenset[str]:
     Those that Linux does not list are spelled as LLVM does.
     """
     with contextlib.suppress(OSError):
-        if listed := _features_in_cpuinfo(_CPUINFO.read_text(encoding="utf-8", errors="replace")):
+        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+        readers = {target.features_in_cpuinfo for target in targets().values() if target.features_in_cpuinfo}
+        if listed := _features_in_cpuinfo(text).union(*(read(text) for read in readers)):
             finders = {target.detect_features for target in targets().values() if target.detect_features is not None}
             return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
@@ -122,7 +125,8 @@ def _flags_by_llvm() -> frozenset[str]:
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
     """Features to add, which the machine has and a dot product or LLVM uses, and features to remove."""
     dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
-    useful = dict.fromkeys([*(dot.feature for dot in dots), *target.host_features.get(architecture, ())])
+    host_features = target.host_features.get(canonical_architecture(architecture), ())
+    useful = dict.fromkeys([*(dot.feature for dot in dots), *host_features])
     on = [f"+{feature}" for feature in useful if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)

@@ -29,6 +29,10 @@ def multiversion(targets: Sequence[Target]) -> Target:
     """
     ordered = sorted(targets, key=lambda target: (target.rank, len(target.features)))
     names = ",".join(target.name for target in ordered)
+    for first, second in pairwise([target for target in ordered if target.triples]):
+        if not any(map(first.is_for, second.triples)):
+            places = f"{first.triples[0]} and {second.triples[0]}"
+            raise UsageError(f"targets {first.name} and {second.name} are for different machines: {places}")
     for first, second in pairwise(ordered):
         if first.name == second.name:
             raise UsageError(f"target '{first.name}' is named twice")
@@ -36,7 +40,8 @@ def multiversion(targets: Sequence[Target]) -> Target:
             raise UsageError(f"target '{second.name}' cannot be one of several: a program cannot detect its machines")
     by_tier = [version for target in ordered for version in _versions_by_tier(target)]
     versions = tuple(replace(version, level=level) for level, version in enumerate(by_tier, 1))
-    return replace(versions[0], name=names, title=f"versions for {names}", level=0, versions=versions)
+    triples = next((target.triples for target in reversed(ordered) if target.triples), ())
+    return replace(versions[0], name=names, title=f"versions for {names}", level=0, versions=versions, triples=triples)
 
 
 def _versions_by_tier(target: Target) -> list[Target]:
@@ -102,6 +107,9 @@ def resolve_target(
         UsageError: There is no such target, processor or feature.
     """
     resolved = find_target(target) if isinstance(target, str) else target
+    triple = triple or foreign_triple(resolved)
+    if triple and not resolved.is_for(triple):
+        raise UsageError(f"target {resolved.name} is for {' and '.join(resolved.triples)}, not for triple '{triple}'")
     resolved = resolved.for_triple(triple)
     if cpu:
         resolved = resolved.on_cpu(cpu)
@@ -110,6 +118,16 @@ def resolve_target(
         resolved = resolved if cpu else resolved.with_features(_baseline_features(triple, features))
     _check_feature_names(resolved, [*features, *(f"+{name}" for name in added_features(target))], cpu, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
+
+
+def foreign_triple(target: Target | str) -> str:
+    """The triple of a target that this machine's architecture cannot run; empty for other targets.
+
+    Raises:
+        UsageError: There is no such target.
+    """
+    found = find_target(target) if isinstance(target, str) else target
+    return "" if found.is_for(platform.machine()) else found.triples[0]
 
 
 def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -20,8 +20,8 @@ class TileAddress:
 
     Attributes:
         pointer: The base.
-        offset: Bytes from the base to the first row.
-        stride: Bytes from row to row.
+        offset: Bytes from the base to the first line.
+        stride: Bytes from line to line.
     """
 
     pointer: Value
@@ -29,42 +29,71 @@ class TileAddress:
     stride: int
 
 
-class TileOperations(Protocol):
-    """The operations of a matrix unit on tiles, emitted at the position of a builder.
+TileOperand = tuple["Value", ...]
+"""An operand in the form that a unit multiplies: a tile, or a register for each of its groups along K."""
 
-    A tile is one value of a type that the unit chooses. Between basic blocks it may have another form: `phi` emits a
-    phi of that form, `to_phi` and `from_phi` convert.
+
+class TileOperations(Protocol):
+    """The operations of a matrix unit on tiles of one kind, emitted at the position of a builder.
+
+    An accumulator is one value of a type that the unit chooses. Between basic blocks it may have another form: `phi`
+    emits a phi of that form, `to_phi` and `from_phi` convert. A unit whose accumulators are state, not values, knows
+    them by `place`, the number of an accumulator in its grid, row by row: at any time, one accumulator of each place is
+    in use.
+
+    A group is as many positions of K as a product adds to a sum at once, `Dot.width`. A tile of B has a line for each
+    group, with the group of each column (VNNI order). A tile of A has a line for each row or, if the unit's layout of A
+    is "groups", a line for each group, with the group of each row.
+
+        width 2, 2 rows, 2 groups     rows       a00 a01 a02 a03        groups     a00 a01 a10 a11
+                                                 a10 a11 a12 a13                   a02 a03 a12 a13
     """
 
-    def zero(self) -> Value:
+    def enter(self) -> None:
+        """Emit what a kernel with tiles begins with, such as a change of mode or a configuration."""
+        ...
+
+    def leave(self) -> None:
+        """Emit what such a kernel ends with, before each return."""
+        ...
+
+    def zero(self, place: int) -> Value:
         """An accumulator of zeros."""
         ...
 
-    def load(self, address: TileAddress) -> Value:
-        """An accumulator from memory."""
+    def load(self, place: int, address: TileAddress) -> Value:
+        """An accumulator from memory, row by row."""
         ...
 
     def store(self, tile: Value, address: TileAddress) -> None:
-        """An accumulator to memory."""
+        """An accumulator to memory, row by row."""
         ...
 
-    def load_a(self, address: TileAddress, depth: int) -> Value:
-        """A left operand: rows of `depth` bytes."""
+    def rows(self, tile: Value) -> Sequence[Value]:
+        """The rows of an accumulator, as vectors of sums; called only if the unit's `accumulators` are in registers."""
         ...
 
-    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> Value:
-        """A right operand in VNNI order, of `groups` rows; if `streaming`, it bypasses the first-level cache."""
+    def from_rows(self, place: int, rows: Sequence[Value]) -> Value:
+        """The accumulator of these rows; called only if the unit's `accumulators` are in registers."""
         ...
 
-    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
-        """`acc + lhs @ rhs`; `depth`: bytes of a row of `lhs`."""
+    def load_a(self, address: TileAddress, groups: int) -> TileOperand:
+        """A left operand of `groups` groups along K."""
         ...
 
-    def phi(self, name: str) -> Instruction:
+    def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> TileOperand:
+        """A right operand of `groups` lines; if `streaming`, it bypasses the first-level cache."""
+        ...
+
+    def product(self, groups: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """`acc + lhs @ rhs` of one value of each operand; `groups` is as for the loads."""
+        ...
+
+    def phi(self, place: int, name: str) -> Instruction:
         """A phi of accumulators, without incoming values."""
         ...
 
-    def from_phi(self, value: Value) -> Value:
+    def from_phi(self, place: int, value: Value) -> Value:
         """The accumulator that a phi's result holds."""
         ...
 
@@ -74,9 +103,9 @@ class TileOperations(Protocol):
 
 
 class TileOperationsFactory(Protocol):
-    """Makes the operations for one kernel: see `MatrixUnit.operations`."""
+    """Makes the operations of one kind of product for one kernel: see `MatrixUnit.operations`."""
 
-    def __call__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
+    def __call__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
         """Operations that emit at the position of `b`."""
         ...
 
@@ -115,7 +144,9 @@ class SplitCosts:
 
 @dataclass(frozen=True, slots=True)
 class MatrixTiming:
-    """Cycles of the work of a matrix unit's kernel; a tile product takes one for each row of the left tile.
+    """Cycles of the work of a matrix unit's kernel besides its products, for which see `TileKind.cycles`.
+
+    The defaults are for a unit that is part of a core and multiplies its vector registers.
 
     Attributes:
         configuration: Of configuring the tiles, once a call, with the stalls that it causes.
@@ -126,7 +157,7 @@ class MatrixTiming:
         store: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
         crossing: Factor for stores of tiles whose rows cross cache lines.
         packed_row: Of packing a row of a tile from the first-level cache, the second, and beyond.
-        transposed_row: The same for a column-major left operand.
+        transposed_row: The same for an operand whose lines run across the order of memory.
         masked_row: Additional cycles of a packed row that is padded.
         epilogue_row: Of a row of sums that is converted after the last product.
         vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
@@ -134,26 +165,67 @@ class MatrixTiming:
         copy_uses: Least number of register tiles that read an operand for which it is copied to aligned or adjacent
             rows.
         few_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
-        split: Of products of fp16 on a unit that multiplies bf16 only.
+        split: Of products of fp16 on a unit that multiplies bf16 only; None where they are not split.
         crossing_load: Additional cycles of loading a tile of the right operand whose rows cross cache lines.
         scattered_load: Additional cycles of loading a tile of the left operand whose rows are not adjacent.
     """
 
-    configuration: float
-    load: tuple[float, float, float, float]
-    load_bypassing_l1: tuple[float, float]
-    store: tuple[float, float, float]
-    crossing: float
-    packed_row: tuple[float, float, float]
-    transposed_row: tuple[float, float, float]
-    masked_row: float
-    epilogue_row: float
-    vectors_lead: tuple[float, float]
-    copy_uses: int
-    few_steps: int
-    split: SplitCosts
-    crossing_load: float
-    scattered_load: float
+    configuration: float = 0.0
+    load: tuple[float, float, float, float] = (1.0, 2.0, 2.0, 8.0)
+    load_bypassing_l1: tuple[float, float] = (2.0, 2.0)
+    store: tuple[float, float, float] = (4.0, 6.0, 16.0)
+    crossing: float = 1.0
+    packed_row: tuple[float, float, float] = (1.0, 2.0, 4.0)
+    transposed_row: tuple[float, float, float] = (2.0, 4.0, 8.0)
+    masked_row: float = 1.0
+    epilogue_row: float = 1.0
+    vectors_lead: tuple[float, float] = (1.0, 1.0)
+    copy_uses: int = 4
+    few_steps: int = 4
+    split: SplitCosts | None = None
+    crossing_load: float = 0.0
+    scattered_load: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TileKind:
+    """Tiles of one shape, and the products whose sums they hold.
+
+    Attributes:
+        rows, columns: Sums of an accumulator.
+        step_bytes: Most bytes of A along K that one tile product multiplies: those of a row of A's tile.
+        registers: Tile registers, or accumulators if operands are in vector registers.
+        grid: Accumulators of the inner loop, (along M, along N).
+        dots: The products, without `emit`; `width` is the number of positions of a group (VNNI factor), 1 for outer
+            products of vectors. Their sums are as wide as one another.
+        cycles: Of a product of whole tiles, of `step_bytes` along K.
+        operands_take_tiles: Whether operands are in tile registers, too.
+    """
+
+    rows: int
+    columns: int
+    step_bytes: int
+    registers: int
+    grid: tuple[int, int]
+    dots: tuple[Dot, ...]
+    cycles: float
+    operands_take_tiles: bool = False
+
+    def __post_init__(self) -> None:
+        operands = sum(self.grid) if self.operands_take_tiles else 0
+        needed = self.grid[0] * self.grid[1] + operands
+        if needed > self.registers:
+            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.registers}"
+            raise ValueError(msg)
+        if others := {dot.accumulator for dot in self.dots} - _SUM_BYTES.keys():
+            msg = f"sums of type {min(others)}: a matrix unit's sums are {', '.join(_SUM_BYTES)}"
+            raise ValueError(msg)
+        if len({_SUM_BYTES[dot.accumulator] for dot in self.dots}) > 1:
+            msg = "sums of one kind of tiles have one width"
+            raise ValueError(msg)
+
+
+_SUM_BYTES: Final = {"float": 4, "i32": 4, "double": 8}
 
 
 def _no_shapes(_function: Function) -> frozenset[tuple[str, ...]]:
@@ -162,43 +234,48 @@ def _no_shapes(_function: Function) -> frozenset[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
-    """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
+    """A matrix unit: tiles that are multiplied by instructions (acc, a, b) -> acc.
 
     Attributes:
-        rows: Rows of a tile.
-        row_bytes: Bytes of a row: of A along K, of accumulators along N.
-        tiles: Tile registers.
-        grid: Accumulators of the inner loop, (along M, along N).
-        dots: The unit's kinds of products, without `emit`; `width` is the VNNI factor. Sums are float or i32.
-        operations: Makes the emitter of the unit's instructions: (builder, attributes of the target's functions,
-            emulate).
+        kinds: The kinds of tiles.
+        operations: Makes the emitter of the unit's instructions: (builder, product, attributes of the target's
+            functions, emulate).
+        timing: Cycles of the work besides the products.
+        a_layout: The lines of a tile of A: its rows, or its groups along K; see `TileOperations`. An A in groups is
+            packed.
+        accumulators: How sums are read after the last product: through memory, or as rows in vector registers.
+        attributes: Attributes of functions with tiles besides the target's, such as those that set a mode. Functions
+            with such attributes are not inlined.
         tile_shapes: The shapes of a legalised function's tiles, as text, where the unit is configured by them; a
             function with tiles of one shape is not inlined into one with tiles of another.
         emulation: How LLVM emulates the unit, if it does.
         max_uses: How often a loaded tile may be used in a block.
     """
 
-    rows: int
-    row_bytes: int
-    tiles: int
-    grid: tuple[int, int]
-    dots: tuple[Dot, ...]
-    timing: MatrixTiming
+    kinds: tuple[TileKind, ...]
     operations: TileOperationsFactory
+    timing: MatrixTiming = MatrixTiming()
+    a_layout: Literal["rows", "groups"] = "rows"
+    accumulators: Literal["memory", "registers"] = "memory"
+    attributes: tuple[str, ...] = ()
     tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]] = _no_shapes
     emulation: MatrixEmulation | None = None
     max_uses: int = 1 << 30
 
-    def __post_init__(self) -> None:
-        needed = self.grid[0] * self.grid[1] + sum(self.grid)
-        if needed > self.tiles:
-            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
-            raise ValueError(msg)
-        if others := {dot.accumulator for dot in self.dots} - {"float", "i32"}:
-            msg = f"sums of type {min(others)}: a matrix unit's sums are float or i32"
-            raise ValueError(msg)
-
     @property
-    def columns(self) -> int:
-        """Columns of an accumulator: elements of 32 bits in a row."""
-        return self.row_bytes // 4
+    def dots(self) -> tuple[Dot, ...]:
+        """The products of all kinds of tiles."""
+        return tuple(dot for kind in self.kinds for dot in kind.dots)
+
+    def kind_of(self, dot: Dot) -> TileKind:
+        """The tiles that hold a product's sums."""
+        return next(kind for kind in self.kinds if dot in kind.dots)
+
+    def kind_for(self, operand: str, accumulator: str) -> TileKind:
+        """The tiles of products of two operands of an element type, with sums of a type."""
+        return next(k for k in self.kinds if any((d.lhs[0], d.accumulator) == (operand, accumulator) for d in k.dots))
+
+    def with_dots(self, dots: Collection[Dot]) -> MatrixUnit:
+        """The unit with only some of its products."""
+        kinds = (replace(kind, dots=tuple(dot for dot in kind.dots if dot in dots)) for kind in self.kinds)
+        return replace(self, kinds=tuple(kind for kind in kinds if kind.dots))

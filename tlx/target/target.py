@@ -15,16 +15,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
+from tlx.llvm.triples import architecture
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
     CoreModel,
     Dot,
     FloatInstructions,
+    HalfConversions,
     LoopFusionLimits,
     Memory,
     PairRounding,
     Permutes,
+    Processor,
     VectorRegisters,
 )
 from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
             ...
 
 
+_VECTOR_BYTES: Final = (16, 32, 64, 128)
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
@@ -62,15 +66,22 @@ class Target:
     Attributes:
         name: What `--target=` calls it.
         title: One line for `tlx targets`.
+        triples: Triples of the machines that it is for, the usual one first; empty for any machine.
 
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
+        attributes: Further attributes of its kernels.
         finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
     Vector registers:
         vector_bytes: Bytes of a vector register.
-        registers: Vector registers.
+        widths: Bytes of a vector register of all machines of the target, where they differ: `--vector-bits`, the
+            processor, or a feature selects one of them.
+        width_features: Features that mean a width, narrowest first: ("zvl256b", 32).
+        at_width: Adapts what follows from the width of vectors and the rate of the core, such as a matrix unit of
+            vector registers, after either has changed.
+        registers: Vector registers, without those that LLVM needs for itself.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
 
     Vector instructions:
@@ -79,6 +90,7 @@ class Target:
             micro-operations instead of one.
         masked_bits: Element widths that masked loads and stores have instructions for.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
@@ -98,12 +110,13 @@ class Target:
 
     Detection, before lowering and when a program runs:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
-        cpus: Which features a processor has, by LLVM's name for it.
+        cpus: Its processors, by LLVM's names.
         host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
             machine has.
         linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
             punctuation.
         detect_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
+        features_in_cpuinfo: Finds features, by either name, in a text of /proc/cpuinfo that has no list of them.
         detect: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
             (builder, targets, request_permission) -> number; `request_permission` as for `finish`.
 
@@ -115,11 +128,16 @@ class Target:
 
     name: str
     title: str
+    triples: tuple[str, ...] = ()
 
     features: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
     finish: Finisher | None = None
 
     vector_bytes: int = 16
+    widths: tuple[int, ...] = ()
+    width_features: tuple[tuple[str, int], ...] = ()
+    at_width: Callable[[Target], Target] | None = None
     registers: int = 16
     vectors: tuple[VectorRegisters, ...] = ()
 
@@ -127,6 +145,7 @@ class Target:
     broadcasts: bool = False
     masked_bits: tuple[int, ...] = ()
     converts_half: bool = False
+    half_conversions: HalfConversions | None = None
     rounds: bool = False
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
@@ -142,10 +161,11 @@ class Target:
     loop_fusion: LoopFusionLimits = field(default_factory=LoopFusionLimits)
 
     requires: tuple[str, ...] = ()
-    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    cpus: Mapping[str, Processor] = field(default_factory=dict[str, Processor])
     host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
     detect_features: Callable[[], frozenset[str]] | None = None
+    features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
     detect: Detector | None = None
 
     tiers: tuple[tuple[str, ...], ...] = ()
@@ -157,8 +177,8 @@ class Target:
         return hash((self.name, self.features, self.vector_bytes, self.caches))
 
     def __post_init__(self) -> None:
-        if self.vector_bytes not in (16, 32, 64):
-            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32 and 64 are supported"
+        if self.vector_bytes not in _VECTOR_BYTES:
+            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32, 64, 128 are supported"
             raise ValueError(msg)
         for feature in self.features:
             if feature[:1] not in ("+", "-"):
@@ -176,7 +196,7 @@ class Target:
         off = {f[1:] for f in extra if f.startswith("-")}
         remaining = tuple(f for f in self.features if f[1:] not in off)
         more = replace(self, features=remaining + tuple(f for f in extra if f[0] == "+" and f not in remaining))
-        return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
+        return _following_features(_sized(more, [f[1:] for f in more.features if f[0] == "+"]), extra)
 
     def with_attributes(self, attrs: tuple[str, ...]) -> Target:
         """The target with features that a user adds or removes.
@@ -199,17 +219,30 @@ class Target:
         return self.with_features(attrs)
 
     def on_cpu(self, cpu: str) -> Target:
-        """The target with the optional features that a processor has; unchanged where the processor is not known.
+        """The target with what is known of a processor; unchanged where the processor is not known.
+
+        Optional features, caches, and the core's throughput become the processor's.
 
         A target of several versions is unchanged: its program detects the processor at run time.
         """
         if self.versions:
             return self
-        if cpu not in self.cpus:
+        processor = self.cpus.get(cpu)
+        if processor is None:
             return self
         if self.vectors:
-            return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
-        return self._with_optional(self.cpus[cpu]).with_dot_costs(self.cpus[cpu])
+            return self.with_features(tuple(f"+{feature}" for feature in processor.features))
+        target = self._with_optional(processor.features).with_dot_costs(processor.features)
+        core = processor.core or target.core
+        slower = target.core.products / core.products
+        target = replace(
+            target,
+            dots=tuple(replace(dot, cycles=dot.cycles * slower) for dot in target.dots),
+            vector_bytes=processor.vector_bytes if processor.vector_bytes in target.widths else target.vector_bytes,
+            caches=processor.caches or target.caches,
+            core=core,
+        )
+        return _adapted(target)
 
     def with_decision_seed(self, seed: int) -> Target:
         """The target with a seed that decides on blocks, copies, tiles and the unit in place of the cost model.
@@ -235,9 +268,13 @@ class Target:
         versions = tuple(version.with_decision_seed(seed) for version in self.versions)
         return replace(self, blocks=blocks, core=core, loop_fusion=fusion, versions=versions)
 
+    def is_for(self, triple: str) -> bool:
+        """Whether machines of a triple, or of an architecture as the system spells it, may run its code."""
+        return not self.triples or architecture(triple) in map(architecture, self.triples)
+
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture."""
-        return _sized(self, [], triple.partition("-")[0])
+        return _sized(self, [], architecture(triple))
 
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.
@@ -247,10 +284,16 @@ class Target:
         Raises:
             UsageError: The target's vectors have another, fixed width.
         """
+        if bits // 8 in self.widths:
+            return _adapted(replace(self, vector_bytes=bits // 8))
         if not self.vectors and bits != self.vector_bytes * 8:
-            raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
-        counts = [v.registers for v in self.vectors if v.size * 8 == bits and not v.architectures] or [self.registers]
-        size, registers = bits // 8, counts[0]
+            widths = [size * 8 for size in self.widths or (self.vector_bytes,)]
+            raise UsageError(
+                f"vectors of {bits} bits: target {self.name} has vectors of {', '.join(map(str, widths))} bits"
+            )
+        size, registers = bits // 8, self.registers
+        if size != self.vector_bytes:
+            registers = next((v.registers for v in self.vectors if v.size == size and not v.architectures), registers)
         resized = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
         return replace(self, vector_bytes=size, registers=registers, vectors=resized)
 
@@ -275,7 +318,7 @@ class Target:
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
-        optional = dict.fromkeys(d.feature for d in self._all_dots if d.feature in self.optional)
+        optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     def can_permute(self, bits: int) -> bool:
@@ -295,6 +338,7 @@ class Target:
         """Attributes of functions that only run on the target, whose vectors backends would otherwise split."""
         width = self.vector_bytes * 8
         features = (f'"target-features"="{",".join(self.features)}"',) if self.features else ()
+        features = (*features, *self.attributes)
         if not features and width <= _COMMON_BITS:
             return ()
         return (*features, f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"')
@@ -308,7 +352,13 @@ class Target:
     def optional(self) -> frozenset[str]:
         """Features that it uses if they are present."""
         required = {normalized_feature(flag) for flag in self.requires}
-        return frozenset(d.feature for d in self._all_dots if normalized_feature(d.feature) not in required)
+        return frozenset(feature for feature in self._used_features if normalized_feature(feature) not in required)
+
+    @property
+    def _used_features(self) -> tuple[str, ...]:
+        """Features of its dot products and conversions of half."""
+        half = (self.half_conversions.feature,) if self.half_conversions is not None else ()
+        return (*(dot.feature for dot in self._all_dots), *half)
 
     @property
     def _all_dots(self) -> tuple[Dot, ...]:
@@ -329,6 +379,10 @@ class Target:
         return tuple(d for d in dots if d.feature in have)
 
 
+def _adapted(target: Target) -> Target:
+    return target.at_width(target) if target.at_width is not None else target
+
+
 def normalized_feature(feature: str) -> str:
     """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
     return re.sub(r"[-_.]", "", feature)
@@ -347,6 +401,16 @@ def _sized(target: Target, features: Collection[str], architecture: str = "") ->
                 converts_half=vectors.converts_half,
                 rounds=vectors.rounds,
             )
+    return target
+
+
+def _following_features(target: Target, changed: Collection[str]) -> Target:
+    """The target with the conversions of half that its features provide, and the width that changed ones mean."""
+    if target.half_conversions is not None:
+        target = replace(target, converts_half=f"+{target.half_conversions.feature}" in target.features)
+    for feature, size in target.width_features:
+        if f"+{feature}" in changed and size in target.widths:
+            target = _adapted(replace(target, vector_bytes=size))
     return target
 
 

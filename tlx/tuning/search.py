@@ -160,16 +160,12 @@ class Candidates:
     def _tiles(self) -> Iterator[tuple[int, int]]:
         lanes = self.default.tile.lanes
         if self.default.mma.unit == "matrix":
-            rows = self._matrix_rows
+            rows = self.default.tile.unit_rows
             yield from ((p * rows, q * lanes) for p in range(1, 5) for q in range(1, 5))
             return
         for rows in range(1, min(self._target.registers, self._gemm.m) + 1):
             for vectors in range(1, self._target.registers):
                 yield rows, vectors * lanes
-
-    @property
-    def _matrix_rows(self) -> int:
-        return self._target.matrix.rows if self._target.matrix else 1
 
     def _new_candidates(self, variants: Iterable[Knobs]) -> Iterator[Knobs]:
         return (knobs for knobs in variants if self._new(knobs) is not None)

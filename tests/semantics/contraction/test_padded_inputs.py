@@ -13,7 +13,7 @@ import pytest
 import tlx
 from tests.semantics.contraction.decisions import drawn_decisions, stage1, with_costs
 from tests.semantics.to_2d.contract import check_contract
-from tests.tools import quick, require_processor
+from tests.tools import quick_by_target, require_processor
 from tlx.api.validation import validate
 from tlx.target.target import Target
 
@@ -115,8 +115,7 @@ def _decided(target: str, seed: int) -> Target:
     return with_costs(target, **_COPIED, near=near, copied_input=(near, near))
 
 
-@pytest.mark.parametrize("target", _TARGETS)
-@pytest.mark.parametrize("seed", quick(range(80), 10))
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(80), _TARGETS, 10))
 def test_padded_inputs_mean_the_same(seed: int, target: str) -> None:
     case = _random(np.random.default_rng(seed))
     decided = _decided(target, seed)

@@ -1,5 +1,6 @@
 """Loops, conditionals and switches of `tlx.graph` against Python, by the evaluator and as machine code."""
 
+# ruff: noqa: ARG005 (all bodies take the same)
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
@@ -65,6 +66,67 @@ def test_states_that_change_places(trips: int, shape: tuple[int, ...]) -> None:
 
     turned = [x, y, z][trips % 3 :] + [x, y, z][: trips % 3]
     same(build, (trips, *turned), number(trips), x, y, z)
+
+
+BODIES: dict[str, Callable[[Any, Any, Any, Any], tuple[Any, Any]]] = {
+    "swap": lambda _, i, x, y: (y, x),
+    "shift": lambda _, i, x, y: (y, (x + y) * 0.5),
+    "step": lambda g, i, x, y: (x * 1.5 - y * 0.5 + g.reverse(x, 0) * 0.1, x),
+    "product": lambda _, i, x, y: (x @ y * 0.1, x),
+    "update": lambda g, i, x, y: (g.dynamic_update_slice(y, x[:1] * 2.0, (i, 0)), x),
+    "same": lambda _, i, x, y: (y, y),
+}
+
+
+class OnArrays:
+    """The methods of a graph that the bodies call, on arrays."""
+
+    def reverse(self, x: Array, axis: int) -> Array:
+        return np.flip(x, axis)
+
+    def dynamic_update_slice(self, x: Array, new: Array, starts: tuple[int, int]) -> Array:
+        result = x.copy()
+        result[starts[0] : starts[0] + 1] = new
+        return result
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("trips", [0, 1, 2, 5])
+def test_large_states_that_change_places(trips: int, name: str) -> None:
+    """Two tensors, elements that depend on the iteration, and a third tensor, which stays where it is."""
+    rng, body = np.random.default_rng(7), BODIES[name]
+    x, y, z = (random(rng, (40, 40), np.dtype(np.float32)) * 0.5 for _ in "xyz")
+
+    def build(g: Any, a: Value, b: Value, c: Value, n: Value) -> Any:
+        def step(i: Value, p: Value, q: Value, r: Value) -> Any:
+            return (i + 1, *body(g, i, p, q), r + p)
+
+        return g.while_loop(lambda i, *_: i < n, step, 0, a, b, c)
+
+    p, q, r = (v.astype(np.float64) for v in (x, y, z))
+    for i in range(trips):
+        (p, q), r = body(OnArrays(), i, p, q), r + p
+    same(build, (trips, p, q, r), x, y, z, number(trips))
+
+
+@pytest.mark.parametrize(("name", "stores"), [("swap", 0), ("shift", 2)])
+def test_large_states_that_change_places_are_not_copied(name: str, stores: int) -> None:
+    """Between the two tests of the loop, only what is new is stored: once in each iteration."""
+    graph = Graph("f")
+    a, b, n = graph.parameter("a", (40, 40)), graph.parameter("b", (40, 40)), graph.parameter("n", (), "int64")
+    body = BODIES[name]
+
+    def holds(i: Value, *_: Value) -> Value:
+        return i < n
+
+    def step(i: Value, x: Value, y: Value) -> Any:
+        return (i + 1, *body(graph, i, x, y))
+
+    states = graph.while_loop(holds, step, 0, a, b)
+    for k, state in enumerate(states):
+        graph.output(state, f"out{k}")
+    loop = graph.text().partition("\nwhile:")[2].partition("\nback:")[0]
+    assert loop.count("call void @llvm.tensor.store") == stores
 
 
 def test_state_that_stays_is_not_copied() -> None:

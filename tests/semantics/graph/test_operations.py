@@ -376,6 +376,41 @@ def test_transposed_convolution() -> None:
     )
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("padding", [[(3, 2), (4, 4)], [(-1, 9), (5, -2)], [(0, 3), (0, 1)]], ids=str)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+def test_few_positions_of_a_large_kernel_over_a_dilated_input(
+    strides: tuple[int, int], padding: list[tuple[int, int]], groups: int
+) -> None:
+    rng = np.random.default_rng(26)
+    x, w = rng.standard_normal((3, 4, 5, 6)), rng.standard_normal((4, 4 // groups, 9, 12))
+    spread = np.zeros((3, 4, 9, 16))
+    spread[:, :, ::2, ::3] = x
+    wide = np.pad(spread, ((0, 0), (0, 0), *((max(0, a), max(0, b)) for a, b in padding)))
+    cut = [slice(max(0, -a), extent - max(0, -b)) for (a, b), extent in zip(padding, wide.shape[2:], strict=True)]
+    wide = wide[:, :, cut[0], cut[1]]
+    given: dict[str, Any] = {"strides": strides, "padding": padding, "input_dilation": (2, 3), "groups": groups}
+    check(
+        lambda g, a, b: g.convolution(a, b, **given),
+        lambda _, b: convolved(wide, b, strides, 1, groups),
+        x,
+        w,
+        terms=600,
+    )
+
+
+def test_a_dilated_input_becomes_the_kernel_under_a_larger_one() -> None:
+    """The holes are then steps, and no zeros in memory."""
+    g = Graph("f")
+    x, w = g.parameter("x", (8, 4, 16, 16), "float32"), g.parameter("w", (3, 4, 32, 32), "float32")
+    g.output(g.convolution(x, w, input_dilation=2, padding=[(2, 1), (2, 1)]), "y")
+    text = g.text()
+    pad = next(line for line in text.splitlines() if "call" in line and "tensor.pad" in line)
+    assert "<4 x i32> <i32 0, i32 0, i32 0, i32 0>, <4 x i32> <i32 0, i32 0, i32 1, i32 1>" in pad
+    (convolution,) = (line for line in text.splitlines() if "call" in line and "tensor.convolution" in line)
+    assert "<2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 1, i32 1>" in convolution
+
+
 def test_same_padding_divides_the_extent_by_the_stride() -> None:
     x, w = np.ones((1, 1, 7, 8), np.float32), np.ones((1, 1, 3, 3), np.float32)
     wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 1)))

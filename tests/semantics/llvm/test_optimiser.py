@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -70,12 +70,18 @@ def test_optimised_before_lowering(job: Job) -> None:
 
 @pytest.mark.filterwarnings("ignore::tlx.diagnostics.TlxWarning")
 @pytest.mark.parametrize(
-    "path", quick([*FILES[::4], *(path for n, path in enumerate(FILES) if n % 4)], len(FILES[::4])), ids=_name
+    ("path", "levels"),
+    [
+        pytest.param(path, LEVELS if n % 4 == 0 else LEVELS[n % 2 :][:1], marks=[pytest.mark.long] if n % 4 else [])
+        for n, path in enumerate(FILES)
+    ],
+    ids=lambda value: _name(value) if isinstance(value, Path) else " ".join(value),
 )
-def test_optimised_programs_can_still_be_lowered(path: Path) -> None:
+def test_optimised_programs_can_still_be_lowered(path: Path, levels: Sequence[str]) -> None:
+    """Every fourth file at both levels, the others at one of them."""
     opt = require(OPT)
     for text in filter(_is_lowered, _programs(path)):
-        _check(opt, canonical(str(raise_front_ends(parse(text)))), path.name)
+        _check(opt, levels, canonical(str(raise_front_ends(parse(text)))), path.name)
 
 
 def _programs(path: Path) -> Iterator[str]:
@@ -93,9 +99,9 @@ def _is_lowered(text: str) -> bool:
     return True
 
 
-def _check(opt: str, text: str, name: str) -> None:
+def _check(opt: str, levels: Sequence[str], text: str, name: str) -> None:
     seen = ""
-    for level in LEVELS:
+    for level in levels:
         done = subprocess.run([opt, level, "-S"], input=text, text=True, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         if done.stdout == seen:

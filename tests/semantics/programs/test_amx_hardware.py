@@ -28,6 +28,7 @@ from tests.semantics.to_tiles.test_split_fp16 import product, with_special
 from tests.unit.legalize.x86.test_semantics import AMX, vnni
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
+from tlx.legalize.x86.amx import HALF_SPLIT
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.host import cpu_flags, missing_features
@@ -103,7 +104,7 @@ def test_parts_of_halves_agree_with_the_evaluator() -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
     amx = find_target("amx")
     assert amx.matrix is not None
-    timing = replace(amx.matrix.timing, split=replace(amx.matrix.timing.split, lead=float("inf")))
+    timing = replace(amx.matrix.timing, split=replace(HALF_SPLIT, lead=float("inf")))
     target = replace(amx, matrix=replace(amx.matrix, timing=timing))
     test_permission_is_granted()
     text, generator = product(130, 140, 150), np.random.default_rng(5)

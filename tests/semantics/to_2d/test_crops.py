@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick
+from tests.semantics.to_2d.loops import DENSE, carried_loop
+from tests.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.lower.options import Options
@@ -82,8 +83,7 @@ def _program(seed: int) -> str:
     return g.text()
 
 
-@pytest.mark.parametrize("target", _TARGETS)
-@pytest.mark.parametrize("seed", quick(range(80), 12))
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(80), _TARGETS, 12))
 def test_parts_hold_the_same_numbers(seed: int, target: str) -> None:
     assert validate(_program(seed), target, runs=1) == []
 
@@ -94,31 +94,15 @@ def test_programs_crop() -> None:
     assert sum("llvm.tensor.pad" in text for text in texts) > 20
 
 
-_TYPE: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
-_LOOP: Final = f"""
-define void @f(ptr %x, ptr %y) {{
-entry:
-  %first = load <12 x float>, ptr %x
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %v = phi <12 x float> [ %first, %entry ], [ %w, %loop ]
-  %vt = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>, {_TYPE})
+_LOOP: Final = carried_loop(f"""\
   %low = call <8 x float> @llvm.tensor.pad(token %vt, <2 x i32> <i32 -1, i32 0>, <2 x i32> zeroinitializer, float 0.0)
   %high = call <8 x float> @llvm.tensor.pad(token %vt, <2 x i32> zeroinitializer, <2 x i32> <i32 -1, i32 0>, float 0.0)
   %sum = fadd <8 x float> %low, %high
   %row = call <4 x float> @llvm.tensor.pad(token %vt, <2 x i32> <i32 -2, i32 0>, <2 x i32> zeroinitializer, float 0.0)
-  %at = call token @llvm.tensor.typeinfo(<8 x float> %sum, <2 x i32> <i32 2, i32 4>, {_TYPE})
-  %rt = call token @llvm.tensor.typeinfo(<4 x float> %row, <2 x i32> <i32 1, i32 4>, {_TYPE})
+  %at = call token @llvm.tensor.typeinfo(<8 x float> %sum, <2 x i32> <i32 2, i32 4>, {DENSE})
+  %rt = call token @llvm.tensor.typeinfo(<4 x float> %row, <2 x i32> <i32 1, i32 4>, {DENSE})
   %w = call <12 x float> @llvm.tensor.concat(token %at, token %rt, i32 0)
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, 4
-  br i1 %more, label %loop, label %exit
-exit:
-  store <12 x float> %w, ptr %y
-  ret void
-}}
-"""
+""")
 
 
 @pytest.mark.parametrize("target", _TARGETS)
@@ -128,7 +112,7 @@ def test_parts_of_a_value_that_a_loop_changes(target: str) -> None:
 
 _IN_PLACE: Final = f"""
 define void @f(ptr %x, ptr %y) {{
-  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 8, i32 16>, {_TYPE}, \
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 8, i32 16>, {DENSE}, \
 <2 x i32> zeroinitializer)
   %p = call <96 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 LOW, i32 0>, <2 x i32> <i32 HIGH, i32 0>, float 0.0)
   %s = fadd <96 x float> %p, %p

@@ -152,6 +152,16 @@ def test_vector_loads_and_extracted_elements() -> None:
     check(function(*lines))
 
 
+def test_bits_of_floats() -> None:
+    """A map of floats and then of their bits shares a loop with a product of positions of greatest elements."""
+    graph = Graph("f")
+    x, table = graph.parameter("x", (3, 2, 2)), graph.parameter("table", (2, 33), "int32")
+    graph.output(graph.argmax(x, 1) @ table, "rows")
+    bits = graph.bitcast(x + 1.0, "int32")
+    graph.output(bits ^ (bits >> 31), "keys")
+    check(graph.text())
+
+
 def test_padded_operands() -> None:
     """Padding in other dimensions than that of the loop."""
     padded = f"ptr elementtype(float) %a, {vector(3, 4, 7)}, {vector(0, 1, 2)}, {vector(0, 0, 1)}, <3 x i32> {ZERO}"
@@ -286,7 +296,7 @@ def _mapped(graph: Graph, scores: Value, name: str) -> Value:
     return maps[name]()
 
 
-@pytest.mark.parametrize("chunk", quick(range(40), 3))
+@pytest.mark.parametrize("chunk", quick(range(20), 3))
 def test_random_programs(chunk: int) -> None:
     targets = ("generic", "avx2", "avx512", "amx")
     fused = 0
@@ -329,6 +339,19 @@ def test_rows_of_one_head() -> None:
     lowered = lower_text(text, "<string>", "avx512", options=Options(stop_after="to-2d"))
     assert LOOP in lowered
     assert f"<{2048 * 2048} x float>" not in lowered.split("declare", 1)[0]
+
+
+@pytest.mark.parametrize("target", ["avx512", "amx"])
+def test_projections_of_each_head_stay_whole(target: str) -> None:
+    """The columns of a projection are heads, too, but a loop over them would read all of its input for each head."""
+    heads, rows, width = 12, 512, 64
+    graph = Graph("attention")
+    x = graph.parameter("x", (rows, heads * width))
+    projected = [x @ graph.parameter(name, (heads * width, heads * width)) for name in "qkv"]
+    q, k, v = (y.reshape(rows, heads, width).transpose(1, 0, 2) for y in projected)
+    graph.output(graph.softmax(q @ k.transpose(0, 2, 1)) @ v)
+    lowered = lower_text(graph.text(), "<string>", target, options=Options(stop_after="to-2d"))
+    assert re.findall(r"icmp slt i64 %part\.next\S*, (\d+)$", lowered, re.MULTILINE) == [str(heads)]
 
 
 def _attention(heads: int, rows: int, width: int) -> str:

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.tools import quick
+from tests.semantics.to_2d.loops import DENSE, carried_loop
+from tests.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.ir.parser.module import parse
@@ -16,7 +17,6 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 
 _TARGETS: Final = ("generic", "avx2", "avx512", "amx")
-_SEEDS: Final = quick(range(60), 10)
 
 
 def _producer(g: Graph, rng: np.random.Generator, x: Value, w: Value) -> Value:
@@ -55,8 +55,7 @@ def _moved(g: Graph, rng: np.random.Generator, depth: int, x: Value, w: Value) -
     return g.pad(_moved(g, rng, depth - 1, x, w), low, high, interior, float(rng.integers(-1, 2)))
 
 
-@pytest.mark.parametrize("target", _TARGETS)
-@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), _TARGETS, 10))
 def test_nested_parts_hold_the_same_numbers(seed: int, target: str) -> None:
     rng = np.random.default_rng(seed)
     g = Graph("f")
@@ -66,7 +65,6 @@ def test_nested_parts_hold_the_same_numbers(seed: int, target: str) -> None:
     assert validate(g.text(), target, runs=1) == []
 
 
-_TYPE: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 _LOOP: Final = f"""
 define void @f(ptr %x, ptr %y) {{
 entry:
@@ -76,9 +74,9 @@ loop:
   %from = getelementptr float, ptr %x, i64 %i
   %v = load <12 x float>, ptr %from
   %s = fmul <12 x float> %v, %v
-  %t = call token @llvm.tensor.typeinfo(<12 x float> %s, <2 x i32> <i32 3, i32 4>, {_TYPE})
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %s, <2 x i32> <i32 3, i32 4>, {DENSE})
   %p = call <30 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 2.0)
-  %pt = call token @llvm.tensor.typeinfo(<30 x float> %p, <2 x i32> <i32 5, i32 6>, {_TYPE})
+  %pt = call token @llvm.tensor.typeinfo(<30 x float> %p, <2 x i32> <i32 5, i32 6>, {DENSE})
   %r = call <30 x float> @llvm.tensor.transpose(token %pt, <2 x i32> <i32 1, i32 0>)
   %sum = fadd <30 x float> %r, %p
   %to = getelementptr float, ptr %y, i64 %i
@@ -97,30 +95,15 @@ def test_a_part_in_a_loop_is_written_in_each_iteration(target: str) -> None:
     assert validate(_LOOP, target, runs=1) == []
 
 
-_CARRIED: Final = f"""
-define void @f(ptr %x, ptr %y) {{
-entry:
-  %first = load <12 x float>, ptr %x
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %v = phi <12 x float> [ %first, %entry ], [ %w, %loop ]
-  %vt = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>, {_TYPE})
+_CARRIED: Final = carried_loop(f"""\
   %old = call <8 x float> @llvm.tensor.pad(token %vt, <2 x i32> <i32 -1, i32 0>, <2 x i32> zeroinitializer, float 0.0)
   %twice = fadd <8 x float> %old, %old
   %new = call <4 x float> @llvm.tensor.reduce.add(token %vt, <2 x i32> <i32 3, i32 1>, <2 x i32> <i32 3, i32 1>)
-  %a = call token @llvm.tensor.typeinfo(<8 x float> %twice, <2 x i32> <i32 2, i32 4>, {_TYPE})
-  %b = call token @llvm.tensor.typeinfo(<4 x float> %new, <2 x i32> <i32 1, i32 4>, {_TYPE})
+  %a = call token @llvm.tensor.typeinfo(<8 x float> %twice, <2 x i32> <i32 2, i32 4>, {DENSE})
+  %b = call token @llvm.tensor.typeinfo(<4 x float> %new, <2 x i32> <i32 1, i32 4>, {DENSE})
   %c = call <12 x float> @llvm.tensor.concat(token %a, token %b, i32 0)
   %w = RENAMED
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, 4
-  br i1 %more, label %loop, label %exit
-exit:
-  store <12 x float> %w, ptr %y
-  ret void
-}}
-"""
+""")
 
 
 @pytest.mark.parametrize("target", _TARGETS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, require_processor
+from tests.tools import quick, quick_by_target, require_processor
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
@@ -164,8 +164,7 @@ def assert_equal(got: Array, expected: Array) -> None:
     np.testing.assert_array_equal(got.astype(np.float32), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize("seed", quick(range(60), 8))
-@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), ("generic", "avx2", "avx512", "amx"), 8))
 def test_one_rounding(seed: int, target: str) -> None:
     program = Program(np.random.default_rng(seed), has_product=seed % 2 == 1)
     last = program.grow(4 + seed % 7)

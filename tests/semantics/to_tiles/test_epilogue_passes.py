@@ -6,11 +6,12 @@ Partial sums stay in C or in a temporary matrix.
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Final
 
 import pytest
 
-from tests.tools import quick
+from tests.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
@@ -18,7 +19,7 @@ from tlx.lower.remarks import Remarks
 
 _DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 _TARGETS: Final = ("generic", "avx2", "avx512", "amx")
-_SIZES: Final = quick([(7, 37, 23), (13, 16, 24), (33, 50, 41), (1, 19, 17)], 1)
+_SIZES: Final = ((7, 37, 23), (13, 16, 24), (33, 50, 41), (1, 19, 17))
 
 
 def _load(name: str, element: str, pointer: str, rows: int, cols: int) -> str:
@@ -72,12 +73,11 @@ _CASES: Final = [(("float", "float"), kind) for kind in _KINDS] + [
 ]
 
 
-@pytest.mark.parametrize("target", _TARGETS)
-@pytest.mark.parametrize(("types", "kind"), _CASES)
-@pytest.mark.parametrize("size", _SIZES, ids=str)
+@pytest.mark.parametrize(("case", "target"), quick_by_target(product(_SIZES, _CASES), _TARGETS, len(_CASES)))
 def test_passes_do_not_change_what_an_epilogue_computes(
-    target: str, types: tuple[str, str], kind: str, size: tuple[int, int, int]
+    case: tuple[tuple[int, int, int], tuple[tuple[str, str], str]], target: str
 ) -> None:
+    size, (types, kind) = case
     options = Options(knobs=FixedKnobs(Knobs(kc=8)))
     assert validate(_product(size, types, kind), target, options=options, runs=1) == []
 

@@ -39,6 +39,7 @@ _BYTES = [
     ("avx2", "alderlake", {"smma": "vpdpbusd", "umma": "vpdpbusd", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
     ("avx2", "sierraforest", {"smma": "vpdpbssd", "umma": "vpdpbuud", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
     ("avx512", "skylake-avx512", {"smma": "pmaddw.d", "umma": "pmaddw.d", "usmma": "pmaddw.d", "summa": "pmaddw.d"}),
+    ("vsx", "", {"smma": "vmsummbm", "umma": "vmsumubm", "usmma": "vmsummbm", "summa": "vmsummbm"}),
     ("avx512", "cascadelake", {"smma": "vpdpbusd", "umma": "vpdpbusd", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
 ]
 
@@ -50,6 +51,16 @@ def test_bytes(target: str, cpu: str, names: dict[str, str], operation: str, siz
     text, options = _product(operation, "i8", "i8", "i32", *size), Options(cpu=cpu)
     assert validate(text, target, options=options) == []
     assert names[operation] in str(lower(parse(text), target, options=options))
+
+
+@pytest.mark.parametrize(("operation", "name"), [("smma", ""), ("umma", "u"), ("usmma", "su"), ("summa", "su")])
+@pytest.mark.parametrize("features", [(), ("+zvl256b",)], ids=str)
+@pytest.mark.parametrize("size", _SIZES, ids=str)
+def test_bytes_by_zvqdotq(operation: str, name: str, features: tuple[str, ...], size: tuple[int, int, int]) -> None:
+    text = _product(operation, "i8", "i8", "i32", *size)
+    options = Options(triple="riscv64-linux-gnu", features=("+experimental-zvqdotq", *features))
+    assert validate(text, "rvv", options=options) == []
+    assert f"@llvm.riscv.vqdot{name}.nxv2i32.nxv8i8.i64(" in str(lower(parse(text), "rvv", options=options))
 
 
 def test_signed_times_unsigned_bytes_with_vnni_int8_alone() -> None:
@@ -67,6 +78,7 @@ def test_signed_times_unsigned_bytes_with_vnni_int8_alone() -> None:
         ("avx2", "alderlake", "avx512.vpdpwssd.256"),
         ("avx512", "skylake-avx512", "avx512.pmaddw.d.512"),
         ("avx512", "cascadelake", "avx512.vpdpwssd.512"),
+        ("vsx", "", "vmsumshm"),
     ],
 )
 @pytest.mark.parametrize("size", _SIZES, ids=str)
@@ -76,7 +88,7 @@ def test_words(target: str, cpu: str, name: str, size: tuple[int, int, int], res
     text, options = _product("matmul", "i16", "i16", result, *size), Options(cpu=cpu)
     assert validate(text, target, options=options) == []
     if size[0] > 3:
-        assert f"@llvm.x86.{name}(" in str(lower(parse(text), target, options=options))
+        assert f".{name}(" in str(lower(parse(text), target, options=options))
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

@@ -13,7 +13,7 @@ from tlx.api.validation import validate
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.amx import AMX_TIMING
+from tlx.legalize.x86.amx import HALF_SPLIT
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -43,7 +43,7 @@ def _amx(**timing: object) -> Target:
     return replace(amx, matrix=replace(amx.matrix, timing=replace(amx.matrix.timing, **timing)))
 
 
-_SPLIT: Final = replace(AMX_TIMING.split, lead=float("inf"))
+_SPLIT: Final = replace(HALF_SPLIT, lead=float("inf"))
 _TILES: Final = _amx(vectors_lead=(float("inf"), 1.0), split=_SPLIT)
 """A machine on which splitting halves always pays, and tiles are always predicted to be faster than vectors."""
 

@@ -128,6 +128,14 @@ def test_a_large_block_gives_the_same_bytes() -> None:
     assert set(results(model.text, model.graph.name, model.operands, Options(threads="openmp"))) == {alone}
 
 
+@pytest.mark.long
+def test_twelve_blocks_give_the_same_bytes() -> None:
+    require_processor("avx512")
+    model = transformer(12, 128, 768, 12, ml_dtypes.bfloat16)
+    (alone, *_) = results(model.text, model.graph.name, model.operands, Options())
+    assert set(results(model.text, model.graph.name, model.operands, Options(threads="openmp"))) == {alone}
+
+
 @pytest.mark.parametrize("workspace", ["malloc", "arena"])
 def test_loops_of_few_iterations_have_temporaries_of_each_thread(workspace: str) -> None:
     require_processor("avx512")

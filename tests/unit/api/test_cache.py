@@ -20,7 +20,7 @@ import pytest
 import tlx
 from tlx.api.cache import DiskCache, default_directory, size_limit
 from tlx.api.cache_key import cache_key
-from tlx.diagnostics import TlxWarning, UsageError
+from tlx.diagnostics import TlxError, TlxWarning, UsageError
 from tlx.llvm import codegen
 from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import Options
@@ -365,6 +365,44 @@ def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
     seen = [str(warning.message) for warning in caught if warning.category is TlxWarning]
     assert len(seen) == 1
     assert "file/cache': Not a directory; nothing is cached" in seen[0]
+
+
+MISSPELLED: Final = """
+declare void @tensor_frobnicate(i32)
+
+define i32 @answer(ptr %x) {
+  %dead = icmp eq ptr %x, null
+  br i1 %dead, label %a, label %b
+a:
+  call void @tensor_frobnicate(i32 1)
+  br label %b
+b:
+  %v = load i32, ptr %x
+  ret i32 %v
+}
+"""
+
+
+def test_warnings_are_given_again(tmp_path: Path) -> None:
+    path = tmp_path / "first.ll"
+    path.write_text(MISSPELLED, encoding="utf-8")
+    seen: list[set[str]] = []
+    for name in ("first.ll", "first.ll", "second.ll"):
+        path = path.rename(tmp_path / name)
+        with pytest.warns(TlxWarning) as caught, pytest.raises(TlxError, match="tensor_frobnicate"):
+            tlx.compile(path, cache=tmp_path / "cache")
+        seen.append({str(warning.message) for warning in caught})
+        assert all(f"/{name}:8:3: warning: tensor_frobnicate is neither" in message for message in seen[-1])
+    assert [len(messages) for messages in seen] == [1, 1, 1]
+    assert DiskCache(tmp_path / "cache").info().entries == 1
+
+
+def test_warnings_that_are_errors(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(TlxWarning, match="tensor_frobnicate"):
+                tlx.compile(MISSPELLED, cache=tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write to any directory")

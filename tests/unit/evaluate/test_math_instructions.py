@@ -17,6 +17,8 @@ FLAGS = set(CPU.read_text().split()) if CPU.exists() else set[str]()
 DECLARATIONS = """\
 declare <16 x float> @llvm.x86.avx512.mask.reduce.ps.512(<16 x float>, i32, <16 x float>, i16, i32)
 declare <8 x double> @llvm.x86.avx512.mask.reduce.pd.512(<8 x double>, i32, <8 x double>, i8, i32)
+declare <16 x float> @llvm.x86.avx512.vfmadd.ps.512(<16 x float>, <16 x float>, <16 x float>, i32)
+declare <8 x double> @llvm.x86.avx512.vfmadd.pd.512(<8 x double>, <8 x double>, <8 x double>, i32)
 declare <16 x float> @llvm.x86.avx512.permvar.sf.512(<16 x float>, <16 x i32>)
 declare <16 x float> @llvm.x86.avx512.vpermi2var.ps.512(<16 x float>, <16 x i32>, <16 x float>)
 """
@@ -55,6 +57,20 @@ CASES = [
         f"  %r = call {DOUBLE} @llvm.x86.avx512.mask.reduce.pd.512({DOUBLE} %a, i32 8, {DOUBLE} %a, i8 -1, i32 4)",
         (64,),
         lambda random: [_numbers(random, 8, np.float64)],
+    ),
+    *(
+        Case(
+            f"sum_of_{name}_rounded_up",
+            (type_, type_, type_),
+            type_,
+            f"  %r = call {type_} @llvm.x86.avx512.vfmadd.{suffix}.512({type_} %a, {type_} %b, {type_} %c, i32 10)",
+            (64,),
+            lambda random, count=count, kind=kind: [_numbers(random, count, kind) for _ in range(3)],
+        )
+        for name, type_, suffix, count, kind in (
+            ("floats", SINGLE, "ps", 16, np.float32),
+            ("doubles", DOUBLE, "pd", 8, np.float64),
+        )
     ),
     Case(
         "picked",

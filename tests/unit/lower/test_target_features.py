@@ -80,7 +80,7 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
         ("avx512", Options(cpu="native"), "unknown processor 'native'; use --target=native for this machine"),
         ("avx512", Options(cpu="help"), "unknown processor 'help'"),
         ("avx512", Options(features=("+help",)), "unknown feature 'help'"),
-        ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that triple"),
+        ("avx2", Options(triple="aarch64-linux-gnu"), "not for triple 'aarch64-linux-gnu'"),
     ],
 )
 def test_unknown_names_are_errors(target: str, options: Options, message: str) -> None:
@@ -97,7 +97,7 @@ def test_each_unknown_name_has_a_suggestion() -> None:
 
 def test_the_triple_of_a_file_is_checked() -> None:
     text = 'target triple = "aarch64-linux-gnu"\n' + _FUNCTION.replace("ATTRIBUTES", "")
-    with pytest.raises(UsageError, match="triple 'aarch64-linux-gnu' does not have: avx512f"):
+    with pytest.raises(UsageError, match="not for triple 'aarch64-linux-gnu'"):
         lower(parse(text), "avx512")
     lower(parse(text), "generic")
 

@@ -14,13 +14,12 @@ import pytest
 from tlx.diagnostics import UsageError
 from tlx.ir.builder import Builder
 from tlx.ir.values import Value
-from tlx.legalize.x86.amx import AMX_TIMING
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.hardware import Dot
 from tlx.target.host import version_for
 from tlx.target.lookup import find_target
-from tlx.target.matrix_unit import MatrixUnit, TileOperations
+from tlx.target.matrix_unit import MatrixUnit, TileKind, TileOperations
 from tlx.target.target import Target, targets
 
 
@@ -33,24 +32,42 @@ def _no_operations(*_: object, **__: object) -> TileOperations:
     pytest.fail("nothing is emitted here")
 
 
-_UNIT = MatrixUnit(16, 64, 8, (2, 2), (), AMX_TIMING, _no_operations, lambda _function: frozenset())
 _DOT = Dot(("i8", "u"), ("i8", "s"), "i32", 4, "some", _emit)
+_KIND = TileKind(16, 16, 64, 8, (2, 2), (_DOT,), 16, operands_take_tiles=True)
+_DOUBLES = TileKind(4, 2, 32, 8, (2, 4), (replace(_DOT, accumulator="double"),), 2)
+_UNIT = MatrixUnit((_KIND, _DOUBLES), _no_operations)
 
 
-@pytest.mark.parametrize("width", [0, 1, 3, 16])
-def test_a_dot_product_adds_two_four_or_eight_products(width: int) -> None:
-    with pytest.raises(ValueError, match=f"dot product of width {width}: dot-product instructions add 2, 4 or 8"):
+@pytest.mark.parametrize("width", [0, 3, 16])
+def test_a_dot_product_adds_one_two_four_or_eight_products(width: int) -> None:
+    with pytest.raises(ValueError, match=f"dot product of width {width}: instructions add 1 .*, 2, 4 or 8 products"):
         replace(_DOT, width=width)
 
 
 def test_a_grid_of_accumulators_must_leave_tiles_for_operands() -> None:
     with pytest.raises(ValueError, match="a 3x3 grid needs 15 tiles, the unit has 8"):
-        replace(_UNIT, grid=(3, 3))
+        replace(_KIND, grid=(3, 3))
+    with pytest.raises(ValueError, match="a 3x3 grid needs 9 tiles, the unit has 8"):
+        replace(_DOUBLES, grid=(3, 3))
 
 
-@pytest.mark.parametrize("size", [0, 8, 24, 128])
+def test_sums_of_a_kind_of_tiles_have_one_known_width() -> None:
+    with pytest.raises(ValueError, match="sums of type half: a matrix unit's sums are float, i32, double"):
+        replace(_KIND, dots=(replace(_DOT, accumulator="half"),))
+    with pytest.raises(ValueError, match="sums of one kind of tiles have one width"):
+        replace(_KIND, dots=(_DOT, *_DOUBLES.dots))
+
+
+def test_a_unit_finds_the_tiles_of_a_product() -> None:
+    assert _UNIT.dots == (_DOT, *_DOUBLES.dots)
+    assert [_UNIT.kind_of(dot) for dot in _UNIT.dots] == [_KIND, _DOUBLES]
+    assert _UNIT.kind_for("i8", "double") is _DOUBLES
+    assert _UNIT.with_dots((_DOT,)).kinds == (_KIND,)
+
+
+@pytest.mark.parametrize("size", [0, 8, 24, 256])
 def test_vector_registers_have_known_sizes(size: int) -> None:
-    with pytest.raises(ValueError, match=f"target x: vector registers of {size} bytes; 16, 32 and 64 are supported"):
+    with pytest.raises(ValueError, match=f"target x: vector registers of {size} bytes; 16, 32, 64, 128 are supported"):
         Target("x", "a machine", vector_bytes=size)
 
 
@@ -64,7 +81,7 @@ def test_features_start_with_a_sign(feature: str) -> None:
 def test_the_installed_targets_are_valid(target: Target) -> None:
     assert target.title
     assert find_target(target.name) is target
-    assert target.registers in (16, 32)
+    assert target.registers in (8, 16, 32, 56)
     assert len(set(target.features)) == len(target.features)
     if target.matrix is not None:
         assert target.usable_matrix_dots

@@ -155,12 +155,82 @@ def test_features_that_linux_lists_under_other_names(
     assert [name for name in lack.split() if host.has_feature(name, flags)] == []
 
 
+GRAVITON_2 = "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp ssbs"
+GRAVITON_3 = (
+    "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc sha3 sm3 "
+    "asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs paca pacg dcpodp svei8mm svebf16 i8mm bf16 dgh rng"
+)
+GRAVITON_4 = (
+    "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc sha3 asimddp "
+    "sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs sb paca sve2 sveaes svebitperm svesha3 flagm2 "
+    "frint svei8mm svebf16 i8mm bf16 dgh rng bti"
+)
+GRACE = (
+    "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc sha3 sm3 "
+    "asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm sb paca pacg dcpodp sve2 sveaes svepmull svebitperm svesha3 "
+    "svesm4 flagm2 frint svei8mm svebf16 i8mm bf16 dgh bti"
+)
+APPLE_M1 = (
+    "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc sha3 asimddp "
+    "sha512 asimdfhm dit uscat ilrcpc flagm ssbs sb paca pacg flagm2 frint"
+)
+APPLE_M2 = f"{APPLE_M1} i8mm bf16 bti ecv"
+POWER = """processor\t: 0
+cpu\t\t: POWER{} (architected), altivec supported
+clock\t\t: 3425.000000MHz
+revision\t: 2.0 (pvr 0080 0200)
+
+processor\t: 1
+cpu\t\t: POWER{} (architected), altivec supported
+"""
+SIFIVE_U74 = "processor\t: 0\nhart\t\t: 2\nisa\t\t: rv64imafdc\nmmu\t\t: sv39\nuarch\t\t: sifive,bullet0\n"
+SPACEMIT_K1 = """processor\t: 0
+hart\t\t: 0
+model name\t: Spacemit(R) X60
+isa\t\t: rv64imafdcv_zicbom_zicboz_zicntr_zicond_zicsr_zifencei_zihintpause_zihpm_zfh_zfhmin_zca_zcd_zba_zbb_zbc_zbs_\
+zkt_zve32f_zve32x_zve64d_zve64f_zve64x_zvfh_zvfhmin_zvkt_sscofpmf_sstc_svinval_svnapot_svpbmt
+mmu\t\t: sv39
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "architecture", "name", "features"),
+    [
+        (f"Features\t: {GRAVITON_2}\n", "aarch64", "neon", "neon fullfp16 dotprod"),
+        (f"Features\t: {GRAVITON_3} sve256\n", "aarch64", "sve256", "sve neon fullfp16 bf16 i8mm"),
+        (f"Features\t: {GRAVITON_4} sve128\n", "aarch64", "sve", "sve neon fullfp16 bf16 i8mm"),
+        (f"Features\t: {GRACE} sve128\n", "aarch64", "sve", "sve neon fullfp16 bf16 i8mm"),
+        (f"Features\t: {APPLE_M1}\n", "aarch64", "neon", "neon fullfp16 dotprod"),
+        (f"Features\t: {APPLE_M2}\n", "aarch64", "neon", "neon fullfp16 dotprod bf16 i8mm"),
+        (POWER.format(8, 8), "ppc64le", "vsx", "vsx altivec power8-altivec power8-vector direct-move"),
+        (POWER.format(9, 9), "ppc64le", "vsx", "vsx altivec power8-altivec power8-vector direct-move"),
+        (POWER.format(7, 7), "ppc64", "generic", "altivec vsx"),
+        (POWER.format(10, 10), "ppc64le", "mma", "vsx altivec power8-vector power9-vector power10-vector mma"),
+        (POWER.format(10, 9), "ppc64le", "vsx", "vsx altivec power8-vector"),
+        (SIFIVE_U74, "riscv64", "generic", "m a f d c"),
+        (SPACEMIT_K1, "riscv64", "rvv", "v m a f d"),
+    ],
+)
+@pytest.mark.usefixtures("fresh_flags")
+def test_native_on_real_machines(
+    monkeypatch: pytest.MonkeyPatch, text: str, architecture: str, name: str, features: str
+) -> None:
+    """The target, and no feature that the machine lacks; lengths of vectors are not in the file, but found besides."""
+    replace_file(monkeypatch, "/proc/cpuinfo", text)
+    flags = host.cpu_flags()
+    best = host.best_target(targets().values(), flags, Caches(), architecture)
+    have = {feature[1:] for feature in best.features if feature[0] == "+"}
+    assert best.name.startswith(name)
+    assert set(features.split()) <= have
+    assert [feature for feature in sorted(have) if not host.has_feature(feature, flags)] == []
+
+
 def test_plain_vectors_have_the_features_of_the_machine() -> None:
     """LLVM uses features that no target names."""
-    arm = host.best_target(targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64")
-    assert arm.name == "generic"
+    generic = targets()["generic"]
+    arm = host.best_target([generic], frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64")
     assert arm.features == ("+neon", "+fp-armv8", "+fullfp16", "+dotprod", "+bf16")
     assert (arm.vector_bytes, arm.registers) == (16, 32)
-    riscv = host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "riscv64")
+    riscv = host.best_target([generic], frozenset("imafdcv"), Caches(), "riscv64")
     assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
-    assert host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "x86_64").features == ()
+    assert host.best_target([generic], frozenset("imafdcv"), Caches(), "x86_64").features == ()

@@ -52,7 +52,7 @@ def mlp(p: Any, x: Any) -> Any:
 def mlp_loss(p: Any, x: Any, y: Any) -> Any:
     """Mean cross entropy of the labels `y`."""
     logits = jax.nn.log_softmax(mlp(p, x))
-    return -(logits * jax.nn.one_hot(y, logits.shape[-1])).sum(1).mean()
+    return -(logits * jax.nn.one_hot(y, logits.shape[-1], dtype=jnp.float32)).sum(1).mean()
 
 
 def mlp_step(p: Any, x: Any, y: Any) -> Any:
@@ -167,8 +167,7 @@ def attention(x: Any, p: Any, heads: int, cache: Any = None, position: Any = Non
     if cache is None:
         mask = jnp.tril(jnp.ones((s, s), bool))
     else:
-        k = lax.dynamic_update_slice(cache[0], k, (0, position, 0))
-        v = lax.dynamic_update_slice(cache[1], v, (0, position, 0))
+        k, v = (lax.dynamic_update_slice_in_dim(c, new, position, 1) for c, new in zip(cache, (k, v), strict=True))
         mask = jnp.arange(k.shape[1])[None, :] <= position + jnp.arange(s)[:, None]
     scores = jnp.einsum("hqd,hkd->hqk", q, k) / jnp.sqrt(d // heads).astype(x.dtype)
     weights = jax.nn.softmax(jnp.where(mask, scores, -1e9), -1)

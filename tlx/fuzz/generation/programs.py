@@ -7,8 +7,9 @@ sources and destinations of tensors, and spellings are random, determined by the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -143,6 +144,17 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
     return RandomProgram(
         canonical(text) if spelling == "canonical" else text, tuple(functions), spelling, typed, choose.node
     )
+
+
+_CONVENTIONS: Final = re.compile(
+    r"\b(?:x86_\w+cc|win64cc|preserve_\w+cc|swift\w*cc|cxx_fast_tlscc|tailcc|coldcc|cc \d+) "
+)
+_REGISTERS: Final = re.compile(r" (?:nest|inreg|swiftself)(?= [%@])")
+
+
+def portable(program: RandomProgram) -> RandomProgram:
+    """A program without calling conventions and parameter attributes that only some machines have."""
+    return replace(program, text=_REGISTERS.sub("", _CONVENTIONS.sub("", program.text)))
 
 
 def canonical(text: str) -> str:

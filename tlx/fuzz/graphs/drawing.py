@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -77,6 +78,25 @@ class Operation:
     is_exact: bool = False
     is_continuous: bool = True
     weight: int = 1
+
+
+def in_jax(path: str) -> Callable[..., Any]:
+    """The function of JAX's modules at a path, such as `np.flip`, of the operands and then the attributes in order."""
+    function = attrgetter(path)
+
+    def apply(modules: Any, *operands: Any, **attributes: Any) -> Any:
+        return function(modules)(*operands, *attributes.values())
+
+    return apply
+
+
+def in_graph(name: str) -> Callable[..., Any]:
+    """The method of graphs of a name, of the operands and then the attributes in order."""
+
+    def apply(graph: Any, *operands: Any, **attributes: Any) -> Any:
+        return getattr(graph, name)(*operands, *attributes.values())
+
+    return apply
 
 
 class Draw:

@@ -18,7 +18,18 @@ from tlx.ir.instructions import TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import declare_function
 from tlx.ir.tensors.calls import canonical_name
-from tlx.ir.types import I8, I32, TOKEN, VOID, FloatType, FunctionType, IntType, PointerType, Type, VectorType
+from tlx.ir.types import (
+    I8,
+    I32,
+    TOKEN,
+    VOID,
+    FloatType,
+    IntType,
+    PointerType,
+    Type,
+    VectorType,
+    function_of,
+)
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Value, const_ints, const_vector
 
 Dims = Sequence[Sequence[int]]
@@ -295,7 +306,7 @@ class TensorBuilder(Builder):
             tensor: The tensor type of the result, if it is known.
             element: Element type of the first argument, a pointer.
         """
-        type_ = FunctionType(result, tuple(a.type for a in args))
+        type_ = function_of(result, tuple([a.type for a in args]))
         row = _row(operation)
         callee = declare_function(self.module, canonical_name(row, result, type_.params), type_, row.attributes())
         first = args[0].type

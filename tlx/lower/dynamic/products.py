@@ -38,6 +38,7 @@ from tlx.ir.values import Local, Value
 from tlx.lower.dynamic.helpers import HelperFunctions, i64_parameters
 from tlx.lower.dynamic.views import DynamicView, copy_row, i64, is_one
 from tlx.lower.memory.allocation import CACHE_LINE, emit_allocation, emit_release, frame_metadata, trap_if_null
+from tlx.lower.operations import emit_scalar_truncation
 
 BLOCK_DEPTHS: Final = (256, 32)
 PackUnit = Literal["p", "k"]
@@ -302,7 +303,11 @@ class _ProductBuilder:
             return
         with b.loop(0, count, name="j") as loop:
             value = b.load(types[0], b.gep(types[0], source, b.mul(loop.index, step, "offset")), bytes_of(types[0]))
-            value = b.cast(_conversion(*types, unsigned=self.shape.kind == "umma"), value, types[1])
+            conversion = _conversion(*types, unsigned=self.shape.kind == "umma")
+            if conversion == "fptrunc":
+                value = emit_scalar_truncation(b, value, types[1])
+            else:
+                value = b.cast(conversion, value, types[1])
             b.store(value, b.gep(types[1], to, loop.index), bytes_of(types[1]))
 
 

@@ -36,7 +36,7 @@ from tlx.lower.dynamic.views import (
     row_major_strides,
 )
 from tlx.lower.memory.views import Storage, StridedDim
-from tlx.lower.operations import UNARY_INTRINSICS, combine_identity, emit_portable_combine
+from tlx.lower.operations import UNARY_INTRINSICS, combine_identity, emit_portable_combine, emit_scalar_truncation
 
 if TYPE_CHECKING:
     from tlx.lower.dynamic.expansion import Expansion
@@ -416,8 +416,11 @@ class WindowLoops:
         return self.b.cast("fpext", self.b.load(stored, pointer, bytes_of(self.element), "x"), working)
 
     def _store(self, value: Value, pointer: Value) -> None:
-        type_ = VectorType(value.type.count, self.element) if isinstance(value.type, VectorType) else self.element
-        self.b.store(self.b.cast("fptrunc", value, type_), pointer, bytes_of(self.element))
+        if isinstance(value.type, VectorType):
+            rounded: Value = self.b.cast("fptrunc", value, VectorType(value.type.count, self.element))
+        else:
+            rounded = emit_scalar_truncation(self.b, value, self.element)
+        self.b.store(rounded, pointer, bytes_of(self.element))
 
     def _combined(self, a: Value, b: Value) -> Value:
         return emit_portable_combine(self.b, self.kind, a, b)

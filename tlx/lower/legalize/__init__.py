@@ -37,7 +37,7 @@ def legalize(module: Module, context: LoweringContext) -> None:
     for function in module.functions:
         if is_kernel(module, function):
             kernel_context = replace(context, target=context.target_of(module, function))
-            kernels[function.name] = LegalizedKernel(function, _legalize_kernel(module, function, kernel_context))
+            kernels[function.name] = _legalize_kernel(module, function, kernel_context)
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
@@ -45,20 +45,26 @@ def legalize(module: Module, context: LoweringContext) -> None:
     _finish(module, context)
 
 
-def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> frozenset[tuple[str, ...]]:
-    """Legalise a kernel, give it its attributes, and return the shapes of its tiles.
+def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> LegalizedKernel:
+    """Legalise a kernel and give it its attributes.
 
     `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps wide registers
     whole on machines that prefer narrower ones.
     """
     target, unit = context.target, context.target.matrix
-    (MatrixLegalizer(module, function, context, unit) if unit else VectorLegalizer(module, function, context)).run()
-    shapes = unit.tile_shapes(function) if unit else frozenset[tuple[str, ...]]()
-    emulation = unit.emulation if unit and shapes and context.options.emulate_matrix else None
+    if unit is None:
+        VectorLegalizer(module, function, context).run()
+        function.replace_attributes(" ".join(["nounwind", "noinline", '"no-builtins"', *target.function_attributes]))
+        return LegalizedKernel(function, frozenset())
+    legalizer = MatrixLegalizer(module, function, context, unit)
+    legalizer.run()
+    shapes = unit.tile_shapes(function)
+    emulation = unit.emulation if shapes and context.options.emulate_matrix else None
     extra = emulation.attributes if emulation else ()
-    words = ["nounwind", *extra, "noinline", '"no-builtins"', *target.function_attributes]
+    mode = unit.attributes if legalizer.uses_tiles else ()
+    words = ["nounwind", *extra, "noinline", '"no-builtins"', *mode, *target.function_attributes]
     function.replace_attributes(" ".join(words))
-    return shapes
+    return LegalizedKernel(function, shapes, has_mode=bool(mode))
 
 
 def _finish(module: Module, context: LoweringContext) -> None:

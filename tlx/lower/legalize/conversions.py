@@ -23,10 +23,10 @@ from functools import partial
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, IntType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.lower.legalize.registers import emit_interleaved, splat_like
-from tlx.lower.operations import ElementwiseOp
+from tlx.lower.operations import ElementwiseOp, round_to_bfloat
 from tlx.target.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
@@ -64,6 +64,8 @@ def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -
         return _from_bfloat(b, register, count)
     if not target.converts_half:
         return _from_half(b, register, count)
+    if target.half_conversions is not None and target.half_conversions.widen is not None:
+        return target.half_conversions.widen(b, register)
     return b.cast("fpext", b.cast("bitcast", register, VectorType(count, HALF)), VectorType(count, FLOAT))
 
 
@@ -71,9 +73,11 @@ def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Va
     """A register of float as bfloat or half, rounded to nearest even."""
     count = _count(register)
     if to == BFLOAT:
-        return _to_bfloat(b, register, count)
+        return round_to_bfloat(b, register)
     if not target.converts_half:
         return _to_half(b, register, count)
+    if target.half_conversions is not None and target.half_conversions.narrow is not None:
+        return target.half_conversions.narrow(b, register)
     return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
 
 
@@ -121,22 +125,6 @@ def _from_bfloat(b: Builder, bits: Value, count: int) -> Value:
     """Bfloat is the upper half of a float."""
     wide = b.cast("zext", bits, VectorType(count, I32))
     return b.cast("bitcast", b.binary("shl", wide, _ints(count, 16)), VectorType(count, FLOAT))
-
-
-def _to_bfloat(b: Builder, value: Value, count: int) -> Value:
-    """Round to nearest even on the bits; NaN stays NaN (its quiet bit is set)."""
-    bits = b.cast("bitcast", value, VectorType(count, I32))
-    odd = b.binary("and", b.binary("lshr", bits, _ints(count, 16)), _ints(count, 1))
-    rounded = b.binary("add", bits, b.binary("add", odd, _ints(count, 0x7FFF)))
-    quiet = b.binary("or", bits, _ints(count, 0x400000))
-    is_nan = _unordered(b, value, count)
-    result = b.select(is_nan, quiet, rounded)
-    return b.cast("trunc", b.binary("lshr", result, _ints(count, 16)), VectorType(count, I16))
-
-
-def _unordered(b: Builder, value: Value, count: int) -> Value:
-    body = f"fcmp uno {value.typed}, {value}"
-    return b.value("fcmp", VectorType(count, I1), [value, value], body)
 
 
 def _from_half(b: Builder, value: Value, count: int) -> Value:

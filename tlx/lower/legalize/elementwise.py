@@ -12,7 +12,7 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import CAST_OPCODES
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType, vector_of
 from tlx.ir.values import Aggregate, ConstFloat, Keyword, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
@@ -80,6 +80,8 @@ def emit_elementwise(
         return _as_float(b, target, operation, element, sources, registers)
     if operation.callee in _ROUNDINGS and not (target.rounds and operation.callee != "llvm.round"):
         return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
+    if operation.callee == "llvm.roundeven":  # the same, and backends that lack it have rint
+        operation = ElementwiseOp("call", operation.flags, "", "llvm.rint")
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:
@@ -243,4 +245,4 @@ def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
 def _register(registers: Sequence[Value], element: Type) -> VectorType:
     """The type of a result as wide as the operands."""
     count = next(r.type.count for r in registers if isinstance(r.type, VectorType))
-    return VectorType(count, register_element(element))
+    return vector_of(count, register_element(element))

@@ -1,7 +1,8 @@
 """Kernels on a matrix unit: products of tiles and their sums become tile values; the rest is vector code.
 
 A register tile is a grid of accumulators, such as 2x2; a step of K loads tiles of A and of B and multiplies each pair.
-B is in VNNI order, its tiles side by side (3-D) or one after the other (4-D).
+B is in VNNI order, its tiles side by side (3-D) or one after the other (4-D). A is in memory order or, where the unit
+wants groups along K, in tiles of that order, one after the other (4-D).
 
 Rewrite, for tiles of 16x16 sums:
     %acc = phi <1024 x float> [ zeroinitializer, %e ], [ %n, %l ]     four phis of tiles
@@ -17,7 +18,7 @@ Tiles whose last columns are padding are stored through scratch memory:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -25,30 +26,57 @@ from typing import TYPE_CHECKING, Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_streaming
 from tlx.ir.rewrite import add_incoming
-from tlx.ir.types import BFLOAT, FLOAT, I8, ArrayType, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import BFLOAT, FLOAT, I8, ArrayType, IntType, Type, VectorType, bytes_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.registers import Registers, with_lanes
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.operations import MMA_SIGNS
-from tlx.target.matrix_unit import MatrixUnit, TileAddress
+from tlx.target.matrix_unit import MatrixUnit, TileAddress, TileKind, TileOperand, TileOperations
 
 if TYPE_CHECKING:
     from tlx.ir.functions import Function
-    from tlx.ir.instructions import Instruction
+    from tlx.ir.instructions import Block, Instruction
     from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
     from tlx.lower.context import LoweringContext
     from tlx.lower.operations import ElementwiseOp
     from tlx.target.hardware import Dot
 
-TileGrid = tuple[int, int]
-"""Tiles along M, tiles along N."""
 
-_WORD_BYTES: Final = 4
-_ACCUMULATOR_BITS: Final = 32
+@dataclass(frozen=True, slots=True)
+class TileGrid:
+    """A grid of accumulators.
+
+    Attributes:
+        rows, columns: Tiles along M, tiles along N.
+        dot: The product whose sums they hold.
+        kind: The tiles.
+        sum_bytes: Bytes of a sum.
+        group_bytes: Bytes of a group along K.
+    """
+
+    rows: int
+    columns: int
+    dot: Dot
+    kind: TileKind
+    sum_bytes: int
+    group_bytes: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of sums."""
+        return self.rows * self.kind.rows, self.columns * self.kind.columns
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of an accumulator."""
+        return self.kind.columns * self.sum_bytes
+
+
 _TILES_SIDE_BY_SIDE: Final = (0, 2, 1)  # <K/v, N, v>
 _TILES_IN_SEQUENCE: Final = (1, 3, 0, 2)  # <tiles, K/v, columns, v>
 _TILE_ORDERS: Final = (_TILES_SIDE_BY_SIDE, _TILES_IN_SEQUENCE)
+_A_IN_GROUPS: Final = (0, 2, 1, 3)  # <tiles, K/v, rows, v>
 _TILES_IN_SEQUENCE_RANK: Final = 4
 _MATRIX_RANK: Final = 2
 _MEMORY_OPCODES: Final = ("load", "store", "call")
@@ -67,16 +95,12 @@ class TileProducts:
     unit: MatrixUnit
     tensors: FunctionTensors
 
-    def grid_of(self, acc: TensorType) -> TileGrid:
-        """The grid of tiles of an accumulator."""
-        return acc.shape[0] // self.unit.rows, acc.shape[1] // self.unit.columns
-
     def grids(self, function: Function) -> dict[str, TileGrid]:
         """Grids of the flattened vectors that live in tiles, by name: sums of tile products, and phis of them."""
         grids: dict[str, TileGrid] = {}
         for op in self.tensors.ops:
-            if op.intrinsic.name in MMA_SIGNS and self._is_tile_product(op):
-                grid = self.grid_of(op.tensors[0].type)
+            grid = self._grid(op) if op.intrinsic.name in MMA_SIGNS else None
+            if grid is not None:
                 grids[op.instruction.result or ""] = grid
                 source = op.tensors[0].source
                 if isinstance(source, Local):
@@ -84,31 +108,45 @@ class TileProducts:
         phis = [i for i in function.instructions() if i.opcode == "phi" and isinstance(i.type, VectorType)]
         return _propagate_grids(grids, {phi.result or "": phi for phi in phis})
 
-    def dot_of(self, op: TensorOp) -> Dot | None:
-        """The unit's product of the element types and signs of A and B."""
-        element = op.tensors[1].type.element
-        signs = MMA_SIGNS[op.intrinsic.name] if isinstance(element, IntType) else ("f", "f")
-        types = tuple((str(element), sign) for sign in signs)
-        return next((dot for dot in self.unit.dots if (dot.lhs, dot.rhs) == types), None)
+    def packed_a(self, tensor: Tensor) -> Tensor | None:
+        """The packed load that a token reads, if the token is tiles of A in groups along K."""
+        return self._permuted_load(tensor, (_A_IN_GROUPS,))
 
     def packed_b(self, tensor: Tensor) -> Tensor | None:
         """The packed load that a token reads, if the token is tiles of B in VNNI order."""
+        return self._permuted_load(tensor, _TILE_ORDERS)
+
+    def _permuted_load(self, tensor: Tensor, orders: Collection[tuple[int, ...]]) -> Tensor | None:
         op = self.tensors.definition(tensor)
-        if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in _TILE_ORDERS:
+        if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in orders:
             return None
         source = op.tensors[0]
         return source if source.kind != "value" else None
 
-    def _is_tile_product(self, op: TensorOp) -> bool:
-        """Whether a product is of whole tiles, at most a grid of them, with an instruction for its types."""
-        acc, lhs, rhs = (tensor.type for tensor in op.tensors)
-        unit, (rows, columns) = self.unit, self.grid_of(acc)
-        depth = row_bytes(op.tensors[1])
-        are_whole = acc.shape == (rows * unit.rows, columns * unit.columns) and lhs.shape[0] == rows * unit.rows
-        are_words = _WORD_BYTES < depth <= unit.row_bytes and depth % _WORD_BYTES == 0  # a word: a step on vectors
-        are_alike = lhs.element == rhs.element and bits_of(acc.element) == _ACCUMULATOR_BITS
-        fits = are_whole and are_words and are_alike and rows * columns <= unit.grid[0] * unit.grid[1]
-        return fits and self.dot_of(op) is not None and self.packed_b(op.tensors[2]) is not None
+    def _dot_of(self, op: TensorOp) -> Dot | None:
+        """The unit's product of the element types and signs of A and B, and the type of sums."""
+        acc, element = (tensor.type.element for tensor in op.tensors[:2])
+        signs = MMA_SIGNS[op.intrinsic.name] if isinstance(element, IntType) else ("f", "f")
+        types = (*((str(element), sign) for sign in signs), str(acc))
+        return next((dot for dot in self.unit.dots if (dot.lhs, dot.rhs, dot.accumulator) == types), None)
+
+    def _grid(self, op: TensorOp) -> TileGrid | None:
+        """The grid of a product of whole tiles with an instruction for its types; None for other products."""
+        acc, lhs = op.tensors[0].type, op.tensors[1].type
+        dot, right = self._dot_of(op), self.packed_b(op.tensors[2])
+        if dot is None or right is None or lhs.element != op.tensors[2].type.element:
+            return None
+        kind = self.unit.kind_of(dot)
+        size, tiles = bytes_of(lhs.element), (acc.shape[0] // kind.rows, acc.shape[1] // kind.columns)
+        grid = TileGrid(*tiles, dot, kind, bytes_of(acc.element), dot.width * size)
+        depth = lhs.shape[1] * size
+        # One group of a B whose tiles are not in sequence is a step of dot products on vectors.
+        least = grid.group_bytes + (right.type.rank != _TILES_IN_SEQUENCE_RANK)
+        are_whole = acc.shape == grid.shape and lhs.shape[0] == acc.shape[0]
+        are_groups = least <= depth <= kind.step_bytes and depth % grid.group_bytes == 0
+        is_left = self.unit.a_layout == "rows" or self.packed_a(op.tensors[1]) is not None
+        fits = are_whole and are_groups and is_left and grid.rows * grid.columns <= kind.grid[0] * kind.grid[1]
+        return grid if fits else None
 
 
 def _propagate_grids(grids: dict[str, TileGrid], phis: dict[str, Instruction]) -> dict[str, TileGrid]:
@@ -125,41 +163,58 @@ def _propagate_grids(grids: dict[str, TileGrid], phis: dict[str, Instruction]) -
     return grids
 
 
-def row_bytes(tensor: Tensor) -> int:
-    """Bytes of a row of A."""
-    return tensor.type.shape[1] * bits_of(tensor.type.element) // 8
-
-
 class MatrixLegalizer(VectorLegalizer):
     """Legalises a kernel's matrix tiles to a matrix unit, the rest to vector registers.
 
     Attributes:
         unit: The matrix unit.
-        operations: Emits its instructions.
         tile_products: The kernel's products of tiles.
-        accumulators: Tiles along M and N of the flattened vectors that live in tiles, by name.
+        accumulators: The grids of the flattened vectors that live in tiles, by name.
         tiles_of: The tiles of each of them, by name, row by row.
         grid_phis: Phis of accumulators, and those of their tiles.
         definitions: Instructions, by the names of their results.
         scratch: Memory for a grid of tiles, for partial and converted ones.
-        pending_stores: Tiles to store when the next product starts.
+        pending_stores: Functions that each store a tile, to be called when the next product starts.
         pending_prefetches: Prefetches of results, spread over the next products.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext, unit: MatrixUnit) -> None:
         super().__init__(module, function, context)
         self.unit = unit
-        self.operations = unit.operations(
-            self.b, self.target.function_attributes, emulate=context.options.emulate_matrix
-        )
+        self.emulates = context.options.emulate_matrix
         self.tile_products = TileProducts(unit, self.tensors)
         self.accumulators = self.tile_products.grids(function)
         self.tiles_of: dict[str, list[Value]] = {}
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
-        self.pending_stores: list[tuple[Value, TileAddress]] = []
+        self.pending_stores: list[Callable[[], None]] = []
         self.pending_prefetches: list[Instruction] = []
         self.scratch: Value | None = None
         self.definitions = {i.result: i for i in function.instructions() if i.result is not None}
+        self._operations: dict[Dot, TileOperations] = {}
+
+    @property
+    def uses_tiles(self) -> bool:
+        """Whether the kernel has products of tiles."""
+        return bool(self.accumulators)
+
+    def operations(self, dot: Dot) -> TileOperations:
+        """Emits the unit's instructions for the tiles of a product."""
+        if dot not in self._operations:
+            attributes = self.target.function_attributes
+            self._operations[dot] = self.unit.operations(self.b, dot, attributes, emulate=self.emulates)
+        return self._operations[dot]
+
+    def run(self) -> None:
+        """Legalise the function in place."""
+        super().run()
+        operations, self._operations = [*self._operations.values()], {}
+        for each in operations:
+            self.b.block, self.b.index = self.function.entry, _first_place(self.function.entry)
+            each.enter()
+        for block in self.function.blocks:
+            for each in operations if block.terminator.opcode == "ret" else ():
+                self.b.block, self.b.index = block, len(block.instructions) - 1
+                each.leave()
 
     # Overridden steps ------------------------------------------------------------------------------------------
 
@@ -167,8 +222,9 @@ class MatrixLegalizer(VectorLegalizer):
         """Turn phis of accumulators into phis of tiles."""
         if instruction.opcode == "phi" and instruction.result in self.accumulators:
             name = instruction.result
-            rows, columns = self.accumulators[name]
-            phis = [self.operations.phi(name) for _ in range(rows * columns)]
+            grid = self.accumulators[name]
+            operations = self.operations(grid.dot)
+            phis = [operations.phi(place, name) for place in range(grid.rows * grid.columns)]
             self.grid_phis.append((instruction, phis))
             self.tiles_of[name] = [phi.value for phi in phis]
             return
@@ -197,13 +253,27 @@ class MatrixLegalizer(VectorLegalizer):
         super().operation(op)
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
-        """The registers of a vector; accumulators are read through scratch memory."""
+        """The registers of a vector; accumulators are read through scratch memory, or row by row."""
         if isinstance(value, Local) and value.name in self.tiles_of:
-            tile, scratch = self._dense(element, self.accumulators[value.name]), self._scratch()
-            for accumulator, address in self._addresses(value.name, scratch, tile.shape[1] * _WORD_BYTES):
-                self.operations.store(accumulator, address)
+            grid = self.accumulators[value.name]
+            if self.unit.accumulators == "registers":
+                return self._rows_of(value.name, element, grid)
+            tile, scratch = TensorType.dense(element, grid.shape), self._scratch()
+            for store in self._stores(value.name, scratch, tile.shape[1] * grid.sum_bytes):
+                store()
             return load_tile(self.b, self.target, scratch, tile, None, self.lanes(element))
         return super().flat(value, element, rows, cols, lanes)
+
+    def _rows_of(self, name: str, element: Type, grid: TileGrid) -> Registers:
+        """The rows of a grid's accumulators in vector registers."""
+        tiles = [self.operations(grid.dot).rows(tile) for tile in self.tiles_of[name]]
+        across = range(grid.columns)
+        rows = tuple(
+            tuple(tiles[row * grid.columns + column][line] for column in across)
+            for row in range(grid.rows)
+            for line in range(grid.kind.rows)
+        )
+        return with_lanes(self.b, Registers(element, *grid.shape, grid.kind.columns, rows), self.lanes(element))
 
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
         """Round sums to bfloat in pairs of registers, if there is an instruction."""
@@ -236,45 +306,47 @@ class MatrixLegalizer(VectorLegalizer):
         """
         tensor = op.tensors[0]
         name = tensor.source.name if isinstance(tensor.source, Local) else ""
-        is_direct = self._has_padded_last_columns(tensor.type) and not is_nontemporal(op.instruction)
-        if name not in self.tiles_of or op.pointer is None or (tensor.type.is_padded and not is_direct):
+        if name not in self.tiles_of or op.pointer is None or not self._is_direct(op, self.accumulators[name]):
             super().store(op)
             return
         self._unpack_phis()
-        addresses = self._addresses(name, op.pointer, tensor.type.strides(op.pitches)[0] * _WORD_BYTES)
         if tensor.type.is_padded:
-            self._store_padded_edge(op, addresses)
+            self._store_padded_edge(op, name)
         else:
-            self.pending_stores += addresses
+            stride = tensor.type.strides(op.pitches)[0] * self.accumulators[name].sum_bytes
+            self.pending_stores += self._stores(name, op.pointer, stride)
 
-    def _has_padded_last_columns(self, type_: TensorType) -> bool:
+    def _is_direct(self, op: TensorOp, grid: TileGrid) -> bool:
+        """Whether tiles are stored as they are, but for those of the last columns."""
+        type_ = op.tensors[0].type
+        if not type_.is_padded:
+            return True
+        reads_memory = self.unit.accumulators == "memory"
+        return reads_memory and self._has_padded_last_columns(type_, grid) and not is_nontemporal(op.instruction)
+
+    def _has_padded_last_columns(self, type_: TensorType, grid: TileGrid) -> bool:
         """Whether only the last tile of each row has padding, and only in columns."""
         if len(type_.padding) != _MATRIX_RANK or not type_.is_row_major:
             return False
         rows, columns = type_.padding
-        return rows == 0 < columns < self.unit.columns
+        return rows == 0 < columns < grid.kind.columns
 
-    def _store_padded_edge(self, op: TensorOp, addresses: Sequence[tuple[Value, TileAddress]]) -> None:
-        """Store an accumulator whose last tiles are partly padding; these go through scratch memory.
-
-        Args:
-            op: The store.
-            addresses: The accumulator's tiles, row by row, with their addresses.
-        """
-        tensor, width, scratch = op.tensors[0], self.unit.columns, self._scratch()
-        rows, cols = tensor.type.shape
-        columns, tile_bytes = cols // width, self.unit.rows * self.unit.row_bytes
-        for index, (tile, address) in enumerate(addresses):
-            row, column = divmod(index, columns)
-            at_edge = column == columns - 1
-            to = TileAddress(scratch, row * tile_bytes, self.unit.row_bytes) if at_edge else address
-            self.operations.store(tile, to)
+    def _store_padded_edge(self, op: TensorOp, name: str) -> None:
+        """Store an accumulator whose last tiles are partly padding; these go through scratch memory."""
+        tensor, grid, scratch = op.tensors[0], self.accumulators[name], self._scratch()
         assert op.pointer is not None
-        element, tile = tensor.type.element, TensorType.dense(tensor.type.element, (rows, width))
-        registers = load_tile(self.b, self.target, scratch, tile, None, width)
-        edge = self.b.gep(element, op.pointer, (columns - 1) * width)
+        element, (rows, cols), width = tensor.type.element, tensor.type.shape, grid.kind.columns
+        stride = tensor.type.strides(op.pitches)[0]
+        addresses = self._addresses(grid, op.pointer, stride * grid.sum_bytes)
+        for index, (tile, address) in enumerate(zip(self.tiles_of[name], addresses, strict=True)):
+            row, column = divmod(index, grid.columns)
+            at_edge = column == grid.columns - 1
+            to = TileAddress(scratch, row * grid.kind.rows * grid.row_bytes, grid.row_bytes) if at_edge else address
+            self.operations(grid.dot).store(tile, to)
+        registers = load_tile(self.b, self.target, scratch, TensorType.dense(element, (rows, width)), None, width)
+        edge = self.b.gep(element, op.pointer, cols - width)
         part = TensorType(element, (rows, width), (0, 1), (0, tensor.type.padding[1]))
-        store_tile(self.b, self.target, edge, registers, part, (0, tensor.type.strides(op.pitches)[0]))
+        store_tile(self.b, self.target, edge, registers, part, (0, stride))
 
     def _finish_phis(self) -> None:
         for phi, tile_phis in self.grid_phis:
@@ -282,9 +354,10 @@ class MatrixLegalizer(VectorLegalizer):
                 name = self.ends.get(name, name)
                 block = self.function.block(name)
                 self.b.block, self.b.index = block, len(block.instructions) - 1
-                grid = [start() for start in self._starts(value, self.accumulators[phi.result or ""])]
-                for instruction, tile in zip(tile_phis, grid, strict=True):
-                    add_incoming(instruction, self.operations.to_phi(tile), name)
+                grid = self.accumulators[phi.result or ""]
+                tiles = [start() for start in self._starts(value, grid)]
+                for instruction, tile in zip(tile_phis, tiles, strict=True):
+                    add_incoming(instruction, self.operations(grid.dot).to_phi(tile), name)
         super()._finish_phis()
 
     # Tiles -----------------------------------------------------------------------------------------------------
@@ -294,7 +367,8 @@ class MatrixLegalizer(VectorLegalizer):
         if isinstance(value, Local) and value.name in self.tiles_of:
             return [partial(_itself, tile) for tile in self.tiles_of[value.name]]
         if isinstance(value, Keyword):
-            return [self.operations.zero] * (grid[0] * grid[1])
+            operations = self.operations(grid.dot)
+            return [partial(operations.zero, place) for place in range(grid.rows * grid.columns)]
         return self._loaded_starts(value, grid)
 
     def _loaded_starts(self, value: Value, grid: TileGrid) -> list[Callable[[], Value]]:
@@ -303,22 +377,31 @@ class MatrixLegalizer(VectorLegalizer):
         op = self.tensors.op_of(definition) if definition is not None else None
         tensor = op.tensors[0] if op is not None and op.intrinsic.name == "tovector" else None
         if tensor is not None and tensor.kind == "load" and not tensor.type.is_padded:
-            return self._loads(tensor.source, tensor.type.strides(tensor.pitches)[0] * _WORD_BYTES, grid)
+            return self._loads(tensor.source, tensor.type.strides(tensor.pitches)[0] * grid.sum_bytes, grid)
         assert isinstance(value.type, VectorType)
         self._store_pending()
-        tile = self._dense(value.type.element, grid)
-        registers = super().flat(value, value.type.element, *tile.shape)
+        element = value.type.element
+        registers = super().flat(value, element, *grid.shape)
+        if self.unit.accumulators == "registers":
+            return self._starts_from(registers, grid)
+        tile = TensorType.dense(element, grid.shape)
         store_tile(self.b, self.target, self._scratch(), registers, tile, None)
-        return self._loads(self._scratch(), tile.shape[1] * _WORD_BYTES, grid)
+        return self._loads(self._scratch(), grid.shape[1] * grid.sum_bytes, grid)
 
-    def _dense(self, element: Type, grid: TileGrid) -> TensorType:
-        """The dense tensor type of a grid of tiles."""
-        return TensorType.dense(element, (grid[0] * self.unit.rows, grid[1] * self.unit.columns))
+    def _starts_from(self, registers: Registers, grid: TileGrid) -> list[Callable[[], Value]]:
+        """The same for initial values in vector registers."""
+        kind, regs = grid.kind, with_lanes(self.b, registers, grid.kind.columns).regs
+        starts: list[Callable[[], Value]] = []
+        for place in range(grid.rows * grid.columns):
+            row, column = divmod(place, grid.columns)
+            rows = [regs[row * kind.rows + line][column] for line in range(kind.rows)]
+            starts.append(partial(self.operations(grid.dot).from_rows, place, rows))
+        return starts
 
     def _scratch(self) -> Value:
         if self.scratch is None:
-            rows, columns = self.unit.grid
-            size = rows * columns * self.unit.rows * self.unit.row_bytes
+            grids = self.accumulators.values()
+            size = max(g.kind.grid[0] * g.kind.grid[1] * g.kind.rows * g.row_bytes for g in grids)
             self.scratch = self.b.alloca(ArrayType(size, I8), "tiles")
         return self.scratch
 
@@ -326,28 +409,29 @@ class MatrixLegalizer(VectorLegalizer):
         """Convert tiles from their form in phis, after the last phi."""
         for phi, _ in self.grid_phis:
             name = phi.result or ""
-            self.tiles_of[name] = [self.operations.from_phi(tile) for tile in self.tiles_of[name]]
+            operations = self.operations(self.accumulators[name].dot)
+            self.tiles_of[name] = [operations.from_phi(place, tile) for place, tile in enumerate(self.tiles_of[name])]
 
     def _loads(self, pointer: Value, stride: int, grid: TileGrid) -> list[Callable[[], Value]]:
-        tiles = [(row, column) for row in range(grid[0]) for column in range(grid[1])]
-        return [partial(self.operations.load, self._address(pointer, stride, *tile)) for tile in tiles]
+        load, addresses = self.operations(grid.dot).load, self._addresses(grid, pointer, stride)
+        return [partial(load, place, address) for place, address in enumerate(addresses)]
 
-    def _address(self, pointer: Value, stride: int, row: int, column: int) -> TileAddress:
-        """Address of a tile of a grid."""
-        return TileAddress(pointer, row * self.unit.rows * stride + column * self.unit.row_bytes, stride)
+    def _addresses(self, grid: TileGrid, pointer: Value, stride: int) -> list[TileAddress]:
+        """The addresses of the tiles of a grid, row by row."""
+        places = (divmod(index, grid.columns) for index in range(grid.rows * grid.columns))
+        offsets = [row * grid.kind.rows * stride + column * grid.row_bytes for row, column in places]
+        return [TileAddress(pointer, offset, stride) for offset in offsets]
 
-    def _addresses(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, TileAddress]]:
-        """The tiles of an accumulator, with the address of each."""
-        columns = self.accumulators[name][1]
-        return [
-            (tile, self._address(pointer, stride, *divmod(index, columns)))
-            for index, tile in enumerate(self.tiles_of[name])
-        ]
+    def _stores(self, name: str, pointer: Value, stride: int) -> list[Callable[[], None]]:
+        """Functions that store the tiles of an accumulator, one each."""
+        grid = self.accumulators[name]
+        store, addresses = self.operations(grid.dot).store, self._addresses(grid, pointer, stride)
+        return [partial(store, tile, at) for tile, at in zip(self.tiles_of[name], addresses, strict=True)]
 
     def _store_pending(self, count: int | None = None) -> None:
         """Emit the next `count` pending stores, by default all."""
-        for tile, address in self.pending_stores[:count]:
-            self.operations.store(tile, address)
+        for store in self.pending_stores[:count]:
+            store()
         del self.pending_stores[:count]
 
     def _prefetch(self, count: int) -> None:
@@ -364,40 +448,56 @@ class MatrixLegalizer(VectorLegalizer):
         if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX).
         """
         acc, lhs, rhs = op.tensors
-        rows, columns = self.tile_products.grid_of(acc.type)
-        starts = self._starts(acc.source, (rows, columns))
-        dot, depth = self.tile_products.dot_of(op), row_bytes(lhs)
-        assert dot is not None
-        a: dict[int, Value] = {}
-        b: dict[int, Value] = {}
+        grid = self.accumulators[op.instruction.result or ""]
+        starts = self._starts(acc.source, grid)
+        operations, columns = self.operations(grid.dot), grid.columns
+        groups = lhs.type.shape[1] // grid.dot.width
+        a: dict[int, TileOperand] = {}
+        b: dict[int, TileOperand] = {}
         sums: list[Value] = []
         for index, start in enumerate(starts):
             row, column = divmod(index, columns)
             if column not in b or row == self.unit.max_uses:
-                b[column] = self._load_b(rhs, column)
+                b[column] = self._load_b(rhs, column, grid, groups)
             if row not in a or column == self.unit.max_uses:
-                a[row] = self._load_a(lhs, row)
+                a[row] = self._load_a(lhs, row, grid, groups)
             self._store_pending(1)
-            sums.append(self.operations.product(dot, depth, start(), a[row], b[column]))
+            sums.append(operations.product(groups, start(), a[row][0], b[column][0]))
             self._prefetch(-(-len(self.pending_prefetches) // (len(starts) - index)))
+        for number in range(1, len(a[0])):  # the further registers of operands, one of all sums at a time
+            for index, total in enumerate(sums):
+                row, column = divmod(index, columns)
+                sums[index] = operations.product(groups, total, a[row][number], b[column][number])
         self._store_pending()
         return sums
 
-    def _load_a(self, tensor: Tensor, row: int) -> Value:
-        """A tile of A, `row` tiles below the first one."""
-        stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
-        address = TileAddress(tensor.source, row * self.unit.rows * stride, stride)
-        return self.operations.load_a(address, row_bytes(tensor))
+    def _load_a(self, tensor: Tensor, row: int, grid: TileGrid, groups: int) -> TileOperand:
+        """A tile of A, `row` tiles below the first one, by rows or in groups along K."""
+        packed, size = self.tile_products.packed_a(tensor), bytes_of(tensor.type.element)
+        if self.unit.a_layout == "groups":
+            assert packed is not None
+            strides = packed.type.strides(packed.pitches)
+            address = TileAddress(packed.source, row * strides[0] * size, strides[1] * size)
+        else:
+            stride = tensor.type.strides(tensor.pitches)[0] * size
+            address = TileAddress(tensor.source, row * grid.kind.rows * stride, stride)
+        return self.operations(grid.dot).load_a(address, groups)
 
-    def _load_b(self, tensor: Tensor, column: int) -> Value:
+    def _load_b(self, tensor: Tensor, column: int, grid: TileGrid, groups: int) -> TileOperand:
         """A tile of B, `column` tiles after the first one (4-D) or to its right (3-D)."""
         packed = self.tile_products.packed_b(tensor)
         assert packed is not None
-        stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        in_sequence = packed.type.rank == _TILES_IN_SEQUENCE_RANK
-        step, pitch = (stride, self.unit.row_bytes) if in_sequence else (self.unit.row_bytes, stride)
+        stride = packed.type.strides(packed.pitches)[0] * bytes_of(packed.type.element)
+        in_sequence, line = packed.type.rank == _TILES_IN_SEQUENCE_RANK, grid.kind.columns * grid.group_bytes
+        step, pitch = (stride, line) if in_sequence else (line, stride)
         address = TileAddress(packed.source, column * step, pitch)
-        return self.operations.load_b(address, packed.type.shape[-3], streaming=is_streaming(packed.definition))
+        streaming = is_streaming(packed.definition)
+        return self.operations(grid.dot).load_b(address, groups, streaming=streaming)
+
+
+def _first_place(entry: Block) -> int:
+    """The number of the first instruction after stack memory."""
+    return next(n for n, i in enumerate(entry.instructions) if i.opcode != "alloca")
 
 
 def _is_prefetch_for_write(instruction: Instruction) -> bool:

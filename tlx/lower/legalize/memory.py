@@ -24,9 +24,18 @@ from typing import Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.module import nontemporal_metadata
-from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
+from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of, vector_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
-from tlx.lower.legalize.registers import Registers, register_element, register_widths, resized, with_lanes, zero_padded
+from tlx.lower.legalize.registers import (
+    Registers,
+    interleaved_in_lanes,
+    lane_elements,
+    register_element,
+    register_widths,
+    resized,
+    with_lanes,
+    zero_padded,
+)
 from tlx.target.target import Target
 
 
@@ -95,7 +104,7 @@ def _to_memory(b: Builder, register: Value, element: Type) -> Value:
 
 def load_part(b: Builder, target: Target, address: Value, element: Type, width: int, present: int) -> Value:
     """Load the first `present` of `width` elements; the others are zero."""
-    type_ = VectorType(width, element)
+    type_ = vector_of(width, element)
     align = bits_of(element) // 8
     if present == 0:
         return zero(type_)
@@ -144,8 +153,6 @@ def _element_of(register: Value) -> Type:
     return register.type.element
 
 
-_LANE_BITS: Final = 128
-_BYTE: Final = 8
 _WORD_BITS: Final = 32
 _LOADED_SHARE: Final = 2
 """One register in this many is loaded before the first ones are transposed."""
@@ -170,7 +177,7 @@ def load_transposed(
     """
     element = type_.element
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
-    per_lane, block = _elements(element), min(rows, lanes)
+    per_lane, block = lane_elements(element), min(rows, lanes)
     fills = rows % block == cols % per_lane == 0 and 1 < per_lane < block and _is_power_of_two(block)
     if type_.is_padded or in_memory(element) != register_element(element) or not fills:
         return None
@@ -189,7 +196,7 @@ def load_transposed(
         columns = range(part, min(part + at_once, cols), per_lane)
         registers = [[join(start + i, column) for column in columns] for i in range(per_lane)]
         for column, joined in zip(columns, zip(*registers, strict=True), strict=True):
-            for i, register in enumerate(_transposed_in_lanes(b, list(joined), per_lane)):
+            for i, register in enumerate(interleaved_in_lanes(b, list(joined), per_lane)):
                 lines[column + i].append(register)
     regs = tuple(tuple(line) for line in lines)
     return with_lanes(b, Registers(element, cols, rows, block, regs), lanes)
@@ -200,25 +207,19 @@ def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
 
     RxC -> CxR, with fewer rows than lanes: a lane of a 64-byte register is stored without a shuffle.
     """
-    per_lane, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
+    per_lane, whole = lane_elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
     fills = tile.rows % per_lane == tile.cols % per_lane == 0 and 1 < per_lane < tile.lanes and whole
     if not fills or tile.rows >= tile.lanes or not all(map(_is_power_of_two, (tile.lanes, min(tile.lanes, tile.cols)))):
         return None
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for start, index in product(range(0, tile.rows, per_lane), range(tile.row_registers)):
         rows = [tile.regs[start + i][index] for i in range(per_lane)]
-        for i, register in enumerate(_transposed_in_lanes(b, rows, per_lane)):
+        for i, register in enumerate(interleaved_in_lanes(b, rows, per_lane)):
             assert isinstance(register.type, VectorType)
             for first in range(0, register.type.count, per_lane):
                 lane = b.shuffle(register, None, range(first, first + per_lane))
                 lines[index * tile.lanes + first + i].append(lane)
     return Registers(tile.element, tile.cols, tile.rows, per_lane, tuple(tuple(line) for line in lines))
-
-
-def _elements(element: Type) -> int:
-    """Elements in 16 bytes; 1 for elements that are not whole bytes."""
-    bits = bits_of(register_element(element))
-    return _LANE_BITS // bits if bits >= _BYTE and _is_power_of_two(bits) else 1
 
 
 def _is_power_of_two(number: int) -> bool:
@@ -238,15 +239,3 @@ def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
         mask = [width + i - inserted.start if i in inserted else i for i in range(width)]
         register = b.shuffle(register, resized(b, lane, width), mask)
     return register
-
-
-def _transposed_in_lanes(b: Builder, registers: list[Value], per_lane: int) -> list[Value]:
-    """`per_lane` registers, transposed in each lane: element i of register j <-> element j of register i."""
-    assert isinstance(registers[0].type, VectorType)
-    width, half = registers[0].type.count, per_lane // 2
-    low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, per_lane) for i in range(per_lane)]
-    high = [source + half for source in low]
-    for _ in range(per_lane.bit_length() - 1):
-        pairs = [(registers[i], registers[i + half]) for i in range(half)]
-        registers = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
-    return registers

@@ -25,7 +25,7 @@ from typing import Final, Protocol
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Value
+from tlx.ir.values import Aggregate, Keyword, Value, const_vector
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_part
 from tlx.lower.legalize.registers import (
@@ -132,19 +132,10 @@ class RegistersLeft:
         first = start % self.tile.lanes
         bits = bits_of(self.element)
         if isinstance(register, Aggregate):
-            return _constant_word(register, range(first, first + width), bits)
-        part = b.shuffle(register, None, range(first, first + width))
+            part: Value = const_vector(register.elements[first : first + width])
+        else:
+            part = b.shuffle(register, None, range(first, first + width))
         return b.cast("bitcast", part, IntType(bits * width))
-
-
-def _constant_word(register: Aggregate, positions: range, bits: int) -> ConstInt:
-    number = 0
-    for shift, position in enumerate(positions):
-        element = register.elements[position]
-        assert isinstance(element, ConstInt)
-        number |= (element.value & ((1 << bits) - 1)) << (shift * bits)
-    total = bits * len(positions)
-    return ConstInt(IntType(total), number - (1 << total) if number >> (total - 1) else number)
 
 
 @dataclass(eq=False, slots=True)
@@ -227,20 +218,13 @@ class RegistersRight:
         return self.tile.regs[k][index]
 
     def words(self, b: Builder, group: int, index: int, width: int) -> Value:
-        """Rows interleaved; constants are folded."""
+        """Rows interleaved, those of constants here: LLVM folds the conversion to words by the machine's byte order."""
         rows = [self.tile.regs[group * width + j][index] for j in range(width)]
         constants = [r for r in rows if isinstance(r, Aggregate)]
         if len(constants) == width:
-            return _constant_words(constants, bits_of(self.element))
+            columns = zip(*(row.elements for row in constants), strict=True)
+            return as_words(b, const_vector([element for column in columns for element in column]), width)
         return as_words(b, interleaved_rows(b, rows), width)
-
-
-def _constant_words(rows: list[Aggregate], bits: int) -> Value:
-    words: list[Value] = []
-    for i in range(len(rows[0].elements)):
-        column = Aggregate(VectorType(len(rows), rows[0].elements[0].type), tuple(r.elements[i] for r in rows), "<")
-        words.append(_constant_word(column, range(len(rows)), bits))
-    return Aggregate(VectorType(len(words), words[0].type), tuple(words), "<")
 
 
 _SHORT_LANES: Final = 4

@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import Instruction
-from tlx.ir.types import BFLOAT, HALF, I1, I16, FloatType, IntType, Type, VectorType, bits_of
+from tlx.ir.types import BFLOAT, HALF, I1, I16, FloatType, IntType, Type, VectorType, bits_of, vector_of
 from tlx.ir.values import (
     Aggregate,
     Constant,
@@ -118,8 +118,8 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
     def register(start: int, size: int) -> Value:
         if isinstance(value, Keyword):
             if value.word == "zeroinitializer":
-                return zero(VectorType(size, stored))
-            return Keyword(VectorType(size, stored), value.word)
+                return zero(vector_of(size, stored))
+            return Keyword(vector_of(size, stored), value.word)
         if isinstance(value, Splat):
             return const_vector([_as_stored(value.element, stored)] * size)
         if isinstance(value, Aggregate):
@@ -148,7 +148,10 @@ Gather = Callable[[Sequence[Value], Sequence[int]], Value | None]
 """Registers and, for each lane of the result, a lane of their concatenation -> the result; None if unsupported."""
 
 
+Result = TypeVar("Result")
 _REGISTER_BITS: Final = 512
+_LANE_BITS: Final = 128
+_BYTE: Final = 8
 _LANES: Final = 4
 
 
@@ -242,15 +245,15 @@ def _all_concatenated(b: Builder, rows: list[Value]) -> Value:
 
 
 def _zeros_between(b: Builder, register: Value) -> Value:
-    """Each element followed by a zero."""
+    """Each element followed by a zero, whichever byte of a word comes first; see `zero_padded` for the select."""
     type_ = register.type
     assert isinstance(type_, VectorType)
+    count = 2 * type_.count
     if _is_zero(register):
-        return zero(VectorType(2 * type_.count, type_.element))
-    bits = bits_of(type_.element)
-    words = b.cast("bitcast", register, VectorType(type_.count, IntType(bits)))
-    wide = b.cast("zext", words, VectorType(type_.count, IntType(2 * bits)))
-    return b.cast("bitcast", wide, VectorType(2 * type_.count, type_.element))
+        return zero(VectorType(count, type_.element))
+    spread = b.shuffle(register, None, [-1 if i % 2 else i // 2 for i in range(count)])
+    mask = const_vector([ConstInt(I1, int(i % 2 == 0)) for i in range(count)])
+    return b.select(mask, spread, zero(spread.type))
 
 
 def block_rows(b: Builder, tile: Registers, width: int, permute: Permute | None = None) -> Registers:
@@ -306,20 +309,24 @@ def with_lanes(b: Builder, tile: Registers, lanes: int) -> Registers:
 
 
 def shuffled(b: Builder, tiles: Sequence[Registers], instruction: Instruction) -> Registers | None:
-    """A shufflevector of one or two tiles: adjacent elements of a row, or any elements of a register of each.
+    """A shufflevector of one or two tiles: adjacent elements of a row, or any elements of tiles of one row.
+
+    Backends split a shuffle of several registers.
 
     Returns:
-        None where it reads several registers of a tile.
+        None where it reads several rows of a tile, or its mask is not constant.
     """
     first, count = tiles[0], instruction.type.count if isinstance(instruction.type, VectorType) else 0
     start = slice_start(instruction)
     if start is not None:
         return sliced(b, first, *divmod(start, first.cols), count)
-    mask, flat = int_elements(instruction.operands[2]), [tile.flat() for tile in tiles]
-    if mask is None or count > first.lanes or any(len(registers) > 1 for registers in flat):
+    mask = int_elements(instruction.operands[2])
+    if mask is None or any(tile.rows > 1 for tile in tiles):
         return None
-    register = b.shuffle(flat[0][0], flat[1][0] if len(flat) > 1 else None, mask)
-    return Registers(first.element, 1, count, first.lanes, ((register,),))
+    lanes = max(count, *(tile.cols for tile in tiles))
+    (left,), *others = (with_lanes(b, tile, lanes).flat() for tile in tiles)
+    register = b.shuffle(left, others[0][0] if others else None, mask)
+    return with_lanes(b, Registers(first.element, 1, count, lanes, ((register,),)), first.lanes)
 
 
 def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Registers:
@@ -371,14 +378,7 @@ def _concatenated(b: Builder, first: Value, second: Value, count: int) -> Value:
 
 
 def transposed(b: Builder, tile: Registers) -> Registers:
-    """RxC -> CxR.
-
-    R rows (a power of two) interleaved log2(R) times are the columns, concatenated:
-
-        a0 a1 a2 a3        a0 b0 c0 d0 | a1 b1 c1 d1
-        b0 b1 b2 b3   ->   a2 b2 c2 d2 | ...
-        ...
-    """
+    """RxC -> CxR, R and C of any size; see `_columns`."""
     block = min(_power_of_two(tile.rows), tile.lanes)
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for start in range(0, tile.rows, block):
@@ -394,6 +394,9 @@ def transposed(b: Builder, tile: Registers) -> Registers:
 def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     """The `count` columns of equally wide rows, each as a register of `len(rows)` lanes.
 
+    Rows are interleaved in each 16-byte lane, then the lanes are: a machine with wider registers does both without
+    tables of indices, and LLVM compiles it in half the time of shuffles across lanes.
+
     Rows of zeros at the end (padding) are not shuffled; zeros are inserted into the result. A row without a partner is
     interleaved with itself: with undefined lanes, LLVM 22 creates an extension that it cannot select.
     """
@@ -401,22 +404,68 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     if present < len(rows):
         columns = _columns(b, rows[:present], count)
         return [zero_padded(b, c, len(rows)) for c in columns]
-    height = len(rows)
-    block = _power_of_two(height)
+    height, block = len(rows), _power_of_two(len(rows))
     width = max(block, _power_of_two(count))
-    half = block // 2
-    padded = [resized(b, r, width) for r in rows]
-    padded += padded[height - half : half]
-    low = [i // 2 + (i % 2) * width for i in range(width)]
-    high = [m + width // 2 for m in low]
-    for _ in range(block.bit_length() - 1):
-        pairs = [(padded[i], padded[i + half]) for i in range(half)]
-        padded = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
-    per_register = width // block
-    return [
-        b.shuffle(padded[c // per_register], None, range(c % per_register * block, c % per_register * block + height))
-        for c in range(count)
+    lane = lane_elements(_element(rows[0]))
+    lane = lane if 1 < lane < width else width
+    size = min(block, lane)
+    padded = [resized(b, row, width) for row in rows]
+    padded += padded[-1:] * (-height % size)
+    groups = [interleaved_in_lanes(b, padded[i : i + size], lane) for i in range(0, len(padded), size)]
+    groups += groups[-1:] * (block // size - len(groups))
+    together = [
+        _transposed_lanes(b, list(part), lane)
+        if len(groups) * lane == width
+        else interleaved_in_lanes(b, list(part), width, lane)
+        for part in zip(*groups, strict=True)
     ]
+    columns: list[Value] = []
+    for column in range(count):
+        number, place = divmod(column % lane, lane // size)
+        first = column // lane * lane * len(groups) + place * size
+        start = first % width
+        columns.append(b.shuffle(together[number][first // width], None, range(start, start + height)))
+    return columns
+
+
+def interleaved_in_lanes(b: Builder, registers: list[Value], lane: int, unit: int = 1) -> list[Value]:
+    """R registers (a power of two), interleaved log2(R) times in each lane of `lane` elements, `unit` at a time.
+
+    a0 a1 a2 a3 | a4 ..        a0 b0 a1 b1 | a4 b4 ..        a0 b0 c0 d0 | a4 b4 c4 d4 | ...
+    b0 b1 b2 b3 | b4 ..   ->   a2 b2 a3 b3 | ..         ->   a1 b1 c1 d1 | ..
+    c0 c1 c2 c3 | c4 ..        c0 d0 c1 d1 | ..              a2 b2 c2 d2 | ..
+    d0 d1 d2 d3 | d4 ..        c2 d2 c3 d3 | ..              a3 b3 c3 d3 | ..
+    """
+    width, half = _count(registers[0]), len(registers) // 2
+    units = [start + i // 2 * unit + i % 2 * width for start in range(0, width, lane) for i in range(lane // unit)]
+    low = [source + i for source in units for i in range(unit)]
+    high = [source + lane // 2 for source in low]
+    for _ in range(len(registers).bit_length() - 1):
+        pairs = [(registers[i], registers[i + half]) for i in range(half)]
+        registers = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
+    return registers
+
+
+def _transposed_lanes(b: Builder, registers: list[Value], lane: int) -> list[Value]:
+    """The first lane of each register, the second of each, ...; as many registers as a register has lanes.
+
+    a0 a1 a2 a3        a0 a2 b0 b2        a0 b0 c0 d0
+    b0 b1 b2 b3   ->   c0 c2 d0 d2   ->   a2 b2 c2 d2        and the same for the odd lanes
+    ...
+    """
+    if len(registers) == 1:
+        return registers
+    even = [start + i for start in range(0, 2 * _count(registers[0]), 2 * lane) for i in range(lane)]
+    odd = [source + lane for source in even]
+    pairs = list(zip(registers[::2], registers[1::2], strict=True))
+    halves = [_transposed_lanes(b, [b.shuffle(x, y, mask) for x, y in pairs], lane) for mask in (even, odd)]
+    return [register for pair in zip(*halves, strict=True) for register in pair]
+
+
+def lane_elements(element: Type) -> int:
+    """Elements in a 16-byte lane of a register; 1 for elements that are not whole bytes."""
+    bits = bits_of(register_element(element))
+    return _LANE_BITS // bits if bits >= _BYTE and _power_of_two(bits) == bits else 1
 
 
 def _is_zero(register: Value) -> bool:
@@ -425,6 +474,11 @@ def _is_zero(register: Value) -> bool:
 
 def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
+
+
+def _element(register: Value) -> Type:
+    assert isinstance(register.type, VectorType)
+    return register.type.element
 
 
 def _count(register: Value) -> int:
@@ -500,7 +554,7 @@ def gatherer(b: Builder, target: Target) -> Gather | None:
     return gather
 
 
-def emit_interleaved(b: Builder, emitters: Sequence[Callable[[], Value]]) -> list[Value]:
+def emit_interleaved(b: Builder, emitters: Sequence[Callable[[], Result]]) -> list[Result]:
     """Call each function and interleave their instructions, if each emits equally many into the same block.
 
         a0 = f(x0)  b0 = g(a0)  ...  a1 = f(x1)  b1 = g(a1)   ->   a0 = f(x0)  a1 = f(x1)  b0 = g(a0)  b1 = g(a1)
@@ -508,7 +562,7 @@ def emit_interleaved(b: Builder, emitters: Sequence[Callable[[], Value]]) -> lis
     The dependency chains of different registers are independent. Out-of-order execution covers some hundred
     instructions, fewer when two threads share a core: long chains one after the other would leave ports idle.
     """
-    block, ends, results = b.block, [b.index], list[Value]()
+    block, ends, results = b.block, [b.index], list[Result]()
     for emit in emitters:
         results.append(emit())
         ends.append(b.index)

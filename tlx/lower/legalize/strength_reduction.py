@@ -25,7 +25,7 @@ the product; it merges VPMADDWD and a following sum into VPDPWSSD.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -46,7 +46,12 @@ from tlx.lower.legalize.conversions import (
 )
 from tlx.lower.legalize.elementwise import emit_elementwise
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either, lanes_of
-from tlx.lower.legalize.math.division import quotients
+from tlx.lower.legalize.math.division import (
+    careful_quotients,
+    may_be_subnormal,
+    quotients,
+    with_sign_of_quotient,
+)
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.target import Target
 
@@ -185,31 +190,48 @@ def divided(
     """
     if element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused:
         return _by_instruction(b, target, operation, element, numerators, divisors)
-    if element != BFLOAT:
-        return _guarded(b, target, operation, element, numerators, divisors)
-    if not works_on_float_pairs(target, element, [element], numerators[0]):
-        wide = ([convert_register(b, target, "fpext", r, element, FLOAT) for r in rs] for rs in (numerators, divisors))
-        results = _guarded(b, target, operation, FLOAT, *wide)
-        return [convert_register(b, target, "fptrunc", r, FLOAT, element) for r in results]
-    pairs = ([half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors))
-    results = _guarded(b, target, operation, FLOAT, *pairs)
-    return [joined_floats(b, target, even, odd) for even, odd in zip(results[::2], results[1::2], strict=True)]
-
-
-def _guarded(
-    b: Builder,
-    target: Target,
-    operation: ElementwiseOp,
-    element: Type,
-    numerators: Sequence[Value],
-    divisors: Sequence[Value],
-) -> list[Value]:
     results: list[Value] = []
     for start in range(0, len(numerators), _GUARDED_REGISTERS):
         part, by = (registers[start : start + _GUARDED_REGISTERS] for registers in (numerators, divisors))
-        lanes = lanes_of(b, target, part[0], element)
-        results += quotients(lanes, part, by, partial(_by_instruction, b, target, operation, element, part, by))
+        divide = partial(_by_instruction, b, target, operation, element, part, by)
+        if element == BFLOAT:
+            results += _divided_bfloats(b, target, part, by, divide)
+        else:
+            results += quotients(lanes_of(b, target, part[0], element), part, by, divide)
     return results
+
+
+def _divided_bfloats(
+    b: Builder,
+    target: Target,
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+    divide: Callable[[], list[Value]],
+) -> list[Value]:
+    """Quotients of registers of bfloat; both branches compute them in float."""
+    type_ = numerators[0].type
+    assert isinstance(type_, VectorType)
+    words = LaneArithmetic(b, type_.count, BFLOAT)
+
+    def careful() -> list[Value]:
+        if works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0]):
+            pairs = ([half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors))
+            halves = _careful(b, target, *pairs)
+            sizes = [joined_floats(b, target, even, odd) for even, odd in zip(halves[::2], halves[1::2], strict=True)]
+        else:
+            wide = (
+                [convert_register(b, target, "fpext", r, BFLOAT, FLOAT) for r in rs] for rs in (numerators, divisors)
+            )
+            sizes = [convert_register(b, target, "fptrunc", r, FLOAT, BFLOAT) for r in _careful(b, target, *wide)]
+        return [with_sign_of_quotient(words, *operands) for operands in zip(sizes, numerators, divisors, strict=True)]
+
+    return either(words, may_be_subnormal(words, numerators, divisors), careful, divide)
+
+
+def _careful(b: Builder, target: Target, numerators: Sequence[Value], divisors: Sequence[Value]) -> list[Value]:
+    """Quotients of registers of float that were bfloats."""
+    lanes = lanes_of(b, target, numerators[0], FLOAT, short=True)
+    return careful_quotients(lanes, list(zip(numerators, divisors, strict=True)))
 
 
 def _by_instruction(

@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import accumulate, combinations
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
@@ -69,6 +70,9 @@ from tlx.lower.memory.lifetimes import Lifetimes, LiveInterval, intervals_overla
 
 _MIN_STACK_SAVING: Final = 4 << 10
 """Bytes of stack, a page, that sharing must save: LLVM keeps small buffers in registers if each has an alloca."""
+
+_PLACEMENTS: Final = 8
+"""Orders of temporaries that are tried."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -260,20 +264,63 @@ def _assign_offsets(temporaries: Iterable[_Temporary]) -> int:
 
     Greedy: the largest temporary first, each at the lowest offset that is free in all of its live range (Pisarchyk and
     Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "greedy by size"). Temporaries of one size
-    are placed in the order in which their live ranges begin, which is optimal where all have the same size.
+    are placed in the order in which their live ranges begin, which is optimal where all have the same size. While the
+    block is larger than what is live at once, there is a hole below its last temporaries: they are placed first then.
 
     Returns:
         Bytes of the block.
     """
-    placed: list[_Temporary] = []
-    for temporary in sorted(temporaries, key=lambda t: (-t.size, t.lifetime[:1])):
-        conflicts = [other for other in placed if intervals_overlap(other.lifetime, temporary.lifetime)]
-        for other in sorted(conflicts, key=lambda t: t.offset):
+    order = sorted(temporaries, key=lambda t: (-t.size, t.lifetime[:1]))
+    neighbours: dict[int, list[_Temporary]] = {id(temporary): [] for temporary in order}
+    for one, other in combinations(order, 2):
+        if intervals_overlap(other.lifetime, one.lifetime):
+            neighbours[id(one)].append(other)
+            neighbours[id(other)].append(one)
+    least, sizes, placed, best = _most_live_bytes(order), list[int](), order, list[int]()
+    for _ in range(_PLACEMENTS):
+        sizes.append(_place(order, neighbours))
+        if sizes[-1] == min(sizes):
+            best = [temporary.offset for temporary in order]
+            placed = order
+        last = [temporary for temporary in order if temporary.end == sizes[-1]]
+        if min(sizes) <= least or order[: len(last)] == last:
+            break
+        order = [*last, *(temporary for temporary in order if temporary.end < sizes[-1])]
+    for temporary, offset in zip(placed, best, strict=True):
+        temporary.offset = offset
+    return min(sizes)
+
+
+def _place(order: Sequence[_Temporary], neighbours: Mapping[int, Sequence[_Temporary]]) -> int:
+    """Place temporaries in an order, each at the lowest free offset; `neighbours` are live when it is.
+
+    Returns:
+        Bytes of the block.
+    """
+    placed: set[int] = set()
+    for temporary in order:
+        temporary.offset = 0
+        for other in sorted((t for t in neighbours[id(temporary)] if id(t) in placed), key=lambda t: t.offset):
             if temporary.end <= other.offset:
                 break
-            temporary.offset = max(temporary.offset, -(-other.end // CACHE_LINE) * CACHE_LINE)
-        placed.append(temporary)
-    return max((temporary.end for temporary in placed), default=0)
+            temporary.offset = max(temporary.offset, _whole_lines(other.end))
+        placed.add(id(temporary))
+    return max((temporary.end for temporary in order), default=0)
+
+
+def _most_live_bytes(temporaries: Iterable[_Temporary]) -> int:
+    """Bytes of the temporaries that are live at one point, each in whole cache lines; the most of all points."""
+    changes = [
+        change
+        for temporary in temporaries
+        for start, end in temporary.lifetime
+        for change in ((start, _whole_lines(temporary.size)), (end + 1, -_whole_lines(temporary.size)))
+    ]
+    return max(accumulate(size for _, size in sorted(changes)), default=0)
+
+
+def _whole_lines(size: int) -> int:
+    return -(-size // CACHE_LINE) * CACHE_LINE
 
 
 @dataclass(eq=False)

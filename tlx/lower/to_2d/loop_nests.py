@@ -20,7 +20,7 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from tlx.ir.builder import Builder
@@ -77,6 +77,12 @@ def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> li
 
     The copy of an operand may have any order, so a copied operand only has to have both dimensions, or neither.
     """
+    return list(_collapsed_for_operands(tuple(dims), copied))
+
+
+@lru_cache(maxsize=1 << 12)
+def _collapsed_for_operands(dims: tuple[LoopDim, ...], copied: frozenset[int]) -> tuple[CollapsedDims, ...]:
+    """The result of `collapse_for_operands`, which blockings of a contraction ask for again and again."""
 
     def collapsed(outer: CollapsedDims, inner: CollapsedDims) -> CollapsedDims | None:
         is_contiguous = all(
@@ -86,7 +92,7 @@ def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> li
         fits = outer.extent * inner.extent < INDEX_LIMIT
         return CollapsedDims((*outer.dims, *inner.dims)) if fits and is_contiguous else None
 
-    return collapse_neighbours((CollapsedDims((dim,)) for dim in dims), collapsed)
+    return tuple(collapse_neighbours((CollapsedDims((dim,)) for dim in dims), collapsed))
 
 
 @contextmanager

@@ -84,6 +84,11 @@ class MatrixView:
         """Whether each row is contiguous."""
         return self.interleave == 1 and (self.col_stride == 1 or self.cols == 1)
 
+    @property
+    def transposed(self) -> MatrixView:
+        """The transpose of a matrix whose rows are not interleaved."""
+        return MatrixView(self.element, self.cols, self.rows, self.col_stride, self.row_stride)
+
     def broadcast(self) -> MatrixView:
         """The view with stride 0 along extents of 1, so that equal matrices have equal views."""
         row_stride = self.row_stride if self.rows > 1 else 0

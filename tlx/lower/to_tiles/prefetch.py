@@ -80,6 +80,7 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
+from tlx.lower.to_tiles.select.recipe_cost import recipe_kind
 from tlx.target.hardware import CoreModel, KernelLimits
 from tlx.target.target import Target
 
@@ -249,16 +250,12 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
 
 def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether tiles prefetch their lines of C: C is only written and misses L1, and tile products are few."""
-    assert target.matrix is not None
+    kind = recipe_kind(recipe, target)
     total = sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
     written = gemm.acc is None and gemm.batch is None and not recipe.stores.nontemporal and gemm.c.is_row_major
-    tiles = recipe.tile.mr // target.matrix.rows * (recipe.tile.nr // recipe.tile.lanes)
+    tiles = recipe.tile.mr // kind.rows * (recipe.tile.nr // kind.columns)
     products = (
-        -(-gemm.k // recipe.tile.kstep)
-        * len(gemm.term_offsets)
-        * gemm.products_per_operand
-        * tiles
-        * target.matrix.rows
+        -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets) * gemm.products_per_operand * tiles * kind.cycles
     )
     lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line)
     return written and total > target.caches.l1 and products < lines * target.memory.line_for_write

@@ -4,7 +4,8 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.1x16x64.i8.i8.i32.uu(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK: xor <64 x i8> %{{.*}}, <{{(i8 -128(, )?)+}}>
-; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> %{{.*}}, <16 x i32> <{{(i32 1077952576(, )?)+}}>)
+; CHECK: %[[WORDS:.*]] = bitcast <64 x i8> <{{(i8 64(, )?)+}}> to <16 x i32>
+; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> %{{.*}}, <16 x i32> %[[WORDS]])
 ; CHECK: %[[TWICE:.*]] = add <16 x i32> %[[SUM]], %[[SUM]]
 ; CHECK-NEXT: %[[ONE:.*]] = extractelement <16 x i32> %[[TWICE]], i32 0
 ; CHECK-NEXT: store i32 %[[ONE]]

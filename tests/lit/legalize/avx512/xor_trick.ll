@@ -4,7 +4,10 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=1x16 | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define internal void @tlx.matmul.1x16x128.i8.i8.i32.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
-; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> <{{(i32 -2139062144(, )?)+}}>, <16 x i32> %{{.*}})
+; CHECK: %[[WORD:.*]] = bitcast <4 x i8> <i8 -128, i8 -128, i8 -128, i8 -128> to i32
+; CHECK: %[[FIRST:.*]] = insertelement <16 x i32> undef, i32 %[[WORD]], i32 0
+; CHECK: %[[WORDS:.*]] = shufflevector <16 x i32> %[[FIRST]], <16 x i32> undef,
+; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> %[[WORDS]], <16 x i32> %{{.*}})
 ; CHECK: %[[NEGATED:.*]] = sub <16 x i32> zeroinitializer, %[[SUM]]
 ; CHECK-NEXT: store <16 x i32> %[[NEGATED]], ptr %[[SUMS:.*]], align 4
 ; CHECK: xor <64 x i8> %{{.*}}, <{{(i8 -128(, )?)+}}>

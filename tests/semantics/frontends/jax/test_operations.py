@@ -54,6 +54,10 @@ def dilated_convolution(x: Any, w: Any) -> Any:
     return lax.conv_general_dilated(x, w, (2,), [(1, 2)], lhs_dilation=(2,), rhs_dilation=(3,))
 
 
+def transposed_convolution(x: Any, w: Any) -> Any:
+    return lax.conv_transpose(x, w, (2, 3), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "special values": (lambda x: [f(x) for f in (jnp.exp, jnp.tanh, jnp.sign, jnp.floor, jnp.round)], (_SPECIAL,)),
     "expm1": (lambda x: (jnp.expm1(x), jnp.expm1(x * 1e-3)), (_SPECIAL,)),
@@ -121,6 +125,10 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     ),
     "vmap": (jax.vmap(jax.grad(lambda x, y: jnp.dot(x, jnp.tanh(y)))), (_X, _X)),
     "dilated convolution": (dilated_convolution, (normal(_rng, 2, 3, 9), normal(_rng, 4, 3, 2))),
+    "gradients of a transposed convolution": (
+        jax.grad(lambda x, w: (jnp.sin(transposed_convolution(x, w)) ** 2).sum(), (0, 1)),
+        (normal(_rng, 2, 5, 4, 3), normal(_rng, 3, 4, 3, 2)),
+    ),
     "group convolution gradient": (squared(group_convolution), (normal(_rng, 3, 3, 2, 4),)),
     "max pool gradient": (squared(max_pool), (normal(_rng, 1, 6, 6, 2),)),
     "max pool gradient, ties": (squared(max_pool), (integers(0, 2, 1, 6, 6, 2).astype("f4"),)),

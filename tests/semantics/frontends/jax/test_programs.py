@@ -27,6 +27,14 @@ def test_programs_in_bfloat(name: str) -> None:
     check_bfloat(function, *arguments)
 
 
+@pytest.mark.parametrize("name", ["gpt2 step", "gpt2 generate", "mlp step"])
+def test_programs_with_types_of_64_bits(name: str) -> None:
+    """Numbers of Python are int64 and float64 then; programs keep the types of their arguments."""
+    function, arguments = PROGRAMS[name]
+    with jax.enable_x64(True):
+        check(function, *arguments)
+
+
 @pytest.mark.parametrize("name", _EVALUATED)
 def test_stages_mean_the_same(name: str) -> None:
     function, arguments = PROGRAMS[name]

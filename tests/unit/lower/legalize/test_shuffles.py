@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.unit.lower.legalize.register_functions import GENERIC, rearranged
+from tests.unit.lower.legalize.register_functions import GENERIC, function, rearranged
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import I8, I16, I32, IntType, VectorType
 from tlx.ir.values import zero
+from tlx.llvm.codegen import emit_code
 from tlx.lower.legalize.memory import load_tile, load_transposed, transposed_lanes
 from tlx.lower.legalize.registers import (
     Registers,
@@ -50,6 +52,15 @@ def test_transposed_swaps_rows_and_columns(seed: int) -> None:
 def test_transposed_at_the_sizes_of_edges(rows: int, cols: int, lanes: int) -> None:
     tile = _tile(random.Random(1), I32, rows, cols)
     assert np.array_equal(rearranged(transposed, I32, tile, lanes), tile.T)
+
+
+@pytest.mark.parametrize(("element", "rows", "lanes"), [(I32, 16, 16), (I32, 8, 8), (I16, 32, 32)])
+def test_squares_are_transposed_without_tables_of_indices(element: IntType, rows: int, lanes: int) -> None:
+    """On x86, permutations across 16-byte lanes (`vpermt2d`) take their indices from memory."""
+    module, _ = function(transposed, element, (rows, lanes), lanes)
+    code = emit_code(str(module), "asm", 2, features="+avx512f,+avx512bw,+avx512vl", triple="x86_64-linux-gnu").decode()
+    assert "punpck" in code or "unpck" in code
+    assert not re.search(r"\bvperm[it]", code)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])

@@ -42,6 +42,7 @@ class Convolution:
         w: Extents of the kernel: filters, channels of a group, rows, columns.
         strides: Of the rows and columns.
         holes: Zeros between neighbours of the input.
+        pad: Zeros before, after and between the rows and columns of the input, written by a pad.
         element: Of the operands.
         sums: Element type of the result.
         epilogue: Whether relu follows.
@@ -56,11 +57,20 @@ class Convolution:
     sums: str = "float"
     epilogue: bool = False
     window: tuple[int, ...] = field(default=())
+    pad: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """Extents of the input after the pad."""
+        if not self.pad:
+            return self.x
+        spatial = zip(self.x[2:], *self.pad, strict=True)
+        return (*self.x[:2], *(low + dilated(e, between + 1) + high for e, low, high, between in spatial))
 
     @property
     def result(self) -> tuple[int, ...]:
         """Extents of the convolution's result."""
-        spatial = zip(self.x[2:], self.holes, self.w[2:], self.strides, strict=True)
+        spatial = zip(self.padded[2:], self.holes, self.w[2:], self.strides, strict=True)
         return (self.x[0], self.w[0], *((dilated(x, h + 1) - w) // s + 1 for x, h, w, s in spatial))
 
     @property
@@ -77,9 +87,19 @@ class Convolution:
             f"{ints(0, 0, 0, 0)})"
             for name, extents in (("x", self.x), ("w", self.w))
         ]
+        source = "%x"
+        if self.pad:
+            whole = f"<{math.prod(self.padded)} x {self.element}>"
+            low, high, between = (ints(0, 0, *numbers) for numbers in self.pad)
+            zero = "0" if self.element.startswith("i") else "0.0"
+            lines += [
+                f"%w.x = call {whole} @llvm.tensor.pad(token %x, {low}, {high}, {self.element} {zero}, {between})",
+                f"%v.x = call token @llvm.tensor.typeinfo({whole} %w.x, {tensor(*self.padded)})",
+            ]
+            source = "%v.x"
         vectors = ", ".join(ints(*vector) for vector in (self.strides, self.holes, (0, 0)))
         lines += [
-            f"%y = call {vector} @llvm.tensor.convolution(token %x, token %w, {vectors})",
+            f"%y = call {vector} @llvm.tensor.convolution(token {source}, token %w, {vectors})",
             f"%t = call token @llvm.tensor.typeinfo({vector} %y, {tensor(*self.result)})",
         ]
         last = f"{vector} %y"
@@ -126,6 +146,45 @@ DECISIONS: Final[dict[str, tuple[Convolution, str, tuple[str, ...]]]] = {
     "phases along rows only": (Convolution((1, 4, 6, 9), (8, 4, 3, 4), holes=(0, 1)), "avx512", ()),
     "a dilated input with a stride": (Convolution((1, 4, 6, 9), (8, 4, 3, 4), (1, 3), (0, 1)), "generic", ()),
 }  # fmt: skip
+
+PADDED: Final = {
+    "same": Convolution((2, 5, 6, 9), (8, 5, 3, 3), pad=((2, 2), (1, 1), (1, 1))),
+    "uneven": Convolution((2, 5, 6, 9), (8, 5, 4, 3), pad=((1, 4), (2, 0), (1, 2)), epilogue=True),
+    "cropped": Convolution((2, 5, 7, 9), (8, 5, 3, 4), pad=((-3, 1), (2, -4), (2, 1))),
+    "strided": Convolution((2, 5, 7, 9), (8, 5, 4, 4), (1, 3), pad=((3, 2), (2, 3), (1, 1))),
+    "rows only": Convolution((2, 5, 7, 9), (8, 5, 3, 3), pad=((2, 1), (1, 1), (1, 0))),
+    "one row": Convolution((2, 5, 1, 9), (8, 5, 3, 3), pad=((2, 2), (3, 1), (2, 1))),
+    "groups": Convolution((2, 6, 6, 9), (8, 3, 3, 3), pad=((2, 2), (1, 1), (1, 1))),
+    "bytes": Convolution((1, 32, 6, 18), (16, 32, 3, 3), element="i8", sums="i32", pad=((2, 2), (1, 1), (1, 1))),
+    "bfloat": Convolution((1, 8, 6, 9), (8, 8, 3, 3), element="bfloat", sums="bfloat", pad=((2, 2), (1, 1), (1, 1))),
+}
+
+
+PHASED: Final = r"phases\.buf|skipped\.buf"
+
+
+@pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
+@pytest.mark.parametrize("name", PADDED)
+def test_phases_of_an_input_that_a_pad_dilates(name: str, target: str) -> None:
+    """No phase reads holes, and the border is in the copy of the undilated input."""
+    program = PADDED[name]
+    module = stage1(program.text, deciding(program.text, find_target(target), PHASED, without=("%pad.buf",)))
+    np.testing.assert_array_equal(program.evaluated(module), program.evaluated(parse(program.text)))
+
+
+def test_phases_of_a_large_padded_input() -> None:
+    program = Convolution((8, 64, 16, 16), (32, 64, 3, 3), pad=((2, 2), (1, 1), (1, 1)))
+    remarks = Remarks()
+    stage1(program.text, find_target("avx512"), remarks)
+    assert any("4 phases of the result" in remark.message for remark in remarks)
+
+
+def test_holes_of_a_padded_input_meet_infinite_weights() -> None:
+    program = PADDED["same"]
+    expected = program.evaluated(parse(program.text), math.inf)
+    assert np.isnan(expected).any()
+    module = stage1(program.text, deciding(program.text, find_target("generic"), PHASED, without=("%pad.buf",)))
+    np.testing.assert_array_equal(program.evaluated(module, math.inf), expected)
 
 
 @pytest.mark.parametrize("name", DECISIONS)

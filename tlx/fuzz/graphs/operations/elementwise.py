@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, Draw, Drawn, Operation
+from tlx.fuzz.graphs.drawing import UNBOUNDED, Draw, Drawn, Operation, in_graph, in_jax
 from tlx.fuzz.graphs.program import FLOATS, INTEGERS
 
 _LARGEST_POWER: Final = 6
@@ -52,6 +52,10 @@ def _draw_unary(d: Draw) -> Drawn | None:
 
 def _jax_unary(j: Any, x: Any, name: str) -> Any:
     return j.nn.sigmoid(x) if name == "sigmoid" else getattr(j.np, name)(x)
+
+
+def _graph_unary(g: Any, x: Any, name: str) -> Any:
+    return g.unary(name, x)
 
 
 def _draw_positive(d: Draw) -> Drawn | None:
@@ -99,6 +103,10 @@ def _draw_binary(d: Draw) -> Drawn | None:
     both = x.bound * y.bound if name == "multiply" else x.bound + y.bound
     operands = [y, x] if d.choose.chance(0.4) else [x, y]
     return Drawn(operands, {"name": name}, both if x.is_float or both < _EXACT_INTEGERS else UNBOUNDED)
+
+
+def _graph_binary(g: Any, x: Any, y: Any, name: str) -> Any:
+    return g.binary(name, x, y)
 
 
 def _draw_extreme(d: Draw) -> Drawn | None:
@@ -185,18 +193,18 @@ def _graph_convert(g: Any, x: Any, dtype: str) -> Any:
 
 
 OPERATIONS: Final = (
-    Operation("unary", _draw_unary, _jax_unary, lambda g, x, name: g.unary(name, x), weight=3),
+    Operation("unary", _draw_unary, _jax_unary, _graph_unary, weight=3),
     Operation("positive", _draw_positive, _jax_positive, lambda g, x, name: g.unary(name, g.unary("abs", x) + 0.5)),
-    Operation("moving", _draw_moving, _jax_moving, lambda g, x, name: g.unary(name, x), is_exact=True, weight=2),
+    Operation("moving", _draw_moving, _jax_moving, _graph_unary, is_exact=True, weight=2),
     Operation(
         "step",
         _draw_step,
         lambda j, x, name: getattr(j.np, _STEPS[name])(x),
-        lambda g, x, name: g.unary(name, x),
+        _graph_unary,
         is_exact=True,
         is_continuous=False,
     ),
-    Operation("erf", _draw_erf, lambda j, x: j.special.erf(x), lambda g, x: g.erf(x)),
+    Operation("erf", _draw_erf, in_jax("special.erf"), in_graph("erf")),
     Operation(
         "activation",
         _draw_activation,
@@ -207,14 +215,14 @@ OPERATIONS: Final = (
         "binary",
         _draw_binary,
         lambda j, x, y, name: getattr(j.np, _BINARY[name])(x, y),
-        lambda g, x, y, name: g.binary(name, x, y),
+        _graph_binary,
         weight=4,
     ),
     Operation(
         "extreme",
         _draw_extreme,
         lambda j, x, y, name: getattr(j.np, name)(x, y),
-        lambda g, x, y, name: g.binary(name, x, y),
+        _graph_binary,
         is_exact=True,
     ),
     Operation(
@@ -229,14 +237,12 @@ OPERATIONS: Final = (
         lambda j, x, y: x / (j.np.abs(y) + 0.5),
         lambda g, x, y: x / (g.unary("abs", y) + 0.5),
     ),
-    Operation(
-        "integers", _draw_integers, _jax_integers, lambda g, x, y, name: g.binary(name, x, y), is_exact=True, weight=4
-    ),
+    Operation("integers", _draw_integers, _jax_integers, _graph_binary, is_exact=True, weight=4),
     Operation(
         "logical",
         _draw_logical,
         lambda j, x, y, name: getattr(j.np, _BITWISE[name])(x, y),
-        lambda g, x, y, name: g.binary(name, x, y),
+        _graph_binary,
         is_exact=True,
         weight=3,
     ),
@@ -249,14 +255,7 @@ OPERATIONS: Final = (
         is_continuous=False,
         weight=2,
     ),
-    Operation(
-        "where",
-        _draw_where,
-        lambda j, c, x, y: j.np.where(c, x, y),
-        lambda g, c, x, y: g.where(c, x, y),
-        is_exact=True,
-        weight=5,
-    ),
+    Operation("where", _draw_where, in_jax("np.where"), in_graph("where"), is_exact=True, weight=5),
     Operation(
         "clamp",
         _draw_clamp,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import Draw, Drawn, Operation
+from tlx.fuzz.graphs.drawing import Draw, Drawn, Operation, in_graph
 
 _COMBINE: Final = {"set": "scatter", "add": "scatter_add", "maximum": "scatter_max", "minimum": "scatter_min"}
 
@@ -20,6 +20,10 @@ def _draw_take(d: Draw) -> Drawn | None:
     known = d.integers(0, 2) if d.choose.chance(0.3) else None
     indices = known or d.indices(d.shape(d.choose.choice((1, 0, 2))), x.shape[axis])
     return Drawn([x, indices], {"axis": axis}, x.bound) if indices.count * x.count < 20000 else None
+
+
+def _jax_take(j: Any, x: Any, indices: Any, axis: int) -> Any:
+    return j.np.take(x, indices, axis, mode="clip")
 
 
 def _draw_embedding(d: Draw) -> Drawn | None:
@@ -129,31 +133,18 @@ def _draw_along(d: Draw) -> Drawn | None:
     return x and Drawn([x], {"name": name, "axis": d.axis(x)}, max(x.shape))
 
 
-# `x + 0` is never -0, which tlx.graph sorts before +0 and JAX does not.
+def _jax_plain(j: Any, x: Any) -> Any:
+    """A tensor without -0, which `tlx.graph` and JAX's `top_k` sort before +0, and other sorts of JAX do not.
+
+    XLA takes `x + 0` for `x`.
+    """
+    return j.np.where(x == 0, j.np.zeros_like(x), x)
+
+
 OPERATIONS: Final = (
-    Operation(
-        "take",
-        _draw_take,
-        lambda j, x, i, axis: j.np.take(x, i, axis, mode="clip"),
-        lambda g, x, i, axis: g.take(x, i, axis),
-        is_exact=True,
-        weight=2,
-    ),
-    Operation(
-        "embedding",
-        _draw_embedding,
-        lambda j, x, i, axis: j.np.take(x, i, axis, mode="clip"),
-        lambda g, x, i, axis: g.take(x, i, axis),
-        is_exact=True,
-    ),
-    Operation(
-        "gather",
-        _draw_gather,
-        _jax_gather,
-        lambda g, x, i, axes, shape: g.gather(x, i, axes, shape),
-        is_exact=True,
-        weight=2,
-    ),
+    Operation("take", _draw_take, _jax_take, in_graph("take"), is_exact=True, weight=2),
+    Operation("embedding", _draw_embedding, _jax_take, in_graph("take"), is_exact=True),
+    Operation("gather", _draw_gather, _jax_gather, in_graph("gather"), is_exact=True, weight=2),
     Operation(
         "scatter",
         _draw_scatter,
@@ -194,7 +185,9 @@ OPERATIONS: Final = (
     Operation(
         "sort_pairs",
         _draw_sort_pairs,
-        lambda j, x, y, axis, keys: tuple(j.lax.sort((x + 0, y + 0), dimension=axis, num_keys=keys)),
+        lambda j, x, y, axis, keys: tuple(
+            j.lax.sort((_jax_plain(j, x), _jax_plain(j, y)), dimension=axis, num_keys=keys)
+        ),
         lambda g, x, y, axis, keys: g.sort(x + 0, y + 0, axis=axis, keys=keys),
         is_exact=True,
         is_continuous=False,
@@ -202,7 +195,7 @@ OPERATIONS: Final = (
     Operation(
         "argsort",
         _draw_argsort,
-        lambda j, x, axis, descending: j.np.argsort(x + 0, axis, descending=descending).astype(j.np.int32),
+        lambda j, x, axis, descending: j.np.argsort(_jax_plain(j, x), axis, descending=descending).astype(j.np.int32),
         lambda g, x, axis, descending: g.argsort(x + 0, axis, descending=descending),
         is_exact=True,
         is_continuous=False,
@@ -210,7 +203,7 @@ OPERATIONS: Final = (
     Operation(
         "top_k",
         _draw_top_k,
-        lambda j, x, k: tuple(j.lax.top_k(x + 0, k)),
+        lambda j, x, k: tuple(j.lax.top_k(_jax_plain(j, x), k)),
         lambda g, x, k: g.top_k(x + 0, k),
         is_exact=True,
         is_continuous=False,

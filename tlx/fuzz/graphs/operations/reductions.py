@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, Draw, Drawn, Operation
+from tlx.fuzz.graphs.drawing import UNBOUNDED, Draw, Drawn, Operation, in_graph
 from tlx.fuzz.graphs.program import Variable
 
 _EXTREMES: Final = ("max", "min")
@@ -51,6 +51,10 @@ def _draw_extreme(d: Draw) -> Drawn | None:
 def _draw_any(d: Draw) -> Drawn | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype == "bool")
     return x and Drawn([x], {"name": d.choose.choice(("any", "all")), "axes": d.axes(x), "keep": d.choose.chance(0.4)})
+
+
+def _jax_reduce(j: Any, x: Any, name: str, axes: tuple[int, ...], keep: bool) -> Any:
+    return getattr(j.np, name)(x, axes, keepdims=keep)
 
 
 def _graph_reduce(g: Any, x: Any, name: str, axes: tuple[int, ...], keep: bool) -> Any:
@@ -177,22 +181,8 @@ OPERATIONS: Final = (
         lambda j, x, axes, keep: j.np.prod(x, axes, keepdims=keep),
         lambda g, x, axes, keep: g.reduce("product", x, axes, keep=keep),
     ),
-    Operation(
-        "greatest",
-        _draw_extreme,
-        lambda j, x, name, axes, keep: getattr(j.np, name)(x, axes, keepdims=keep),
-        _graph_reduce,
-        is_exact=True,
-        weight=2,
-    ),
-    Operation(
-        "any",
-        _draw_any,
-        lambda j, x, name, axes, keep: getattr(j.np, name)(x, axes, keepdims=keep),
-        _graph_reduce,
-        is_exact=True,
-        weight=4,
-    ),
+    Operation("greatest", _draw_extreme, _jax_reduce, _graph_reduce, is_exact=True, weight=2),
+    Operation("any", _draw_any, _jax_reduce, _graph_reduce, is_exact=True, weight=4),
     Operation(
         "window",
         _draw_window,
@@ -207,7 +197,7 @@ OPERATIONS: Final = (
         lambda g, x, name, axis, reverse: g.cumulative(name, x, axis, reverse=reverse),
         weight=2,
     ),
-    Operation("softmax", _draw_softmax, _jax_softmax, lambda g, x, axis: g.softmax(x, axis), weight=3),
+    Operation("softmax", _draw_softmax, _jax_softmax, in_graph("softmax"), weight=3),
     Operation("log_sum", _draw_log_sum, _jax_log_sum, _graph_log_sum),
     Operation(
         "layer_norm",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import Draw, Drawn, Operation
+from tlx.fuzz.graphs.drawing import Draw, Drawn, Operation, in_graph, in_jax
 from tlx.fuzz.graphs.program import Variable
 
 
@@ -148,45 +148,11 @@ def _draw_iota(d: Draw) -> Drawn | None:
 
 
 OPERATIONS: Final = (
-    Operation(
-        "transpose",
-        _draw_transpose,
-        lambda j, x, dimensions: j.np.transpose(x, dimensions),
-        lambda g, x, dimensions: g.transpose(x, dimensions),
-        is_exact=True,
-        weight=3,
-    ),
-    Operation(
-        "reshape",
-        _draw_reshape,
-        lambda j, x, shape: x.reshape(shape),
-        lambda g, x, shape: g.reshape(x, shape),
-        is_exact=True,
-        weight=2,
-    ),
-    Operation(
-        "broadcast",
-        _draw_broadcast,
-        lambda j, x, shape: j.np.broadcast_to(x, shape),
-        lambda g, x, shape: g.broadcast(x, shape),
-        is_exact=True,
-    ),
-    Operation(
-        "slice",
-        _draw_slice,
-        lambda j, x, starts, stops, steps: j.lax.slice(x, starts, stops, steps),
-        lambda g, x, starts, stops, steps: g.slice(x, starts, stops, steps),
-        is_exact=True,
-        weight=3,
-    ),
-    Operation(
-        "pad",
-        _draw_pad,
-        _jax_pad,
-        lambda g, x, low, high, interior, number: g.pad(x, low, high, interior, number),
-        is_exact=True,
-        weight=2,
-    ),
+    Operation("transpose", _draw_transpose, in_jax("np.transpose"), in_graph("transpose"), is_exact=True, weight=3),
+    Operation("reshape", _draw_reshape, in_jax("np.reshape"), in_graph("reshape"), is_exact=True, weight=2),
+    Operation("broadcast", _draw_broadcast, in_jax("np.broadcast_to"), in_graph("broadcast"), is_exact=True),
+    Operation("slice", _draw_slice, in_jax("lax.slice"), in_graph("slice"), is_exact=True, weight=3),
+    Operation("pad", _draw_pad, _jax_pad, in_graph("pad"), is_exact=True, weight=2),
     Operation(
         "concatenate",
         _draw_concatenate,
@@ -202,17 +168,9 @@ OPERATIONS: Final = (
         lambda g, *xs, axis: g.stack(xs, axis),
         is_exact=True,
     ),
-    Operation(
-        "reverse",
-        _draw_reverse,
-        lambda j, x, axes: j.np.flip(x, axes),
-        lambda g, x, axes: g.reverse(x, axes),
-        is_exact=True,
-    ),
-    Operation("roll", _draw_roll, lambda j, x, shift, axis: j.np.roll(x, shift, axis), _graph_roll, is_exact=True),
-    Operation(
-        "triangle", _draw_triangle, lambda j, x, diagonal: j.np.tril(x, diagonal), _graph_triangle, is_exact=True
-    ),
+    Operation("reverse", _draw_reverse, in_jax("np.flip"), in_graph("reverse"), is_exact=True),
+    Operation("roll", _draw_roll, in_jax("np.roll"), _graph_roll, is_exact=True),
+    Operation("triangle", _draw_triangle, in_jax("np.tril"), _graph_triangle, is_exact=True),
     Operation(
         "index",
         _draw_index,

@@ -31,14 +31,14 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
-from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.target.hardware import FloatInstructions
 from tlx.target.target import Target
 
 Operand = Value | float
-_FRACTION: Final = {FLOAT: 23, DOUBLE: 52}
-_INTEGER: Final = {FLOAT: I32, DOUBLE: I64}
+_FRACTION: Final = {BFLOAT: 7, FLOAT: 23, DOUBLE: 52}
+_INTEGER: Final = {BFLOAT: I16, FLOAT: I32, DOUBLE: I64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LaneArithmetic:
     Attributes:
         b: The builder.
         count: Lanes of a register.
-        element: float or double.
+        element: float or double; bfloat for operations on bits.
         float_instructions: The target's instructions for registers of this size.
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
     """
@@ -74,7 +74,7 @@ class LaneArithmetic:
     @property
     def bias(self) -> int:
         """The exponent field of 1.0."""
-        return 127 if self.single else 1023
+        return 1023 if self.element == DOUBLE else 127
 
     @property
     def sign_bit(self) -> int:
@@ -204,7 +204,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool
         TypeError: The register is no vector of floats or doubles.
     """
     type_ = x.type
-    if not isinstance(element, FloatType) or element not in _FRACTION or not isinstance(type_, VectorType):
+    if not isinstance(element, FloatType) or element not in (FLOAT, DOUBLE) or not isinstance(type_, VectorType):
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8

@@ -1,19 +1,23 @@
 """Quotients by instructions none of which has a subnormal operand or result.
 
-With one, a division takes microcode on many machines, and 10 to 27 times as long (Xeon 6/207/2, 2026-11-28). So a few
-registers are divided by the instruction only if no operand and no quotient is subnormal; see `quotients`. Otherwise,
-with |a| = m 2^i and |b| = k 2^j, 1 <= m, k < 2,
+With one, a division takes microcode on many machines, and 10 to 27 times as long (Xeon 6/207/2, 2026-11-28). With
+|a| = m 2^i and |b| = k 2^j, 1 <= m, k < 2,
 
     q = m / k,    e = i - j,    |a / b| = q 2^e
 
 where q 2^e is q with another exponent, unless it is subnormal. Then the bits of the quotient are the integer nearest to
-q 2^e / u, with u the least subnormal number. As q has been rounded already, an integer n next to it is corrected by
+q 2^e / u, with u the least subnormal number. As q has been rounded already, the integer next to it may have to be
+corrected, in the direction of an exact remainder.
 
-    r = m 2^e / u - n k
+| machine | quotients |
+| --- | --- |
+| with instructions for exponents and significands | q 2^e, as fast as a / b; a branch rounds subnormal ones |
+| others, double | a / b, unless some operand or quotient of a few registers may be subnormal: q 2^e then |
+| others, float | a / b, likewise: computed in double then |
+| bfloat | a / b in float, likewise: q 2^e or double then, whose rounding to float never needs a correction |
 
-which is exact. With instructions for exponents and significands, n is q 2^e / u without its fraction, and one is added
-if r is more than k / 2, or k / 2 and n odd. Without, n is q 2^e / u rounded, which is wrong only where q was rounded to
-the middle between two integers; there, and only there, |r| > k / 2, and n is corrected in the direction of r.
+Without the instructions, n is q 2^e / u rounded, which is wrong only where q was rounded to the middle between two
+integers; there, and only there, r = m 2^e / u - n k is above k / 2, and n is corrected in the direction of r.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Final
 
+from tlx.ir.types import DOUBLE
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either
 from tlx.lower.legalize.registers import emit_interleaved
@@ -30,6 +35,8 @@ from tlx.target.hardware import FloatInstructions
 
 _RAISED: Final = 63
 """Subnormal numbers times 2^63 are normal."""
+_FACTOR: Final = 2.0
+"""Of both operands of a division in double that LLVM may not turn into one in float."""
 
 
 def quotients(
@@ -37,7 +44,7 @@ def quotients(
 ) -> list[Value]:
     """Quotients of registers, rounded as the instruction rounds.
 
-        %rare = icmp ult %least, %bound          ; some |a|, not 0, is below some |b| 2^-126, or one is subnormal
+        %rare = icmp slt %least, %bound          ; some |a|, not 0, is below some |b| 2^-126, or one is subnormal
         br i1 %any, label %rare.do, label %rare.not
 
     The builder is in another block afterwards.
@@ -49,54 +56,132 @@ def quotients(
         divide: Emits the instruction for each.
     """
     pairs = list(zip(numerators, divisors, strict=True))
-    instructions = lanes.float_instructions
-    if instructions is None:
-        rare = _may_be_subnormal(lanes, numerators, divisors)
-        careful = [partial(_careful_quotient, lanes, *pair) for pair in pairs]
-    else:
-        exponents = [_Exponents.of(lanes, instructions, *pair) for pair in pairs]
-        rare = _any_subnormal(lanes, exponents)
-        careful = [
-            partial(_quotient_by_instructions, lanes, instructions, *pair, exponent.difference)
-            for pair, exponent in zip(pairs, exponents, strict=True)
-        ]
-    return either(lanes, rare, lambda: emit_interleaved(lanes.b, careful), divide)
+    if lanes.float_instructions is not None:
+        return _quotients_by_instructions(lanes, lanes.float_instructions, pairs)
+    rare = may_be_subnormal(lanes, numerators, divisors)
+    return either(lanes, rare, lambda: careful_quotients(lanes, pairs), divide)
+
+
+def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
+    """Quotients of registers, for any operands; of bfloats (`lanes.short`) the magnitudes are enough."""
+    b, instructions = lanes.b, lanes.float_instructions
+    if instructions is not None:
+        ratios = emit_interleaved(b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
+        return _rounded(lanes, instructions, ratios)
+    careful = _double_quotient if lanes.single else _careful_quotient
+    return emit_interleaved(b, [partial(careful, lanes, *pair) for pair in pairs])
+
+
+def _double_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) -> Value:
+    """A quotient of floats, computed in double.
+
+    That is correct, also where the result is subnormal: no quotient of two significands of 24 bits is within 2^-49 of
+    itself of the middle between two numbers of at most 24 bits, but those in the middle, which are exact in double.
+    LLVM knows that, too: without the factor it divides floats.
+    """
+    b, doubles = lanes.b, LaneArithmetic(lanes.b, lanes.count, DOUBLE)
+    wide = (doubles.mul(b.cast("fpext", x, doubles.floats), _FACTOR) for x in (numerator, divisor))
+    return b.cast("fptrunc", doubles.div(*wide), lanes.floats)
 
 
 @dataclass(frozen=True, slots=True)
-class _Exponents:
-    """The exponents of a pair of registers, as numbers: of zero -infinity, of infinity infinity.
+class _Ratio:
+    """A quotient of magnitudes as q 2^e, where q is m / k.
 
     Attributes:
-        difference: The numerator's less the divisor's.
-        least: The least of both and their difference.
+        dividend: m, from 1 to 2.
+        divisor: k, from 1 to 2.
+        quotient: q, rounded.
+        exponent: e, an integer as a number, of zero -infinity.
+        is_small: Where q 2^e is subnormal, or may be; of quotients in bfloat also where it is zero.
+        signed: The operands, of which the quotient has its sign.
     """
 
-    difference: Value
-    least: Value
-
-    @classmethod
-    def of(cls, lanes: LaneArithmetic, instructions: FloatInstructions, numerator: Value, divisor: Value) -> _Exponents:
-        """The exponents of two registers."""
-        first, second = (instructions.exponent(lanes.b, x) for x in (numerator, divisor))
-        difference = lanes.sub(first, second)
-        least = reduce(lambda x, y: lanes.choose(lanes.compare("olt", x, y), x, y), (first, second, difference))
-        return cls(difference, least)
+    dividend: Value
+    divisor: Value
+    quotient: Value
+    exponent: Value
+    is_small: Value
+    signed: tuple[Value, Value]
 
 
-def _any_subnormal(lanes: LaneArithmetic, exponents: Sequence[_Exponents]) -> Value:
-    """The lanes in which some quotient or operand may be subnormal: an exponent is small, but none is -infinity.
+def _quotients_by_instructions(
+    lanes: LaneArithmetic, instructions: FloatInstructions, pairs: Sequence[tuple[Value, Value]]
+) -> list[Value]:
+    """Quotients on a target with instructions for exponents and significands, which have a meaning for all numbers.
+
+    All are computed from significands, which takes no longer than the division itself: only subnormal quotients are
+    rare.
+    """
+    b = lanes.b
+    ratios = emit_interleaved(b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
+    rare = reduce(partial(b.binary, "or"), [ratio.is_small for ratio in ratios])
+
+    def scaled(ratio: _Ratio) -> Value:
+        bits = lanes.bits(instructions.scale(b, ratio.quotient, ratio.exponent))
+        return lanes.from_bits(with_sign_of_quotient(lanes, bits, *ratio.signed))
+
+    return either(
+        lanes,
+        rare,
+        lambda: _rounded(lanes, instructions, ratios),
+        lambda: emit_interleaved(b, [partial(scaled, ratio) for ratio in ratios]),
+    )
+
+
+def _rounded(lanes: LaneArithmetic, instructions: FloatInstructions, ratios: Sequence[_Ratio]) -> list[Value]:
+    def rounded(ratio: _Ratio) -> Value:
+        bits = _rounded_bits(lanes, instructions, ratio)
+        return lanes.from_bits(bits if lanes.short else with_sign_of_quotient(lanes, bits, *ratio.signed))
+
+    return emit_interleaved(lanes.b, [partial(rounded, ratio) for ratio in ratios])
+
+
+def _ratio(lanes: LaneArithmetic, instructions: FloatInstructions, numerator: Value, divisor: Value) -> _Ratio:
+    """A quotient of registers.
 
     Bits of negative numbers are in the order of their magnitudes, above those of positive ones. Adding the unit of the
-    exponent field makes -infinity 0.
+    exponent field makes -infinity 0, so that one comparison finds the exponents that are small but not -infinity.
     """
-    unit = 1 << lanes.fraction
-    bits = [lanes.integer_op("add", lanes.bits(x.least), unit) for x in exponents]
-    bound = lanes.integer_op("add", lanes.bits(lanes.number(1.0 - lanes.bias)), unit)
-    return lanes.b.icmp("uge", reduce(partial(_extreme, lanes, "umax"), bits), bound)
+    b, unit = lanes.b, 1 << lanes.fraction
+    m, k = (instructions.significand(b, x) for x in (numerator, divisor))
+    quotient = lanes.div(m, k)
+    exponent = lanes.sub(*(instructions.exponent(b, x) for x in (numerator, divisor)))
+    if lanes.short:
+        is_small = lanes.compare("ole", exponent, 1.0 - lanes.bias)
+    else:
+        bound = lanes.integer_op("add", lanes.bits(lanes.number(1.0 - lanes.bias)), unit)
+        is_small = b.icmp("uge", lanes.integer_op("add", lanes.bits(exponent), unit), bound)
+    return _Ratio(m, k, quotient, exponent, is_small, (numerator, divisor))
 
 
-def _may_be_subnormal(lanes: LaneArithmetic, numerators: Sequence[Value], divisors: Sequence[Value]) -> Value:
+def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio: _Ratio) -> Value:
+    """The bits of q 2^e.
+
+    Where it is small, let s = q 2^e / u and n the integer nearest to s, both exact. If s is in the middle between two
+    integers though m / k is not, the quotient is off by one where the remainder m - q k has the sign of d = s - n; then
+
+        y = 1 + (m - q k) d, rounded up,    d y
+
+    is beyond 1/2, elsewhere not. Of bfloats no such n changes the result: their quotients are in the middle between two
+    bfloats or at least 2^-142 away from it.
+
+    A subnormal s would be slow: only a below 2^-147 by b above 2^126 has one (float), whose quotient is zero.
+    """
+    b, small = lanes.b, ratio.is_small
+    raised = lanes.add(ratio.exponent, lanes.bias + lanes.fraction - 1.0)
+    scaled = instructions.scale(b, ratio.quotient, lanes.choose(small, raised, ratio.exponent))
+    bits = lanes.bits(instructions.round_to_bits(b, scaled, small))
+    if lanes.short:
+        return bits
+    remainder = b.fma(lanes.negative(ratio.quotient), ratio.divisor, ratio.dividend)
+    remainder = lanes.choose(small, remainder, 0.0)
+    offset = lanes.choose(small, instructions.fraction(b, scaled), 0.0)
+    beyond = lanes.mul(offset, instructions.multiply_add_up(b, remainder, offset, lanes.number(1.0)))
+    return b.binary("add", bits, lanes.bits(instructions.round_to_bits(b, beyond, small)))
+
+
+def may_be_subnormal(lanes: LaneArithmetic, numerators: Sequence[Value], divisors: Sequence[Value]) -> Value:
     """The lanes in which some quotient or operand may be subnormal.
 
     Bits shifted left have no sign, and subtracting 1 makes 0 the largest number. Bits of positive numbers are in the
@@ -163,25 +248,7 @@ def _careful_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) -
     integer, is_subnormal = _in_least_units(lanes, quotient, exponent, a.significand, d.significand)
     normal = _with_exponent(lanes, quotient, exponent)
     result = b.select(is_special, lanes.bits(quotient), b.select(is_subnormal, integer, normal))
-    return _signed(lanes, result, numerator, divisor)
-
-
-def _quotient_by_instructions(
-    lanes: LaneArithmetic, instructions: FloatInstructions, numerator: Value, divisor: Value, exponent: Value
-) -> Value:
-    """The same on a target with instructions for exponents and significands, which have a meaning for all numbers."""
-    b = lanes.b
-    dividend, by = (instructions.significand(b, x) for x in (numerator, divisor))
-    exponent = lanes.at_least(exponent, -(lanes.bias + lanes.fraction + 2.0))
-    is_small = lanes.compare("olt", exponent, 2.0 - lanes.bias)
-    exponent = lanes.choose(is_small, lanes.add(exponent, lanes.bias + lanes.fraction - 1.0), exponent)
-    scaled, remaining = (instructions.scale(b, x, exponent) for x in (lanes.div(dividend, by), dividend))
-    below = b.select(is_small, b.cast("fptosi", scaled, lanes.words), lanes.bits(scaled))
-    remainder = b.fma(lanes.negative(b.cast("sitofp", below, lanes.floats)), by, remaining)
-    is_even = lanes.integer_op("and", lanes.integer_op("xor", below, -1), 1)
-    half = b.binary("add", lanes.bits(by), lanes.integer_op("or", is_even, -1 << lanes.fraction))
-    is_above = b.binary("and", b.icmp("sge", lanes.bits(remainder), half), is_small)
-    return _signed(lanes, b.select(is_above, lanes.integer_op("add", below, 1), below), numerator, divisor)
+    return lanes.from_bits(with_sign_of_quotient(lanes, result, numerator, divisor))
 
 
 def _corrected(
@@ -194,10 +261,10 @@ def _corrected(
     return b.select(b.binary("and", is_off, lanes_of_integers), b.binary("add", integer, step), integer)
 
 
-def _signed(lanes: LaneArithmetic, magnitude: Value, numerator: Value, divisor: Value) -> Value:
-    """Bits of a magnitude as a number with the sign of a quotient."""
-    sign = lanes.b.binary("xor", lanes.bits(numerator), lanes.bits(divisor))
-    return lanes.from_bits(lanes.b.binary("or", magnitude, lanes.integer_op("and", sign, lanes.sign_bit)))
+def with_sign_of_quotient(lanes: LaneArithmetic, bits: Value, numerator: Value, divisor: Value) -> Value:
+    """The bits of magnitudes, or of quotients, with the sign of quotients."""
+    signs = lanes.b.binary("xor", lanes.bits(numerator), lanes.bits(divisor))
+    return lanes.b.binary("or", bits, lanes.integer_op("and", signs, lanes.sign_bit))
 
 
 def _with_exponent(lanes: LaneArithmetic, quotient: Value, exponent: Value) -> Value:

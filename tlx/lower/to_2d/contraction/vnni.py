@@ -420,7 +420,7 @@ class VnniCopy:
         rows = with_dense_strides(self.groups.around, len(self.groups.offsets) * self.pitch)
         with loop_nest(b, [*self.outer, *rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
-            for register in ragged_columns(self.columns, lanes // width):
+            for register in ragged_columns(self.columns, self._register_columns):
                 around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in register.around]
                 columns = self._columns(register)
                 with loop_nest(b, around, 2, "column") as (along, to):
@@ -431,9 +431,14 @@ class VnniCopy:
 
     def _columns(self, register: RaggedColumns) -> int:
         """Number of columns that a register writes: all its lanes if there is room after the last column."""
-        columns = WIDEST_VECTOR // bytes_of(self.source.element) // self.groups.width
         start = register.start[1] % self.pitch if self.strip else register.start[1]
-        return len(register.places) if register.around else min(columns, self.pitch - start)
+        return len(register.places) if register.around else min(self._register_columns, self.pitch - start)
+
+    @property
+    def _register_columns(self) -> int:
+        """Columns of a register, all of one strip."""
+        columns = WIDEST_VECTOR // bytes_of(self.source.element) // self.groups.width
+        return min(columns, self.pitch) if self.strip else columns
 
     def _place(self, column: int) -> int:
         """Element offset of a column in a row of the copy."""

@@ -1,5 +1,7 @@
 """Borders: convolutions that copy their input read it without its padding, and write the border into the copy.
 
+So do convolutions in phases with an input that a pad of zeros dilates, whose holes no phase reads.
+
 Rewrite of a convolution whose input is copied with channels innermost::
 
     %p = pad(%x), 1 on each side of rows and columns          nothing
@@ -18,13 +20,15 @@ from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import PTR
-from tlx.ir.values import Keyword
+from tlx.ir.values import ConstFloat, ConstInt, Keyword
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.dense import copies_input
+from tlx.lower.to_2d.convolution.dilated import DilatedInput
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.convolution.transposed import TransposedConvolution
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage, has_dilated_input, is_reduction
-from tlx.lower.to_2d.memory.padding import PaddedSource, padded_dims
+from tlx.lower.to_2d.memory.padding import PaddedSource, is_crop, padded_dims
 
 _NO_ADDRESS: Final = Keyword(PTR, "null")
 
@@ -35,7 +39,7 @@ def find_borders(operands: OperandViews) -> frozenset[str]:
     return frozenset(
         str(op.instruction.result)
         for op in operands.facts.tensors.ops
-        if op.intrinsic.name == "pad" and is_border(op) and _is_copied_by_all(estimated, op)
+        if op.intrinsic.name == "pad" and (is_border(op) or _dilates(op)) and _is_copied_by_all(estimated, op)
     )
 
 
@@ -48,10 +52,17 @@ def is_border(pad: TensorOp) -> bool:
     return is_whole and any(dim.outside for dim in dims) and not source.is_padded
 
 
+def _dilates(pad: TensorOp) -> bool:
+    """Whether a pad writes zeros between the elements of an input."""
+    value = pad.scalars[0]
+    is_zero = isinstance(value, ConstInt | ConstFloat) and str(value.value) in ("0", "0.0")
+    return is_zero and not pad.tensors[0].type.is_padded and any(dim.is_spread for dim in padded_dims(pad))
+
+
 def padded_source(operands: OperandViews, tensor: Tensor) -> PaddedSource | None:
     """What an operand is copied from if its border is in no memory; None if it is in memory."""
     pad = operands.view_of(tensor)
-    if pad is None or pad.intrinsic.name != "pad" or not is_border(pad):
+    if pad is None or pad.intrinsic.name != "pad" or is_crop(pad):
         return None
     return _source_of(operands, pad)
 
@@ -82,8 +93,12 @@ def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
         return False
     windows = Windows.of(x.type.rank, op.dims)
     source = _source_of(operands, pad)
-    if any(dim.outside for dim in source.dims[: x.type.rank - len(windows.strides)]):
+    if not all(dim.is_whole for dim in source.dims[: x.type.rank - len(windows.strides)]):
         return False
     target = TensorView.of(Storage(_NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))
-    problem = DenseConvolution(source.view, operands.view(w), windows, ContractionResult(target), padding=source)
+    result = ContractionResult(target)
+    if source.is_spread:
+        dilated = TransposedConvolution.of_padded(source, operands.view(w), windows, result)
+        return DilatedInput(source.data, source.dims).faster_phases(operands.facts.target, dilated) is not None
+    problem = DenseConvolution(source.view, operands.view(w), windows, result, padding=source)
     return copies_input(operands.facts.target, problem)

@@ -8,6 +8,11 @@ which the index is an integer, and so not a hole. Four positions, one hole betwe
     y[1]                1       3                            phase 1    y[2q + 1] = w[1] * x[q + 1] + w[3] * x[q + 2]
     y[2]                    0       2
 
+An input that `pad` has dilated may have a border as well. Its place in the undilated input is the border of that, whose
+copy writes it: `origin` is then the place of the copy's first element in the input with holes::
+
+    border 3    .   .   .   0   .   1   .   2   .       the copy: one zero, then x; origin 3 - 2 = 1
+
 If neighbours in a row of the result belong to different phases, each phase is written to a buffer, then interleaved::
 
     phase 0    y[0] y[2] y[4] ...
@@ -55,6 +60,7 @@ from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import constant_array, copy, fill_zero, load_block, restrided_view
+from tlx.lower.to_2d.memory.padding import PaddedDim, PaddedSource
 from tlx.target.target import Target
 
 _MAX_PHASES: Final = 64
@@ -100,14 +106,17 @@ class PhasedAxis:
     phases: tuple[AxisPhase, ...]
 
     @classmethod
-    def of(cls, positions: int, kernel: int, stride: int, input_step: int, kernel_step: int) -> PhasedAxis:
-        """The phases of `positions` results of a kernel of extent `kernel`; the steps are those of `Windows`."""
+    def of(cls, positions: int, kernel: int, stride: int, input_step: int, kernel_step: int, origin: int) -> PhasedAxis:
+        """The phases of `positions` results of a kernel of extent `kernel`; the steps are those of `Windows`.
+
+        `origin` is the place of the input's first element in the input with holes.
+        """
         period = input_step // math.gcd(stride, input_step)
         kernel_period = input_step // math.gcd(kernel_step, input_step)
         phases: list[AxisPhase] = []
         for first in range(min(period, positions)):
             places = (
-                (kernel_start, first * stride + kernel_start * kernel_step)
+                (kernel_start, first * stride + kernel_start * kernel_step - origin)
                 for kernel_start in range(min(kernel_period, kernel))
             )
             kernel_start, place = next(
@@ -118,22 +127,62 @@ class PhasedAxis:
         element_step = kernel_period * kernel_step // input_step
         return cls(period, period * stride // input_step, kernel_period, element_step, tuple(phases))
 
+    @property
+    def read(self) -> tuple[int, int]:
+        """The elements of the input that are read: the first one, which may be negative, and the end."""
+        reading = [p for p in self.phases if p.kernel_positions]
+        steps = self.stride, self.element_step
+        ends = [p.start + (p.positions - 1) * steps[0] + (p.kernel_positions - 1) * steps[1] + 1 for p in reading]
+        return min((p.start for p in reading), default=0), max(ends, default=0)
+
 
 @dataclass(frozen=True)
 class TransposedConvolution:
     """A convolution of a dilated input.
 
     Attributes:
-        x: The undilated input.
+        x: The undilated input, with its border.
         w: The kernel.
         windows: Strides of the kernel in the dilated input, and dilations.
         result: The destination, with the epilogue.
+        origin: Place of the input's first element in the dilated input, along each spatial dimension.
+        padding: What the input is copied from if it has a border that is not in memory; `x` is then for estimates.
     """
 
     x: TensorView
     w: TensorView
     windows: Windows
     result: ContractionResult
+    origin: tuple[int, ...]
+    padding: PaddedSource | None = None
+
+    @classmethod
+    def of(cls, x: TensorView, w: TensorView, windows: Windows, result: ContractionResult) -> TransposedConvolution:
+        """A convolution whose windows dilate the input, without a border."""
+        return cls(x, w, windows, result, (0,) * len(windows.strides))
+
+    @classmethod
+    def of_padded(
+        cls, source: PaddedSource, w: TensorView, windows: Windows, result: ContractionResult
+    ) -> TransposedConvolution:
+        """A convolution of an input that a pad dilates."""
+        first, data = len(source.dims) - len(windows.strides), source.data
+        steps = tuple(dim.step if dim.is_spread else 1 for dim in source.dims[first:])
+        places = [dim.at - dim.first * step for dim, step in zip(source.dims[first:], steps, strict=True)]
+        windows = replace(windows, input_steps=steps)
+        borderless = cls(data, w, windows, result, tuple(places))
+        read = [*((0, dim.extent) for dim in data.dims[:first]), *(axis.read for axis in borderless.axes)]
+        dims = tuple(
+            PaddedDim(0, dim.extent, max(0, -start), 1, max(dim.extent, end) + max(0, -start))
+            for dim, (start, end) in zip(data.dims, read, strict=True)
+        )
+        if not any(dim.outside for dim in dims):
+            return borderless
+        inner = zip(places, dims[first:], steps, strict=True)
+        origin = tuple(place - dim.at * step for place, dim, step in inner)
+        extents = zip(dims, data.dims, strict=True)
+        x = strided_view(OperandMemory.of(data), [StridedDim(padded.extent, dim.stride) for padded, dim in extents])
+        return cls(x, w, windows, result, origin, replace(source, dims=dims))
 
     @property
     def channels(self) -> int:
@@ -145,7 +194,7 @@ class TransposedConvolution:
         """The phases along each spatial dimension."""
         first, windows = self.channels, self.windows
         sizes = zip(self.result.target.dims[first:], self.w.dims[first:], strict=True)
-        steps = zip(windows.strides, windows.input_steps, windows.kernel_steps, strict=True)
+        steps = zip(windows.strides, windows.input_steps, windows.kernel_steps, self.origin, strict=True)
         return [PhasedAxis.of(out.extent, w.extent, *step) for (out, w), step in zip(sizes, steps, strict=True)]
 
     @property
@@ -266,7 +315,10 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
     innermost, spatial_first = [*range(min(1, channels)), *spatial, *range(1, channels)], [*spatial, *range(channels)]
     choices: list[PhaseCopies] = []
     w = ReorderedCopy.of(dilated.w, spatial_first)
-    for x in dict.fromkeys((None, ReorderedCopy.of(dilated.x, innermost))):
+    copies = (None, ReorderedCopy.of(dilated.x, innermost))
+    if dilated.padding is not None:
+        copies = tuple(ReorderedCopy(dilated.x, tuple(order), dilated.x.element) for order in (innermost, range(rank)))
+    for x in dict.fromkeys(copies):
         problem = _estimated(dilated, largest, x, w)
         cycles = best_layout(target, problem, problem.result.element)[1] * sum(products) / max(products)
         choices.append(
@@ -380,9 +432,10 @@ def emit_phases(
     result, along = dilated.result, dilated.interleaved
     holes = _skipped_products(context, b, op, dilated)
     if choice.x is not None:
-        dilated = replace(
-            dilated, x=choice.x.emit(context, b, op, "x", "phases of the result read it with channels innermost")
-        )
+        reason = "phases of the result read it with channels innermost"
+        if dilated.padding is not None:
+            reason = "its border is not in memory"
+        dilated = replace(dilated, x=choice.x.emit(context, b, op, "x", reason, dilated.padding), padding=None)
     if choice.w is not None:
         dilated = replace(
             dilated, w=choice.w.emit(context, b, op, "w", "each phase of the result reads some of its positions")

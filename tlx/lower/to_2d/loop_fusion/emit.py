@@ -17,6 +17,7 @@ Rewrite, with results that others read in buffers::
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.control_flow import INDEPENDENT_METADATA
@@ -34,6 +35,8 @@ from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, call_operands, 
 from tlx.lower.to_2d.loop_fusion.profit import FusedLoop
 from tlx.lower.to_2d.loop_fusion.splits import Split, operand_splits, part_dims
 from tlx.lower.to_2d.memory.padding import Crop
+
+_RENAMINGS: Final = ("freeze", "bitcast")
 
 
 def emit_loop(facts: Facts, loop: FusedLoop) -> str:
@@ -96,7 +99,7 @@ class _LoopEmitter:
         self._drop_debug_uses()
         tokens = [tensor.definition for tensor in self.facts.tensors.tokens.values()]
         copies = [op.instruction for key, op in self.loop.group.ops.items() if key in self.loop.group.copies]
-        renamings = [i for i in function.instructions() if i.opcode == "freeze" and self.facts.vectors.is_renaming(i)]
+        renamings = [i for i in function.instructions() if i.opcode in _RENAMINGS and self.facts.vectors.is_renaming(i)]
         remove_dead(function, [*tokens, *copies, *renamings, *self._loads()])
         return body
 
@@ -258,13 +261,18 @@ class _LoopEmitter:
                 return self._load_part(memory, tensor.type, None, split)
             start = self.b.gep(tensor.type.element, memory, crop.offset, "crop")
             return self._load_part(start, tensor.type, _crop_pitches(crop, tensor.type), split)
-        return self.b.typeinfo(self._vector(root, split), _part_type(tensor.type, split))
+        return self.b.typeinfo(self._vector(tensor.source, split), _part_type(tensor.type, split))
 
     def _vector(self, value: Value, split: Split) -> Value:
-        """A part of a flattened vector."""
+        """A part of a flattened vector, which may be another one whose elements have other types."""
         root = self.facts.vectors.root(value)
         assert isinstance(root.type, VectorType)
-        vector = VectorType(split.part_count, root.type.element)
+        assert isinstance(value.type, VectorType)
+        part = self._root_vector(root, VectorType(split.part_count, root.type.element), split)
+        return self.b.cast("bitcast", part, VectorType(split.part_count, value.type.element))
+
+    def _root_vector(self, root: Value, vector: VectorType, split: Split) -> Value:
+        """A part of a flattened vector that is no other one: of a result of the loop, of memory, or constant."""
         if isinstance(root, Local) and root.name in self.values:
             return self.values[root.name]
         memory = self._memory(root)

@@ -10,7 +10,7 @@ compared with results that are much larger than the cache. An iteration then com
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.tensors.model import TensorOp
@@ -18,7 +18,7 @@ from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
-from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement
+from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement, Obstacle
 from tlx.lower.to_2d.loop_fusion.splits import Split
 from tlx.target.hardware import LoopFusionLimits
 from tlx.target.target import Target
@@ -120,11 +120,13 @@ class _Search:
         block: The operations of the block.
         limits: When a loop pays.
         remarks: Receives what keeps operations out of loops.
+        obstacles: The instructions that could not be moved to a loop.
     """
 
     block: BlockOperations
     limits: _Limits
     remarks: Remarks
+    obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
     def loops(self) -> list[FusedLoop]:
         """The loops that pay, in any order."""
@@ -135,26 +137,45 @@ class _Search:
                 for split in _splits(self.block, root):
                     if all(loop.group.splits.get(name) != split for loop in loops):
                         loops += self._along(root, split)
+        self._report_obstacles(loops)
         return loops
 
+    def _report_obstacles(self, loops: Iterable[FusedLoop]) -> None:
+        """Add a remark for each obstacle, unless the instruction is in another loop."""
+        fused = {key for loop in loops for key in loop.placement.inside}
+        for instruction, reason in self.obstacles:
+            if id(instruction) not in fused:
+                message = f"not in one loop with the operations around it, because {reason}"
+                self.remarks.add("missed", STAGE, message, instruction.span)
+
     def _along(self, root: TensorOp, split: Split) -> Iterator[FusedLoop]:
-        """The loop over the parts of a result, if there is one that pays."""
+        """The loop over the parts of a result, if there is one that pays.
+
+        Products that would read an operand again for each part only join where no loop pays without them: a loop over
+        the heads of attention stays apart from the projections, whose columns are heads, too.
+        """
+        for whole in (0, self.limits.fusion.whole * self.limits.cache):
+            loop = self._with_limit(root, split, whole)
+            if loop is not None:
+                yield loop
+                return
+
+    def _with_limit(self, root: TensorOp, split: Split, whole: int) -> FusedLoop | None:
+        """The loop over the parts of a result in which products read at most `whole` bytes as a whole."""
         limits = self.limits
         refused: set[int] = set()
         for _ in range(_MOST_ATTEMPTS):
-            group = LoopGroup.grown(self.block, root, split, limits.fusion.whole * limits.cache, refused)
+            group = LoopGroup.grown(self.block, root, split, whole, refused)
             is_large = group is not None and group.has_products and group.internal and group.internal[0] > limits.shared
             factor = _best_factor(group, limits) if group is not None and is_large else None
             if group is None or factor is None or group.reads_views():
-                return
+                return None
             placement = LoopPlacement(group)
             if placement.obstacle is None:
-                yield FusedLoop(group, placement, factor)
-                return
-            instruction, reason = placement.obstacle
-            message = f"not in one loop with the operations around it, because {reason}"
-            self.remarks.add("missed", STAGE, message, instruction.span)
-            refused.add(id(instruction))
+                return FusedLoop(group, placement, factor)
+            self.obstacles.append(placement.obstacle)
+            refused.add(id(placement.obstacle.instruction))
+        return None
 
 
 def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:

@@ -57,6 +57,11 @@ class PaddedDim:
         return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the result is the operand."""
+        return (self.first, self.at, self.step if self.count > 1 else 1) == (0, 0, 1) and self.count == self.extent
+
+    @property
     def is_spread(self) -> bool:
         """Whether padding goes between neighbours."""
         return self.step > 1 and self.count > 1
@@ -148,13 +153,19 @@ class PaddedSource:
 
     Attributes:
         data: The tensor without the border.
-        dims: Its dimensions in the padded tensor, all of whose elements are in it, next to each other.
+        dims: Its dimensions in the padded tensor, all of whose elements are in it, next to each other unless it is the
+            input of a transposed convolution.
         value: The number in the border.
     """
 
     data: TensorView
     dims: tuple[PaddedDim, ...]
     value: Value
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether padding goes between elements."""
+        return any(dim.is_spread for dim in self.dims)
 
     @property
     def view(self) -> TensorView:

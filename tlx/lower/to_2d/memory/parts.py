@@ -8,8 +8,8 @@ Rewrite of two maps that are concatenated::
     %p = pad(%u)                                           fills of the border, and a copy of %u
 
 The concatenation must be the only use, in the same block. Parts nest: `%u` may be a part of `%p`, whose buffer then
-holds all of them. A convolution with windows of one element is an exception: padding would split its products of whole
-planes into products of rows, which takes longer than a copy (192 filters of 26 x 26 elements: 6 %, Zen 5, AVX2).
+holds all of them. A convolution with windows of one element may be an exception: padding splits its products of whole
+planes into products of rows, which may take longer than a copy, by the estimated cycles.
 """
 
 from __future__ import annotations
@@ -17,14 +17,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from tlx.intrinsics.convolution import spatial_rank
+from tlx.intrinsics.convolution import Windows, spatial_rank
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.rewrite import only_user
 from tlx.ir.tensors.model import TensorOp
-from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores
+from tlx.ir.types import PTR
+from tlx.ir.values import Keyword
+from tlx.lower.memory.views import Storage, StridedDim, TensorView
+from tlx.lower.to_2d.contraction.problem import ContractionResult
+from tlx.lower.to_2d.convolution.borders import padded_source
+from tlx.lower.to_2d.convolution.dense import best_layout
+from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input
+from tlx.lower.to_2d.memory.copies import copy_cycles
 
+_NO_ADDRESS: Final = Keyword(PTR, "null")
 _MOVERS: Final = frozenset({"concat", "pad"})
 _SHARING: Final = frozenset({"phi", "insertelement"})
 """Instructions that share the buffer of an operand (`memory.coalescing`), which is better than parts."""
@@ -39,6 +50,7 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
         sunk_stores: The operations that run where their result is stored.
     """
     parts: dict[int, Part] = {}
+    estimated = replace(operands, storage=SymbolicStorage())
     for op in reversed(operands.facts.tensors.ops):  # so that it is known where a whole lies before its parts are
         name = str(op.instruction.result)
         if name not in live or name in operands.views or id(op.instruction) in sunk_stores.by_op:
@@ -46,7 +58,8 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
         part = _part_of(operands, op)
         if part is None or id(part.whole.instruction) in sunk_stores.by_op:
             continue
-        if not (_has_unit_windows(operands.groups.product_of(op) or op) and _is_padded(part, parts)):
+        pad = _pad_around(part, parts)
+        if pad is None or not _is_faster_copied(estimated, op, pad):
             parts[id(op.instruction)] = part
     return parts
 
@@ -80,12 +93,38 @@ def _surrounds(pad: TensorOp) -> bool:
     return min(*low, *high) >= 0 and not any(chain.from_iterable(interior))
 
 
-def _is_padded(part: Part, parts: Mapping[int, Part]) -> bool:
-    """Whether the result around a part is padded, or lies in one that is."""
+def _pad_around(part: Part, parts: Mapping[int, Part]) -> TensorOp | None:
+    """The padding that a part lies in, if the result around it is padded, or lies in one that is."""
     outer: Part | None = part
     while outer is not None and outer.whole.intrinsic.name != "pad":
         outer = parts.get(id(outer.whole.instruction))
-    return outer is not None
+    return None if outer is None else outer.whole
+
+
+def _is_faster_copied(operands: OperandViews, op: TensorOp, pad: TensorOp) -> bool:
+    """Whether a convolution by 1 x 1 filters writes planes, and a copy of them, faster than rows among padding."""
+    product = operands.groups.product_of(op) or op
+    if not _has_unit_windows(product) or has_dilated_input(product) or product.result is None or pad.result is None:
+        return False
+    (x, w), target, type_ = product.tensors, operands.facts.target, product.result
+    if padded_source(operands, x) is not None or type_.rank != pad.result.rank:
+        return False
+    around = TensorView.of(Storage(_NO_ADDRESS), pad.result).dims
+    rows = [StridedDim(extent, dim.stride) for extent, dim in zip(type_.extents, around, strict=True)]
+    dense = TensorView.of(Storage(_NO_ADDRESS), TensorType.dense(type_.element, type_.extents))
+    apart = TensorView.strided(Storage(_NO_ADDRESS), type_.element, rows)
+    whole, split = (
+        best_layout(
+            target,
+            DenseConvolution(
+                operands.view(x), operands.view(w), Windows.of(x.type.rank, product.dims), ContractionResult(place)
+            ),
+            type_.element,
+        )[1]
+        for place in (dense, apart)
+    )
+    moved = [(dim.extent, dim.stride) for dim in dense.dims]
+    return whole + copy_cycles(moved, type_.element, target) < split
 
 
 def _has_unit_windows(op: TensorOp) -> bool:

@@ -73,13 +73,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from tlx.intrinsics.convolution import Windows, dilated
+from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FloatType, bytes_of
-from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
+from tlx.ir.types import FloatType
+from tlx.lower.memory.views import TensorView, as_matrices
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import (
@@ -87,15 +87,14 @@ from tlx.lower.to_2d.contraction.problem import (
     ContractionEpilogue,
     ContractionResult,
     OperandMemory,
-    strided_view,
 )
 from tlx.lower.to_2d.convolution.borders import padded_source
-from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
+from tlx.lower.to_2d.convolution.dense import emit_convolution
+from tlx.lower.to_2d.convolution.dilated import DilatedInput
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution, choose_phases, emit_phases
 from tlx.lower.to_2d.emission import EmitContext, RuleContext
-from tlx.lower.to_2d.memory.copies import copy, copy_cycles, fill_zero
-from tlx.target.target import Target
+from tlx.lower.to_2d.memory.copies import copy
 
 
 @dataclass(frozen=True)
@@ -280,61 +279,21 @@ def lower_convolution(
     x, w = (context.memory.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
     result = ContractionResult(target, None, epilogue)
-    if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):
-        with_holes, dilated = DilatedInput(x, windows), TransposedConvolution(x, w, windows, result)
+    if padding is not None and padding.is_spread:
+        dilated = TransposedConvolution.of_padded(padding, w, windows, result)
         choice = choose_phases(context.target, dilated)
-        if choice is not None and choice.cycles < with_holes.cycles(context.target, w, result):
-            emit_phases(context, b, op, dilated, choice)
+        assert choice is not None
+        emit_phases(context, b, op, dilated, choice)
+        return
+    if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):
+        with_holes = DilatedInput.by_windows(x, windows)
+        choice = with_holes.faster_phases(context.target, TransposedConvolution.of(x, w, windows, result))
+        if choice is not None:
+            emit_phases(context, b, op, TransposedConvolution.of(x, w, windows, result), choice)
             return
         x = with_holes.emit(context, b, op)
     problem = DenseConvolution(x if padding is None else padding.view, w, windows, result, padding=padding)
     emit_convolution(context, b, op, problem)
-
-
-@dataclass(frozen=True)
-class DilatedInput:
-    """A copy of the input with zeros between its elements.
-
-    Attributes:
-        x: The input.
-        windows: The dilation of the input, among others.
-    """
-
-    x: TensorView
-    windows: Windows
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Distance of neighbours in the copy, along each dimension."""
-        return (1,) * (len(self.x.dims) - len(self.windows.input_steps)) + self.windows.input_steps
-
-    @property
-    def type(self) -> TensorType:
-        """The copy's type."""
-        extents = [dilated(dim.extent, step) for dim, step in zip(self.x.dims, self.steps, strict=True)]
-        return TensorType.dense(self.x.element, extents)
-
-    def cycles(self, target: Target, w: TensorView, result: ContractionResult) -> float:
-        """The estimated cycles of the copy and of the convolution that reads it."""
-        whole = TensorView.of(Storage(self.x.storage.pointer), self.type)
-        _, cycles = best_layout(
-            target, DenseConvolution(whole, w, self.windows, replace(result, epilogue=None)), result.element
-        )
-        costs = target.blocks
-        zeroed = self.type.count * bytes_of(self.x.element) / costs.zeroed_bytes
-        return cycles + zeroed + copy_cycles(self.x.dims, self.x.element, target)
-
-    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> TensorView:
-        """Write the copy."""
-        context.remark_copy(op, self.type.element, self.type.count, "x", "it is dilated")
-        whole = TensorView.of(context.allocate(self.x.element, self.type.count, "dilated"), self.type)
-        fill_zero(b, whole)
-        dims = [
-            StridedDim(d.extent, t.stride * step)
-            for d, t, step in zip(self.x.dims, whole.dims, self.steps, strict=True)
-        ]
-        copy(b, self.x, strided_view(OperandMemory.of(whole), dims))
-        return whole
 
 
 PRODUCT_RULES: Final[dict[str, ProductRule]] = {

@@ -18,6 +18,10 @@ A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs 
     a16,0 ..            tile 1, row 0                b0,16 b1,16 ..                      tile 1, row 0
     ...                                              ...
 
+Units that multiply groups along K have A in the order of B, with rows in place of columns:
+
+    a00 a01 a10 a11 .. a15,0 a15,1      tile 0, pairs of positions of K
+
 Padding rows, columns and positions of K are zero.
 
 Dot products of bytes whose sign bit is flipped are off by a multiple of a sum of the other operand, which is computed
@@ -93,8 +97,11 @@ class PanelLayout:
         mma, lanes = recipe.mma, recipe.tile.lanes
         by_columns = mma.unit == "fma" and not gemm.a.is_row_major
         step = PAIR if recipe.tile.paired_columns else recipe.tile.kstep
-        unit, flip = lanes if mma.unit == "matrix" else 0, mma.correction == "columns"
-        return cls(gemm.a, mma.operand_a, gemm.lhs_sign, 1, step, flip, lanes, by_columns, unit)
+        flip = mma.correction == "columns"
+        if recipe.packing.a_in_groups:
+            width, unit = mma.width, recipe.tile.unit_rows
+            return cls(gemm.a.transposed, mma.operand_a, gemm.lhs_sign, width, step, flip, lanes, tile=unit)
+        return cls(gemm.a, mma.operand_a, gemm.lhs_sign, 1, step, flip, lanes, by_columns, recipe.tile.unit_rows)
 
     @classmethod
     def of_b(cls, gemm: Gemm, recipe: Recipe) -> PanelLayout:
@@ -272,7 +279,7 @@ class PanelPacker:
     def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
         """Pack a block of `k` rows, tile by tile, in the order of B's layout."""
         layout, view = self.layout, self.layout.view
-        if layout.width == 1 and not view.is_row_major and view.interleave == 1:
+        if layout.width == 1 and not layout.tile and not view.is_row_major and view.interleave == 1:
             self._transpose_strips(source, panel, columns, k)
             return
         width = layout.tile or columns.size

@@ -89,11 +89,11 @@ class Fp16Split:
 
     def cycles(self, target: Target) -> float:
         """Estimated cycles; B is split once for each block of rows."""
-        assert target.matrix is not None
-        gemm, first = self.gemm, self.first
+        gemm, first, split = self.gemm, self.first, target.matrix.timing.split if target.matrix is not None else None
+        assert split is not None
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves * target.matrix.timing.split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
+        splitting = halves * split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
         return splitting + blocks * cost(first, select(first, target), target).total
 
     def sequence(self) -> KernelSequence:
@@ -144,6 +144,8 @@ def split_fp16(gemm: Gemm, target: Target) -> Fp16Split | None:
     if target.matrix is None or not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
     costs = target.matrix.timing.split
+    if costs is None:
+        return None
     vectors, parts = select(gemm, target), Fp16Split.of(gemm, target.caches, costs)
     splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
     if not splits or parts.bytes > 2 * sum(costs.bytes):

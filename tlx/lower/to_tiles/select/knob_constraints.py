@@ -10,7 +10,7 @@ from tlx.diagnostics import UsageError
 from tlx.lower.knobs import Knobs, value_text
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
-from tlx.target.matrix_unit import MatrixUnit
+from tlx.target.matrix_unit import TileKind
 from tlx.target.target import Target
 
 
@@ -41,7 +41,7 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
     return mr, nr // lanes
 
 
-def matrix_grid(knobs: Knobs, matrix: MatrixUnit, lanes: int) -> tuple[int, int] | None:
+def matrix_grid(knobs: Knobs, kind: TileKind) -> tuple[int, int] | None:
     """The requested tile as a matrix unit's accumulators along M and N; None if none is requested.
 
     Raises:
@@ -51,14 +51,14 @@ def matrix_grid(knobs: Knobs, matrix: MatrixUnit, lanes: int) -> tuple[int, int]
         raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
     if knobs.tile is None:
         return None
-    most = matrix.grid[0] * matrix.grid[1]
+    most = kind.grid[0] * kind.grid[1]
     fit = [(p, q) for p in range(1, most + 1) for q in range(1, most + 1) if p * q <= most]
-    grid = knobs.tile[0] // matrix.rows, knobs.tile[1] // lanes
-    if (grid[0] * matrix.rows, grid[1] * lanes) != knobs.tile or grid not in fit:
-        largest = sorted((p * matrix.rows, q * lanes) for p, q in fit if p * q == most)
+    grid = knobs.tile[0] // kind.rows, knobs.tile[1] // kind.columns
+    if (grid[0] * kind.rows, grid[1] * kind.columns) != knobs.tile or grid not in fit:
+        largest = sorted((p * kind.rows, q * kind.columns) for p, q in fit if p * q == most)
         raise UsageError(
-            f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {matrix.rows}x{lanes} side by "
-            f"side; {_listed(largest)} fit"
+            f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {kind.rows}x{kind.columns} "
+            f"side by side; {_listed(largest)} fit"
         )
     return grid
 

@@ -35,9 +35,9 @@ from tlx.lower.to_tiles.select.recipe import (
     round_up,
     row_ranges,
 )
-from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost
+from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost, recipe_kind
 from tlx.target.hardware import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit
+from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 from tlx.target.target import Target
 
 
@@ -49,24 +49,23 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     """
     matrix = target.matrix
     assert matrix is not None
-    size = bits_of(gemm.a.element) // 8
-    lanes = matrix.row_bytes * 8 // bits_of(accumulator)
-    grid = knob_constraints.matrix_grid(knobs, matrix, lanes) or _grid(gemm, target, matrix, lanes)
-    mr, nr = matrix.rows * grid[0], lanes * grid[1]
-    deepest = matrix.row_bytes // size
+    size, kind = bits_of(gemm.a.element) // 8, matrix.kind_of(dot)
+    grid = knob_constraints.matrix_grid(knobs, kind) or _grid(gemm, target, kind)
+    mr, nr = kind.rows * grid[0], kind.columns * grid[1]
+    deepest = kind.step_bytes // size
     kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
     name = MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
     recipe = Recipe(
         MultiplyAdd("matrix", name, gemm.a.element, gemm.b.element, accumulator, dot.width),
-        Tile(mr, nr, kstep, lanes),
+        Tile(mr, nr, kstep, kind.columns, unit_rows=kind.rows),
         Blocks(mr, nr, kc),
         Packing(a=False, b=True),
         efficiency=0.0,
     )
     pack_a = knob_constraints.packing(
-        "A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe, target)
+        "A", knobs.pack_a, _needs_packed_a(gemm, recipe, matrix), _gains_by_packed_a(gemm, recipe, target)
     )
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
@@ -74,7 +73,8 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     recipe = recipe.with_blocks(nc=max(nr, nc))
     rereads_a = recipe.blocks.nc < gemm.n
     whole = pack_a and rereads_a and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
-    recipe = replace(recipe, packing=Packing(pack_a, pack_b)).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
+    packing = Packing(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups")
+    recipe = replace(recipe, packing=packing).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
     recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target)))
@@ -97,19 +97,19 @@ def _k_step(k: int, most: int, width: int) -> int:
     return k // steps if k % (steps * width) == 0 and k > width else most
 
 
-def _grid(gemm: Gemm, target: Target, matrix: MatrixUnit, lanes: int) -> tuple[int, int]:
+def _grid(gemm: Gemm, target: Target, kind: TileKind) -> tuple[int, int]:
     """Accumulators along M and N."""
-    rows, columns = matrix.grid
-    if gemm.m <= matrix.rows:
-        return 1, min(rows * columns, -(-gemm.n // lanes))
-    if gemm.n <= lanes:
-        return min(rows * columns, -(-gemm.m // matrix.rows), _adjacent_tiles(gemm, target, matrix)), 1
-    if columns * lanes < gemm.n <= rows * columns * lanes and a_misses_l2(gemm, target):
-        return 1, -(-gemm.n // lanes)
+    (rows, columns), across = kind.grid, -(-gemm.n // kind.columns)
+    if gemm.m <= kind.rows:
+        return 1, min(rows * columns, across)
+    if gemm.n <= kind.columns:
+        return min(rows * columns, -(-gemm.m // kind.rows), _adjacent_tiles(gemm, target, kind)), 1
+    if columns < across <= rows * columns and a_misses_l2(gemm, target):
+        return 1, across
     return rows, columns
 
 
-def _adjacent_tiles(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
+def _adjacent_tiles(gemm: Gemm, target: Target, kind: TileKind) -> int:
     """How many vertically adjacent tiles of A fit the sets of L1 with their cache lines and the next ones.
 
     Rows 1 KB apart share 4 of 64 sets: 16 such rows take 4 of 12 ways, 64 rows would take 16.
@@ -117,11 +117,13 @@ def _adjacent_tiles(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
     caches = target.caches
     sets = min(caches.l1_way // gcd(pitch, caches.l1_way), caches.l1_way // caches.line)
-    return max(1, caches.l1 // caches.l1_way * sets // (2 * matrix.rows))
+    return max(1, caches.l1 // caches.l1_way * sets // (2 * kind.rows))
 
 
-def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
+def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
     """Why tiles of A cannot be read in place; empty if they can."""
+    if matrix.a_layout == "groups":
+        return "the unit reads it in groups along K"
     if not gemm.a.is_row_major:
         return "the unit reads it by rows"
     if gemm.k % recipe.tile.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
@@ -145,10 +147,11 @@ def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of B cannot be read in place; empty if they can."""
-    if gemm.b.interleave == 1:
+    if gemm.b.interleave != recipe.mma.width or (recipe.mma.width == 1 and not gemm.b.is_row_major):
         return "the unit reads it in groups"
     reads_beyond = any(
-        c.padding and c.start + c.count * c.size > gemm.b.readable_columns for c in column_ranges(gemm, recipe)
+        c.padding and c.start + c.count * c.size > max(gemm.n, gemm.b.readable_columns)
+        for c in column_ranges(gemm, recipe)
     )
     return "the unit reads whole tiles of it" if gemm.k % recipe.tile.kstep or reads_beyond else ""
 
@@ -183,10 +186,9 @@ def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the unit's peak that the kernel should reach: cycles of its products over all its cycles."""
-    timing = _timing(target)
-    assert target.matrix is not None
-    deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
-    products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)
+    timing, kind = _timing(target), recipe_kind(recipe, target)
+    tile = kind.rows * kind.columns * kind.step_bytes * 8 // bits_of(gemm.a.element)
+    products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand * kind.cycles / tile
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
     is_exposed = gemm.epilogue is not None and steps <= timing.few_steps
     epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if is_exposed else 0

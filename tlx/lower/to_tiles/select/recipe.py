@@ -42,13 +42,14 @@ class Tile:
     Attributes:
         mr, nr: Rows and columns.
         kstep: Positions of K per inner step.
-        lanes: Accumulator elements per register.
+        lanes: Accumulator elements per register, or columns of a matrix unit's tile.
         dot_columns: Last columns of C that are dot products: vectorized along K, see `emit.gemm.n_tail`.
         paired_columns: Last columns of C summed in even and odd positions of K, see `emit.gemm.n_tail`.
         streamed_rows: Rows of B read side by side, from end to end, with the sums in the first-level cache; 0 where the
             sums stay in registers.
         column_permutation: How many registers the columns of streamed rows are distributed over, and how many
             consecutive columns stay together; see `emit.gemm.kernel`.
+        unit_rows: Rows of a matrix unit's tile; 0 for vectors.
     """
 
     mr: int
@@ -59,6 +60,7 @@ class Tile:
     paired_columns: int = 0
     streamed_rows: int = 0
     column_permutation: tuple[int, int] = (1, 1)
+    unit_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Packing:
 
     Attributes:
         a, b: Whether the operand is packed.
+        a_in_groups: Whether A is packed in groups along K, as B is, for a matrix unit that reads it so; else by rows.
         whole_a: Whether all rows of A are packed before anything is multiplied; else those of a block.
         prepacked_b: Whether another kernel has packed B, for several products or several calls.
         b_panel_offset: Byte offset of B's panels in a buffer that holds those of several versions; None for a buffer of
@@ -87,6 +90,7 @@ class Packing:
     whole_a: bool = False
     prepacked_b: bool = False
     b_panel_offset: int | None = None
+    a_in_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,8 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     tiles of two heights that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
     if recipe.mma.unit == "matrix":
-        return (overlapping_tiles if gemm.is_repeatable else padded_tiles)(gemm.m, recipe.tile.mr, recipe.tile.lanes)
+        split = overlapping_tiles if gemm.is_repeatable else padded_tiles
+        return split(gemm.m, recipe.tile.mr, recipe.tile.unit_rows)
     tiles = -(-gemm.m // recipe.tile.mr)
     height, taller = divmod(gemm.m, tiles)
     ranges = [EqualTiles(0, taller, height + 1)] if taller else []

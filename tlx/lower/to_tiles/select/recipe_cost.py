@@ -30,7 +30,7 @@ from tlx.lower.cost import (
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.hardware import Dot, drawn_cycles
-from tlx.target.matrix_unit import MatrixTiming
+from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
 
@@ -77,15 +77,21 @@ def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
     return next(dots, None) if recipe.mma.unit == "dot" else None
 
 
+def recipe_kind(recipe: Recipe, target: Target) -> TileKind:
+    """The tiles of a recipe on the matrix unit."""
+    assert target.matrix is not None
+    return target.matrix.kind_for(str(recipe.mma.operand_a), str(recipe.mma.accumulator))
+
+
 def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit; where the working set exceeds L1, C and packed tiles leave it."""
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    timing = matrix.timing
-    rows, columns = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.tile.lanes)
+    timing, kind = matrix.timing, recipe_kind(recipe, target)
+    rows, columns = -(-gemm.m // kind.rows), -(-gemm.n // kind.columns)
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
     tiles, depth = rows * columns, steps * recipe.tile.kstep * size
-    p, q = min(rows, recipe.tile.mr // matrix.rows), min(columns, recipe.tile.nr // recipe.tile.lanes)
+    p, q = min(rows, recipe.tile.mr // kind.rows), min(columns, recipe.tile.nr // kind.columns)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
     packed_columns = min(recipe.blocks.nc, gemm.n) if packs_b and not by_steps else 0
@@ -96,11 +102,11 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
     reload = (gemm.products_per_operand - 1) * timing.load[0]
     load_a = _tile_of_a(gemm, recipe, target, place) + reload
-    product = tile_product_cycles((p, q), gemm.products_per_operand * matrix.rows, load_a, load_b + reload)
+    product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
     lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
-        lines * columns * packs_b * gemm.packs_per_product * row_of_b + matrix.rows * rows * recipe.packing.a * row_of_a
+        lines * columns * packs_b * gemm.packs_per_product * row_of_b + kind.rows * rows * recipe.packing.a * row_of_a
     )
     crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
     store = timing.store[place] * (timing.crossing if crosses else 1)
@@ -115,7 +121,7 @@ def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -
     masked_a = timing.masked_row if any(r.padding for r in row_ranges(gemm, recipe)) else deep
     masked_b = timing.masked_row if any(c.padding for c in column_ranges(gemm, recipe)) else deep
     row_of_b = timing.packed_row[0 if packs_by_steps(gemm, recipe) else place] + masked_b
-    if not gemm.a.is_row_major:
+    if gemm.a.is_row_major == recipe.packing.a_in_groups:
         return timing.transposed_row[place] + masked_a, row_of_b
     return timing.packed_row[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
 

@@ -15,7 +15,6 @@ anything else, and where a dot      accumulator's type     fused multiply-add
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -55,7 +54,7 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
     types = {str(lhs), str(rhs)} | ({"i16"} if I8 in (lhs, rhs) else set[str]())
     dots = tuple(dot for dot in target.usable_dots if types.issuperset((dot.lhs[0], dot.rhs[0])))
     tiles = tuple(dot for dot in target.usable_matrix_dots if types.issuperset((dot.lhs[0], dot.rhs[0])))
-    matrix = replace(target.matrix, dots=tiles) if target.matrix is not None and tiles else None
+    matrix = target.matrix.with_dots(tiles) if target.matrix is not None and tiles else None
     return Target(
         name="",
         title="",

@@ -80,10 +80,12 @@ def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
     assert recipe.blocks.nc >= 1
     if recipe.mma.unit == "matrix":
         assert target.matrix is not None
-        rows, columns = recipe.tile.mr // target.matrix.rows, recipe.tile.nr // recipe.tile.lanes
-        assert rows * columns + min(rows, 2) + min(columns, 2) <= target.matrix.tiles
+        kind = target.matrix.kind_for(str(recipe.mma.operand_a), str(recipe.mma.accumulator))
+        rows, columns = recipe.tile.mr // kind.rows, recipe.tile.nr // kind.columns
+        operands = (min(rows, 2) + min(columns, 2)) * kind.operands_take_tiles
+        assert rows * columns + operands <= kind.registers
         assert 0 < recipe.efficiency <= 1
-        assert recipe.packing.b
+        assert recipe.packing.b or recipe.mma.width == 1
         return
     vectors = recipe.tile.nr // recipe.tile.lanes
     assert recipe.tile.mr * vectors + min(recipe.tile.mr, vectors) + 1 <= target.registers

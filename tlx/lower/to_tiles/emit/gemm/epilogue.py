@@ -32,7 +32,10 @@ from tlx.lower.to_tiles.emit.tiles import tile as tile_type
 from tlx.lower.to_tiles.expression import Expression, MatrixView
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
+EPILOGUE_LOOP: Final = "er"
+"""The name of loops over the rows of a tile in memory."""
 _MAX_COST_IN_REGISTERS: Final = 8
+_MAX_COST_IN_KERNEL: Final = 32
 
 
 @dataclass(eq=False)
@@ -66,6 +69,11 @@ class TileEpilogue:
 
     def __post_init__(self) -> None:
         self.b, self.recipe, self.target = self.function.b, self.function.recipe, self.function.target
+
+    @property
+    def has_own_function(self) -> bool:
+        """Whether the loops over tiles in memory move to functions of their own, which a matrix unit cannot call."""
+        return self.recipe.mma.unit != "matrix" and self.expression.cost > _MAX_COST_IN_KERNEL
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
@@ -143,7 +151,7 @@ class TileEpilogue:
         self.store_sums(sums, rows, columns)
         assert self.tile is not None
         element = self.recipe.mma.accumulator
-        with b.loop(0, rows.valid, name="er") as row:
+        with b.loop(0, rows.valid, name=EPILOGUE_LOOP) as row:
             for piece in padded_tiles(columns.valid, self._width(columns), min(self._lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
                     start = piece.start_of(b, loop.index)

@@ -32,11 +32,14 @@ from dataclasses import replace
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import as_value
+from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.transform import extract_region, loop_region, remove_regions
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int, zero
+from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.k_loop import KLoop
 from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitLoopNest
@@ -104,7 +107,24 @@ def gemm_kernel(
         partial.finish()
     scratch.release(b)
     b.ret()
+    if nest.tile.epilogue is not None and nest.tile.epilogue.has_own_function:
+        _outline_epilogues(module, kernel)
     return kernel
+
+
+def _outline_epilogues(module: Module, kernel: Function) -> None:
+    """Move the loops over the rows of tiles in memory to functions of their own.
+
+    LLVM keeps constants of loops in registers around them: those of a long epilogue would take registers from the sums
+    in the K loop, which would go through memory in each step.
+    """
+    flow = ControlFlow(kernel)
+    loops = [loop for loop in natural_loops(flow) if loop.header.startswith(EPILOGUE_LOOP)]
+    regions = [region for loop in loops if (region := loop_region(flow, loop, lambda _: True)) is not None]
+    for region in regions:
+        name = module.global_names.fresh(f"{kernel.name}.epilogue")
+        extract_region(module, kernel, region, name, kernel.signature.attributes)
+    remove_regions(kernel, regions)
 
 
 # Prefetching ---------------------------------------------------------------------------------------------------------

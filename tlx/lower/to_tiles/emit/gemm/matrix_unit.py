@@ -156,7 +156,8 @@ class MatrixUnitOperands(Operands):
         with self.terms.loop() as term:
             here = b.gep(view.element, source, self.terms.offset(0, term.index))
             there = b.gep(self.recipe.mma.operand_a, panel, b.mul(term.index, self.term_depth * rows.size))
-            self.packer_a.pack_a(here, there, rows, self.gemm.k)
+            pack = self.packer_a.pack_b if self.recipe.packing.a_in_groups else self.packer_a.pack_a
+            pack(here, there, rows, self.gemm.k)
 
     def _panel_number(self, rows: EqualTiles, i: Value) -> Value:
         """How many packed row tiles precede row tile `i` of a range."""
@@ -196,12 +197,26 @@ class MatrixUnitOperands(Operands):
     def load_a(self, block: CacheBlock, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
         b, size = self.b, block.rows.size
+        if self.recipe.packing.a_in_groups:
+            return self._load_groups_of_a(b.gep(self.recipe.mma.operand_a, base, b.mul(k, size)), size)
         if self.recipe.packing.a:
             panel = b.gep(self.recipe.mma.operand_a, base, b.mul(k, size))
             return b.tensor_load(panel, tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep), None, "a")
         address = b.gep(self.recipe.mma.operand_a, base, k)
         type_ = tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep)
         return b.tensor_load(address, type_, (0, self.gemm.a.row_stride), "a")
+
+    def _load_groups_of_a(self, address: Value, size: int) -> Value:
+        """One step of K, and `size` rows, of A in adjacent tiles of groups.
+
+        Rewrite:
+            load <tiles, k/width, rows, width>  ->  reshape.permute <0, 2, 1, 3> to <m, k>  ->  typeinfo
+        """
+        b, mma, tile_, k = self.b, self.recipe.mma, self.recipe.tile, self.recipe.tile.kstep
+        type_ = TensorType.dense(mma.operand_a, (size // tile_.unit_rows, k // mma.width, tile_.unit_rows, mma.width))
+        packed = b.tensor_load(address, type_, None, "a.groups")
+        flat = b.reshape_permute(packed, (0, 2, 1, 3), (size, k), VectorType(size * k, mma.operand_a), "a.flat")
+        return b.typeinfo(flat, tile(mma.operand_a, size, k), "a")
 
     def load_b(self, block: CacheBlock, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""
@@ -216,6 +231,8 @@ class MatrixUnitOperands(Operands):
         view, mma = self.gemm.b, self.recipe.mma
         if view.in_strips:
             return self._load_tiles_of_b(address, size, view.rows // mma.width)
+        if self.recipe.tile.kstep == mma.width:
+            return self._load_tiles_of_b(address, size)  # one line: the tiles are adjacent
         shape = self.recipe.tile.kstep, size, mma.width
         return load_vnni(self.b, mma.operand_b, address, shape, columns=view.row_stride, mark=self._mark_of_b)
 

@@ -1,0 +1,1 @@
+from tlx.frontends.numba import *

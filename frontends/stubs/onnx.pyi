@@ -1,0 +1,1 @@
+from tlx.frontends.onnx import *

@@ -1,0 +1,1 @@
+from tlx.frontends.tensor_language import *

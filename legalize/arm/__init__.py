@@ -1,0 +1,1 @@
+"""Targets for Arm: AArch64's vectors and matrix units."""

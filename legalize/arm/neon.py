@@ -1,0 +1,81 @@
+"""`neon`: AArch64 with Advanced SIMD: vectors of 16 bytes, dot products of bytes and bfloat where the features say so.
+
+Half has arithmetic of its own (FEAT_FP16); products of half are multiply-adds of float.
+
+Arm Architecture Reference Manual for A-profile, C7.2: FMLA, SDOT, UDOT, USDOT, BFDOT, FCVT, FRINTN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import BFLOAT, FLOAT, I8, I32, VectorType
+from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES
+from tlx.legalize.arm.mmla import mmla_unit
+from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
+from tlx.target.hardware import Dot
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_FLOATS: Final = VectorType(4, FLOAT)
+_BFLOATS: Final = VectorType(8, BFLOAT)
+_WORDS: Final = VectorType(4, I32)
+_BYTES: Final = VectorType(16, I8)
+_CYCLES: Final = 0.25
+"""Of a dot product, as of a multiply-add."""
+
+
+def _bfdot(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """BFDOT: two products of bfloat added to each float."""
+    x, y = (b.cast("bitcast", operand, _BFLOATS) for operand in (lhs, rhs))
+    return b.call_named("llvm.aarch64.neon.bfdot.v4f32.v8bf16", _FLOATS, [acc, x, y], "acc").value
+
+
+def _byte_dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """SDOT, UDOT, USDOT: four products of bytes added to each i32."""
+    x, y = (b.cast("bitcast", operand, _BYTES) for operand in (lhs, rhs))
+    return b.call_named(f"llvm.aarch64.neon.{name}.v4i32.v16i8", _WORDS, [acc, x, y], "acc").value
+
+
+def _swapped_usdot(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Signed left, unsigned right: multiplication commutes."""
+    return _byte_dot("usdot", b, acc, rhs, lhs)
+
+
+def _with_tiles(target: Target) -> Target:
+    """The target with tiles that are multiplied as fast as its vectors."""
+    return replace(target, matrix=mmla_unit(target.vector_bytes, target.core.products))
+
+
+TARGET: Final = _with_tiles(
+    Target(
+        name="neon",
+        title="AArch64 with Advanced SIMD, BF16 and I8MM",
+        triples=TRIPLES,
+        detect=DETECT,
+        linux_names=LINUX_NAMES,
+        features=("+neon", "+fullfp16", "+dotprod", "+bf16", "+i8mm"),
+        at_width=_with_tiles,
+        vector_bytes=16,
+        registers=32,
+        dots=(
+            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", _bfdot, cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "s"), "i32", 4, "dotprod", partial(_byte_dot, "sdot"), cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "u"), "i32", 4, "dotprod", partial(_byte_dot, "udot"), cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", partial(_byte_dot, "usdot"), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", _swapped_usdot, cycles=_CYCLES),
+        ),
+        fused=True,
+        converts_half=True,
+        rounds=True,
+        caches=NEOVERSE_CACHES,
+        core=FOUR_PIPES,
+        cpus=NEON_PROCESSORS,
+        requires=("neon",),
+    )
+)

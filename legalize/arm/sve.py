@@ -1,0 +1,102 @@
+"""`sve`: AArch64 with the Scalable Vector Extension at a length known when the code is lowered: 128, 256 or 512 bits.
+
+Code has vectors of that length, and functions the attribute `vscale_range`, from which LLVM's backend knows that such
+a vector is a register. Partial vectors are loaded and stored under predicates. `sve` has 128 bits, or what `--mcpu` and
+`--vector-bits` say; `sve256` and `sve512` are the same for other lengths, as versions in one program. Code for one
+length is wrong on machines with another.
+
+Arm Architecture Reference Manual for A-profile, C8.2: FMLA, SDOT, UDOT, USDOT, BFDOT (vectors), LD1W, ST1W.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import BFLOAT, I8, Type, VectorType
+from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES
+from tlx.legalize.arm.mmla import mmla_unit
+from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
+from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
+from tlx.target.hardware import Dot
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_CYCLES: Final = 0.25
+_GET_LENGTH: Final = 51
+_LENGTH_MASK: Final = 0xFFFF
+
+
+def _of_length(target: Target) -> Target:
+    """The target for vectors of its length: their attribute, tiles of it, machines that have it."""
+    scale = target.vector_bytes // GRANULE_BYTES
+    return replace(
+        target,
+        attributes=(f"vscale_range({scale},{scale})",),
+        matrix=mmla_unit(target.vector_bytes, target.core.products),
+        requires=("sve", f"sve{8 * target.vector_bytes}"),
+    )
+
+
+@cache
+def _length() -> frozenset[str]:
+    """The length of this machine's vectors, as a feature: `sve256`.
+
+    Linux, include/uapi/linux/prctl.h: PR_SVE_GET_VL, bytes in the low bits of the answer.
+    """
+    if platform.system() != "Linux" or platform.machine() != "aarch64":
+        return frozenset()
+    answer = ctypes.CDLL(None).prctl(_GET_LENGTH, 0, 0, 0, 0)
+    return frozenset((f"sve{8 * (answer & _LENGTH_MASK)}",)) if answer > 0 else frozenset()
+
+
+def _dot(name: str, element: Type, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """SDOT, UDOT, USDOT, BFDOT: products of four bytes, or two bfloats, added to each 32-bit element."""
+    fixed = acc.type
+    assert isinstance(fixed, VectorType)
+    args = [to_scalable(b, acc, fixed.element), *(to_scalable(b, operand, element) for operand in (lhs, rhs))]
+    suffix = "" if element == BFLOAT else ".nxv4i32"
+    result = b.call_named(f"llvm.aarch64.sve.{name}{suffix}", scalable(fixed.element), args, "acc").value
+    return from_scalable(b, result, fixed)
+
+
+def _swapped_usdot(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Signed left, unsigned right: multiplication commutes."""
+    return _dot("usdot", I8, b, acc, rhs, lhs)
+
+
+TARGET: Final = _of_length(
+    Target(
+        name="sve",
+        title="AArch64 with SVE, BF16 and I8MM",
+        triples=TRIPLES,
+        detect=DETECT,
+        linux_names=LINUX_NAMES,
+        features=("+sve", "+neon", "+fullfp16", "+bf16", "+i8mm"),
+        at_width=_of_length,
+        vector_bytes=GRANULE_BYTES,
+        widths=(16, 32, 64),
+        registers=32,
+        dots=(
+            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", partial(_dot, "bfdot", BFLOAT), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "s"), "i32", 4, "sve", partial(_dot, "sdot", I8), cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "u"), "i32", 4, "sve", partial(_dot, "udot", I8), cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", partial(_dot, "usdot", I8), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", _swapped_usdot, cycles=_CYCLES),
+        ),
+        masked_bits=(8, 16, 32, 64),
+        fused=True,
+        converts_half=True,
+        rounds=True,
+        caches=NEOVERSE_CACHES,
+        core=FOUR_PIPES,
+        cpus=SVE_PROCESSORS,
+        detect_features=_length,
+    )
+)

@@ -1,0 +1,1 @@
+"""Targets for Hexagon, and the meaning of their instructions."""

@@ -1,0 +1,55 @@
+"""`hvx`: Hexagon with HVX in 128-byte mode: 32 registers of 128 bytes; floats from v68 on.
+
+VRMPY adds four products of bytes of any signs to each i32. Floats are added and multiplied by the IEEE instructions of
+v68 (VADD, VMPY of SF), which round as IEEE 754 says; there is no multiply-add of floats. With `+hvx-qfloat` in place of
+`+hvx-ieee-fp` LLVM uses Qualcomm's floats, which are a little less accurate. Without both, and on v66, floats are
+computed one by one.
+
+Qualcomm Hexagon V68 HVX Programmer's Reference Manual, 80-N2040-47: VRMPY, VMPY, VADD. A packet starts two multiplies,
+a load and a store.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import I32, VectorType
+from tlx.target.hardware import Caches, CoreModel, Dot
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_WORDS: Final = VectorType(32, I32)
+
+
+def _vrmpy(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """VRMPY: products of four bytes added to each i32."""
+    operands = [b.cast("bitcast", operand, _WORDS) for operand in (lhs, rhs)]
+    return b.call_named(f"llvm.hexagon.V6.{name}.acc.128B", _WORDS, [acc, *operands], "acc").value
+
+
+def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """The same with its operands swapped: multiplication commutes."""
+    return _vrmpy(name, b, acc, rhs, lhs)
+
+
+TARGET: Final = Target(
+    name="hvx",
+    title="Hexagon with HVX of 128 bytes, v68",
+    triples=("hexagon-unknown-linux-musl",),
+    features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
+    vector_bytes=128,
+    registers=32,
+    dots=(
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpybusv")),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", partial(_swapped, "vrmpybusv")),
+        Dot(("i8", "s"), ("i8", "s"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpybv")),
+        Dot(("i8", "u"), ("i8", "u"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpyubv")),
+    ),
+    caches=Caches(l1=32 << 10, l2=1 << 20, l3=1 << 20, line=128),
+    core=CoreModel(products=1, loads=1, latency=4, width=4),
+    requires=("hvx-length128b",),
+)

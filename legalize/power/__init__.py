@@ -1,0 +1,1 @@
+"""Targets for Power, of either byte order, and the meaning of their instructions."""

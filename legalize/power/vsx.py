@@ -1,0 +1,145 @@
+"""`vsx`: POWER8 and later, of either byte order: 64 registers of 16 bytes.
+
+Power ISA 3.1, volume I: XVMADDASP, VMSUMUBM, VMSUMMBM (signed times unsigned bytes), VMSUMSHM; from POWER9 on XVCVHPSP
+and XVCVSPHP, which convert half.
+A multiply-add takes 6 to 7 cycles, two start in a cycle (POWER9 Processor User's Manual, instruction latencies).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
+from tlx.legalize.power.features import DETECT, LINUX_NAMES, TRIPLES, features_in_cpuinfo
+from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_WORDS: Final = VectorType(4, I32)
+_HALFWORDS: Final = VectorType(8, I16)
+_FLOATS: Final = VectorType(4, FLOAT)
+_BYTES: Final = VectorType(16, I8)
+
+
+def _multiply_sum(name: str, operand: VectorType, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """A VMSUM instruction, whose operands come first."""
+    operands = [b.cast("bitcast", register, operand) for register in (lhs, rhs)]
+    return b.call_named(f"llvm.ppc.altivec.{name}", _WORDS, [*operands, acc], "acc").value
+
+
+def _swapped(name: str, operand: VectorType, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """The same with its operands swapped: multiplication commutes."""
+    return _multiply_sum(name, operand, b, acc, rhs, lhs)
+
+
+def _by_words(b: Builder, register: Value, convert: Callable[[Value], Value]) -> Value:
+    """A function of registers of four words, applied to a register of any number of them."""
+    assert isinstance(register.type, VectorType)
+    count, lanes = register.type.count, _WORDS.count
+    parts: list[Value] = []
+    for start in range(0, count, lanes):
+        mask = [i if i < count else -1 for i in range(start, start + lanes)]
+        parts.append(convert(register if mask == list(range(count)) else b.shuffle(register, None, mask)))
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2] if len(parts) % 2 == 0 else [*parts[1::2], parts[-1]], strict=True)
+        parts = [b.shuffle(x, y, range(2 * len_of(x))) for x, y in pairs]
+    return parts[0] if len_of(parts[0]) == count else b.shuffle(parts[0], None, range(count))
+
+
+def len_of(register: Value) -> int:
+    """Lanes of a register."""
+    assert isinstance(register.type, VectorType)
+    return register.type.count
+
+
+def _widen_half(b: Builder, halves: Value) -> Value:
+    """XVCVHPSP: the half in the lower halfword of each word, whatever the order of halfwords."""
+
+    def convert(words: Value) -> Value:
+        return b.call_named("llvm.ppc.vsx.xvcvhpsp", _FLOATS, [b.cast("bitcast", words, _HALFWORDS)], "wide").value
+
+    return _by_words(b, b.cast("zext", halves, VectorType(len_of(halves), I32)), convert)
+
+
+def _narrow_half(b: Builder, floats: Value) -> Value:
+    """XVCVSPHP: halves in the lower halfwords of words."""
+
+    def convert(register: Value) -> Value:
+        words = b.call_named("llvm.ppc.vsx.xvcvsphp", _FLOATS, [register], "narrow").value
+        return b.cast("bitcast", words, _WORDS)
+
+    return b.cast("trunc", _by_words(b, floats, convert), VectorType(len_of(floats), I16))
+
+
+_REGISTERS: Final = 56
+"""Of 64: with more, LLVM 19 and 22 spill sums of float. Instructions of VMX, such as VMSUMUBM, use 32 of them."""
+_POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
+_POWER9: Final = (*_POWER8, "power9-altivec", "power9-vector")
+_POWER10: Final = Processor(
+    (*_POWER9, "power10-vector"),
+    caches=Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128),
+    core=CoreModel(products=2, loads=2, latency=5, width=8),
+)
+
+TARGET: Final = Target(
+    name="vsx",
+    title="Power with VSX: POWER8 and later",
+    triples=TRIPLES,
+    detect=DETECT,
+    linux_names=LINUX_NAMES,
+    features_in_cpuinfo=features_in_cpuinfo,
+    features=tuple(f"+{feature}" for feature in _POWER8),
+    vector_bytes=16,
+    registers=_REGISTERS,
+    dots=(
+        Dot(
+            ("i8", "u"),
+            ("i8", "u"),
+            "i32",
+            4,
+            "altivec",
+            partial(_multiply_sum, "vmsumubm", _BYTES),
+            temporaries=_REGISTERS - 32,
+        ),
+        Dot(
+            ("i8", "s"),
+            ("i8", "u"),
+            "i32",
+            4,
+            "altivec",
+            partial(_multiply_sum, "vmsummbm", _BYTES),
+            temporaries=_REGISTERS - 32,
+        ),
+        Dot(
+            ("i8", "u"),
+            ("i8", "s"),
+            "i32",
+            4,
+            "altivec",
+            partial(_swapped, "vmsummbm", _BYTES),
+            temporaries=_REGISTERS - 32,
+        ),
+        Dot(
+            ("i16", "s"),
+            ("i16", "s"),
+            "i32",
+            2,
+            "altivec",
+            partial(_multiply_sum, "vmsumshm", _HALFWORDS),
+            temporaries=_REGISTERS - 32,
+        ),
+    ),
+    fused=True,
+    half_conversions=HalfConversions("power9-vector", _widen_half, _narrow_half),
+    rounds=True,
+    caches=Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128),
+    core=CoreModel(latency=7),
+    cpus={"pwr8": Processor(_POWER8), "pwr9": Processor(_POWER9), **dict.fromkeys(("pwr10", "pwr11"), _POWER10)},
+    requires=("vsx", "arch_2_07"),
+)

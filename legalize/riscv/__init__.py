@@ -1,0 +1,1 @@
+"""Targets for RISC-V, and the meaning of their instructions."""

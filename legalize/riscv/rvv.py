@@ -1,0 +1,119 @@
+"""`rvv`: RISC-V with the vector extension 1.0, registers of at least 128, 256 or 512 bits.
+
+Code has vectors of the least length, and functions the attribute `vscale_range`, from which LLVM's backend knows that
+such a vector fits in a register. It sets `vl` to their elements, so that longer registers do no harm, and partial
+vectors need no masks. A multiply-add takes its left factor from a scalar register (VFMACC.VF, VMACC.VX).
+
+`rvv` has 128 bits, or what `--mcpu`, `--mattr=+zvl256b` and `--vector-bits` say; `rvv256` and `rvv512` are the same for
+other lengths, as versions in one program.
+
+Vectors are single registers: cores whose data paths are as wide as a register, or narrower, gain nothing by groups of
+registers, of which there are fewer.
+
+Without dot products, bytes are widened to i32 while packing: VWMACC of words produces no more sums a cycle, as it
+writes two registers. Zvqdotq, which LLVM has since version 21, adds four products of bytes to each i32; its operands
+are scalable vectors of bytes, and no copy is needed:
+
+    %x = call <vscale x 16 x i8> @llvm.experimental.vector.insert.nxv8i8.v32i8(..., <32 x i8> %bytes, i64 0)
+
+The RISC-V Instruction Set Manual, volume I, chapter "V"; riscv-dot-product, version 0.0.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import I8, I32, I64, IntType, VectorType
+from tlx.ir.values import Keyword, const_int
+from tlx.legalize.riscv.features import DETECT, TRIPLES
+from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_GRANULE_BYTES: Final = 8
+"""`vscale` is the number of granules in a register."""
+_LEAST_BYTES: Final = 16
+_LARGEST: Final = 1024
+"""The largest `vscale` of the architecture."""
+_VQDOT: Final = "experimental-zvqdotq"
+_TAIL_AGNOSTIC: Final = 1
+
+
+def _of_length(target: Target) -> Target:
+    """The target for vectors of its length: their attribute, and machines that have them."""
+    scale, bits = target.vector_bytes // _GRANULE_BYTES, 8 * target.vector_bytes
+    requires = ("v",) if target.vector_bytes == _LEAST_BYTES else ("v", f"zvl{bits}b")
+    return replace(target, attributes=(f"vscale_range({scale},{_LARGEST})",), requires=requires)
+
+
+def _scalable(b: Builder, value: Value, element: IntType) -> Value:
+    """A register as a scalable vector of an element type."""
+    assert isinstance(value.type, VectorType)
+    assert isinstance(value.type.element, IntType)
+    type_ = VectorType(_GRANULE_BYTES * 8 // element.bits, element, scalable=True)
+    fixed = VectorType(value.type.count * value.type.element.bits // element.bits, element)
+    name = f"llvm.experimental.vector.insert.nxv{type_.count}{element}.v{fixed.count}{element}"
+    args = [Keyword(type_, "undef"), b.cast("bitcast", value, fixed), const_int(I64, 0)]
+    return b.call_named(name, type_, args, "scalable").value
+
+
+def _vqdot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """VQDOT, VQDOTU, VQDOTSU: products of four bytes added to each i32."""
+    fixed = acc.type
+    assert isinstance(fixed, VectorType)
+    start = _scalable(b, acc, I32)
+    operands = [_scalable(b, operand, I8) for operand in (lhs, rhs)]
+    args = [start, *operands, const_int(I64, fixed.count), const_int(I64, _TAIL_AGNOSTIC)]
+    result = b.call_named(f"llvm.riscv.{name}.nxv2i32.nxv8i8.i64", start.type, args, "acc").value
+    extract = f"llvm.experimental.vector.extract.v{fixed.count}i32.nxv2i32"
+    return b.call_named(extract, fixed, [result, const_int(I64, 0)], "fixed").value
+
+
+def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """The same with its operands swapped: multiplication commutes."""
+    return _vqdot(name, b, acc, rhs, lhs)
+
+
+_X280: Final = Processor(
+    ("v", "zvl512b", "zvfhmin"),
+    vector_bytes=64,
+    caches=Caches(l1=32 << 10, l2=256 << 10, l3=2 << 20),
+    core=CoreModel(products=0.5, loads=0.5, latency=8, width=2),
+)
+"""SiFive Intelligence X280: registers of 512 bits, data paths of 256 (LLVM, RISCVSchedSiFive7.td)."""
+_P670: Final = Processor(("v", "zvl128b"), core=CoreModel(products=2, loads=1, latency=5, width=4))
+"""SiFive P670: two vector pipes of 128 bits (LLVM, RISCVSchedSiFiveP600.td)."""
+_X60: Final = Processor(("v", "zvl256b", "zvfhmin"), vector_bytes=32)
+"""SpacemiT X60."""
+
+TARGET: Final = _of_length(
+    Target(
+        name="rvv",
+        title="RISC-V with the vector extension",
+        triples=TRIPLES,
+        detect=DETECT,
+        features=("+v", "+m", "+a", "+f", "+d"),
+        at_width=_of_length,
+        vector_bytes=_LEAST_BYTES,
+        widths=(16, 32, 64),
+        width_features=(("zvl128b", 16), ("zvl256b", 32), ("zvl512b", 64)),
+        registers=32,
+        dots=(
+            Dot(("i8", "s"), ("i8", "s"), "i32", 4, _VQDOT, partial(_vqdot, "vqdot"), cycles=1),
+            Dot(("i8", "u"), ("i8", "u"), "i32", 4, _VQDOT, partial(_vqdot, "vqdotu"), cycles=1),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, partial(_vqdot, "vqdotsu"), cycles=1),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, partial(_swapped, "vqdotsu"), cycles=1),
+        ),
+        fused=True,
+        half_conversions=HalfConversions("zvfhmin"),
+        rounds=True,
+        caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
+        core=CoreModel(products=1, loads=1, latency=5, width=2),
+        cpus={"sifive-x280": _X280, "sifive-p670": _P670, "spacemit-x60": _X60},
+    )
+)

@@ -1,0 +1,35 @@
+; A step of four positions of K multiplies 4 tiles of A by 6 of B; on longer vectors, a tile of A is repeated as it is loaded.
+;
+; REQUIRES: clang-19, llvm-mca-19, llvm-filecheck
+; RUN: tlx-lower %s -o %t.ll --target=neon --mcpu=neoverse-v2 --mtriple=aarch64-linux-gnu
+; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=neoverse-v1 --bound=1.02
+; RUN: %assembly %t.s --mcpu=neoverse-v2 --bound=1.02
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=NEON-0 --implicit-check-not="stack {{[1-9]}}"
+; RUN: tlx-lower %s -o %t.ll --target=sve --mcpu=neoverse-v1 --mtriple=aarch64-linux-gnu
+; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=neoverse-v1 --bound=1.02
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=SVE-1 --implicit-check-not="stack {{[1-9]}}"
+;
+; NEON-0: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; NEON-0-NEXT: loop
+; NEON-0-NEXT: ldp q 5
+; NEON-0-NEXT: bfmmla v 24
+; NEON-0-NEXT: stack 0
+; SVE-1: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; SVE-1-NEXT: loop
+; SVE-1-NEXT: ld1rqh z 4
+; SVE-1-NEXT: ld1w z 6
+; SVE-1-NEXT: bfmmla z 24
+; SVE-1-NEXT: stack 0
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <65536 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<65536 x float> %m, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

@@ -1,0 +1,22 @@
+; A step of K keeps its sums in registers; by llvm-mca, the loops are within 10 % of the bound by the ports.
+;
+; REQUIRES: clang-19, llvm-mca-19, llvm-filecheck
+; RUN: tlx-lower %s -o %t.ll --target=rvv --mcpu=sifive-x280 --mtriple=riscv64-linux-gnu
+; RUN: clang-19 --target=riscv64-linux-gnu -mcpu=sifive-x280 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=sifive-x280 --bound=1.1
+; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+;
+; CHECK: vle32.v v 4
+; CHECK-NEXT: vfmacc.vf v 24
+; CHECK-NEXT: stack 0
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <65536 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<65536 x float> %m, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

@@ -1,0 +1,225 @@
+"""Programs whose machine code runs under an emulator: products with epilogues, softmax, a convolution, attention.
+
+The evaluator computes what they mean from their input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from tests.emulation import Machine
+from tests.semantics.dynamic.programs import Program
+from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
+from tlx.api.emulation import EmulatedModule
+from tlx.diagnostics import TlxError
+from tlx.evaluate import evaluate
+from tlx.evaluate.values import BFLOAT16
+from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
+from tlx.fuzz.generation.programs import portable, random_program
+from tlx.fuzz.options import random_options
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+
+EXAMPLES: Final = Path(__file__).parents[3] / "examples"
+DTYPES: Final[dict[str, Any]] = {
+    "float": np.float32,
+    "double": np.float64,
+    "half": np.float16,
+    "bfloat": BFLOAT16,
+    "s8": np.int8,
+    "u8": np.uint8,
+}
+KINDS: Final = {
+    **{kind: ("mma", kind, kind) for kind in ("float", "double", "half", "bfloat")},
+    "smma": ("smma", "s8", "s8"),
+    "umma": ("umma", "u8", "u8"),
+    "usmma": ("usmma", "u8", "s8"),
+    "summa": ("summa", "s8", "u8"),
+}
+SHAPES: Final = ((1, 3, 5), (16, 24, 32), (33, 42, 70), (61, 59, 67), (40, 80, 64))
+ROUNDING: Final = {2: 2.0**-7, 4: 2.0**-18, 8: 2.0**-40}
+"""Bounds relative to the largest result, by bytes of an element: sums are in another order."""
+FLAT: Final = "zeroinitializer, <2 x i32> zeroinitializer"
+
+
+def _load(type_: str, pointer: str, rows: int, columns: int) -> str:
+    sizes = f"<2 x i32> <i32 {rows}, i32 {columns}>, <2 x i32> <i32 0, i32 1>, <2 x i32> {FLAT}"
+    return f"call token @llvm.tensor.load(ptr elementtype({type_}) {pointer}, {sizes})"
+
+
+def product_text(kind: str, shape: tuple[int, int, int]) -> str:
+    """A function of result, A and B: relu(result + A @ B) in place of the result; relu for floats only."""
+    operation, lhs, _ = KINDS[kind]
+    (m, n, k), element = shape, "i8" if lhs in ("s8", "u8") else lhs
+    sums = {"double": "double"}.get(element, "i32" if element == "i8" else "float")
+    vector = f"<{m * n} x {sums}>"
+    relu = f"call {vector} @llvm.maxnum({vector} %p, {vector} zeroinitializer)"
+    return f"""
+define void @{kind}_{m}_{n}_{k}(ptr noalias %c, ptr noalias %x, ptr noalias %y) {{
+  %a = {_load(element, "%x", m, k)}
+  %b = {_load(element, "%y", k, n)}
+  %s = {_load(sums, "%c", m, n)}
+  %p = call {vector} @llvm.tensor.{operation}(token %s, token %a, token %b)
+  {f"%r = {relu}" if sums != "i32" else f"%r = add {vector} %p, zeroinitializer"}
+  store {vector} %r, ptr %c, align 4
+  ret void
+}}
+"""
+
+
+def product_arguments(kind: str, shape: tuple[int, int, int]) -> list[Array]:
+    """The arguments of `product_text`."""
+    random = np.random.default_rng(sum(shape))
+    (m, n, k), (_, lhs, rhs) = shape, KINDS[kind]
+
+    def numbers(name: str, count: int) -> Array:
+        kind = DTYPES[name]
+        if name in ("s8", "u8"):
+            bounds = np.iinfo(kind)
+            return random.integers(bounds.min, bounds.max + 1, count).astype(kind)
+        return random.normal(size=count).astype(kind)
+
+    sums: Any = {"double": np.float64}.get(lhs, np.int32 if lhs in ("s8", "u8") else np.float32)
+    return [random.integers(-99, 99, m * n).astype(sums), numbers(lhs, m * k), numbers(rhs, k * n)]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A smaller form of an example.
+
+    Attributes:
+        file: Its file.
+        changes: Numbers to replace by others.
+        shapes: Element type and count of each array; the last one is the result.
+    """
+
+    file: str
+    changes: dict[str, str]
+    shapes: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.file.partition(".")[0]
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        text = (EXAMPLES / self.file).read_text(encoding="utf-8")
+        return re.sub(r"\b\d+\b", lambda number: self.changes.get(number[0], number[0]), text)
+
+    @property
+    def arguments(self) -> list[Array]:
+        """Random arrays."""
+        random = np.random.default_rng(7)
+        return [random.normal(size=count).astype(DTYPES[kind]) for kind, count in self.shapes]
+
+
+LAYERS: Final = (
+    Example("softmax.ll", {"512": "13", "1000": "70", "512000": "910"}, (("float", 910), ("float", 910))),
+    Example(
+        "mlp.ll",
+        {"512": "37", "256": "48", "131072": "1776"},
+        (("bfloat", 1776), ("bfloat", 2304), ("float", 48), ("bfloat", 1776)),
+    ),
+    Example(
+        "convolution.ll",
+        {"8": "2", "64": "12", "30": "11", "28": "9", "401408": "1944"},
+        (("float", 2904), ("float", 1296), ("float", 12), ("float", 1944)),
+    ),
+)
+
+
+def assert_near(found: Array, exact: Array) -> None:
+    """Integers are equal, floats near."""
+    if exact.dtype.kind == "i":
+        np.testing.assert_array_equal(found, exact)
+        return
+    result, wanted = found.astype(np.float64), exact.astype(np.float64)
+    bound = ROUNDING[exact.dtype.itemsize] * max(1.0, float(np.abs(wanted).max()))
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=bound)
+
+
+def check_products(machine: Machine, *, threads: bool = False, opt_level: int = 2) -> EmulatedModule:
+    """Products of all types and several shapes."""
+    text = "".join(product_text(kind, shape) for kind in KINDS for shape in SHAPES)
+    options = replace(machine.options, threads="openmp", thread_cycles=0) if threads else None
+    code, module = machine.compile(text, opt_level=opt_level, options=options), parse(text)
+    for kind in KINDS:
+        for shape in SHAPES:
+            function = "_".join([kind, *map(str, shape)])
+            found, *operands = product_arguments(kind, shape)
+            exact = found.copy()
+            code[function](found, *operands)
+            evaluate(module, function, exact, *operands)
+            assert_near(found, exact)
+    return code
+
+
+def check_layers(machine: Machine) -> None:
+    """The examples."""
+    for example in LAYERS:
+        code = machine.compile(example.text)
+        *operands, found = example.arguments
+        exact = found.copy()
+        code[example.name](*operands, found)
+        evaluate(parse(example.text), example.name, *operands, exact)
+        assert_near(found, exact)
+        code.close()
+
+
+def check_attention(machine: Machine) -> None:
+    """The example in the tensor language, of run-time size."""
+    code, n = machine.compile(EXAMPLES / "tensor_language" / "attention.tl"), 70
+    random = np.random.default_rng(5)
+    q, k, v = (random.normal(size=64 * n).astype(BFLOAT16) for _ in range(3))
+    o = np.zeros(64 * n, np.float32)
+    code.attention(*(value for array in (q, k, v, o) for value in (array, n, n)), -(-n // 64), 1, 1)
+    queries, keys, values, found = (array.reshape(64, n).T.astype(np.float64) for array in (q, k, v, o))
+    weights = np.exp(queries @ keys.T / 8)
+    exact = weights / weights.sum(axis=1, keepdims=True) @ values
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2.0**-8 * np.abs(exact).max())
+    code.close()
+
+
+@cache
+def _dynamic_text() -> str:
+    texts = [program.text for program in PROGRAMS.values()]
+    lines = {line: None for text in texts for line in text.splitlines() if line.startswith("declare")}
+    bodies = ["\n".join(line for line in text.splitlines() if not line.startswith("declare")) for text in texts]
+    return "\n".join([*bodies, *lines, ""])
+
+
+def check_dynamic(machine: Machine) -> None:
+    """Programs with extents known only at run time."""
+    code = machine.compile(_dynamic_text())
+    for name, program in PROGRAMS.items():
+        _check_sizes(code, name, program)
+    code.close()
+
+
+def _check_sizes(code: EmulatedModule, name: str, program: Program) -> None:
+    for size in program.sizes[2:4]:
+        values = arguments(program, size)
+        code[name](*values)
+        compare(program, values, expected(name, size))
+
+
+def check_random_programs(machine: Machine, seeds: range) -> None:
+    """Random programs, after each stage and as machine code, beside guard pages."""
+    machine.require()
+    for seed in seeds:
+        drawn = random_options(machine.target, seed, has_machine=False)
+        check = Check(machine.target, variant=seed, drawn=drawn, emulator=machine.emulator)
+        steps: list[str] = []
+        try:
+            check_program(portable(random_program("any", seed)), check, steps.append)
+        except (MismatchError, RefusedError, TlxError) as error:
+            pytest.fail(f"program {seed}, {steps[-1] if steps else ''}: {error}")
