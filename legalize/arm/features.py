@@ -6,6 +6,9 @@ LLVM, lib/TargetParser/AArch64TargetParser.cpp.
 
 from __future__ import annotations
 
+import ctypes
+import platform
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, I64
@@ -82,9 +85,18 @@ HWCAP_BITS: Final[dict[str, FeatureBit]] = {
     "sme2": (HWCAP2, 37),
 }
 
-_GET_SVE_LENGTH: Final = 51
-_GET_SME_LENGTH: Final = 64
+_LENGTH_REQUESTS: Final = {"sve": 51, "sme": 64}
+"""Requests of `prctl` for bytes of vectors, of SVE and of streaming mode; Linux, include/uapi/linux/prctl.h."""
 _LENGTH_MASK: Final = 0xFFFF
+
+
+@cache
+def host_vector_length(extension: str) -> frozenset[str]:
+    """The length of this machine's vectors of an extension, as a feature: `sve256`; empty if it has none."""
+    if platform.system() != "Linux" or platform.machine() != "aarch64":
+        return frozenset()
+    answer = ctypes.CDLL(None).prctl(_LENGTH_REQUESTS[extension], 0, 0, 0, 0)
+    return frozenset((f"{extension}{8 * (answer & _LENGTH_MASK)}",)) if answer > 0 else frozenset()
 
 
 def _vector_length(b: Builder, request: int) -> Value:
@@ -101,7 +113,7 @@ def _has_length(version: Target) -> bool:
 
 def _fits_length(b: Builder, version: Target) -> Value:
     """Whether the machine's vectors are exactly as long as the version's: code is compiled for one length."""
-    request = _GET_SME_LENGTH if "+sme" in version.features else _GET_SVE_LENGTH
+    request = _LENGTH_REQUESTS["sme" if "+sme" in version.features else "sve"]
     return b.icmp("eq", _vector_length(b, request), version.vector_bytes)
 
 

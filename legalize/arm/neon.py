@@ -15,7 +15,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I32, VectorType
 from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
-from tlx.target.hardware import Dot
+from tlx.target.hardware import Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def _byte_dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Valu
     return b.call_named(f"llvm.aarch64.neon.{name}.v4i32.v16i8", _WORDS, [acc, x, y], "acc").value
 
 
-def _swapped_usdot(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Signed left, unsigned right: multiplication commutes."""
-    return _byte_dot("usdot", b, acc, rhs, lhs)
+_usdot: Final = partial(_byte_dot, "usdot")
 
 
 def _with_tiles(target: Target) -> Target:
@@ -67,8 +65,8 @@ TARGET: Final = _with_tiles(
             Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", _bfdot, cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, "dotprod", partial(_byte_dot, "sdot"), cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, "dotprod", partial(_byte_dot, "udot"), cycles=_CYCLES),
-            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", partial(_byte_dot, "usdot"), cycles=_CYCLES),
-            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", _swapped_usdot, cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
         fused=True,
         converts_half=True,

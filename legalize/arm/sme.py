@@ -12,13 +12,12 @@ definitions take their place: they are called only if a caller of the kernel has
 
 from __future__ import annotations
 
-import ctypes
-import platform
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Raw
+from tlx.legalize.arm.features import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from tlx.target.target import Target
 
 _REGISTER_FILE_BYTES: Final = 512
-_GET_LENGTH: Final = 64
-_LENGTH_MASK: Final = 0xFFFF
 _UNUSED: Final = "call void @llvm.trap()\n  unreachable"
 _SUPPORT: Final = {
     "void @__arm_tpidr2_save()": _UNUSED,
@@ -49,18 +46,6 @@ def _of_length(target: Target) -> Target:
         registers=_REGISTER_FILE_BYTES // target.vector_bytes,
         requires=("sme", f"sme{8 * target.vector_bytes}"),
     )
-
-
-@cache
-def _length() -> frozenset[str]:
-    """The length of this machine's vectors in streaming mode, as a feature: `sme512`.
-
-    Linux, include/uapi/linux/prctl.h: PR_SME_GET_VL, bytes in the low bits of the answer.
-    """
-    if platform.system() != "Linux" or platform.machine() != "aarch64":
-        return frozenset()
-    answer = ctypes.CDLL(None).prctl(_GET_LENGTH, 0, 0, 0, 0)
-    return frozenset((f"sme{8 * (answer & _LENGTH_MASK)}",)) if answer > 0 else frozenset()
 
 
 def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:  # noqa: ARG001
@@ -86,6 +71,6 @@ TARGET: Final = _of_length(
         widths=(16, 32, 64),
         dots=(),
         cpus={},
-        detect_features=_length,
+        detect_features=partial(host_vector_length, "sme"),
     )
 )

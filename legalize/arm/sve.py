@@ -10,18 +10,16 @@ Arm Architecture Reference Manual for A-profile, C8.2: FMLA, SDOT, UDOT, USDOT, 
 
 from __future__ import annotations
 
-import ctypes
-import platform
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import BFLOAT, I8, Type, VectorType
-from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES
+from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES, host_vector_length
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
-from tlx.target.hardware import Dot
+from tlx.target.hardware import Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
 
 _CYCLES: Final = 0.25
-_GET_LENGTH: Final = 51
-_LENGTH_MASK: Final = 0xFFFF
 
 
 def _of_length(target: Target) -> Target:
@@ -44,18 +40,6 @@ def _of_length(target: Target) -> Target:
     )
 
 
-@cache
-def _length() -> frozenset[str]:
-    """The length of this machine's vectors, as a feature: `sve256`.
-
-    Linux, include/uapi/linux/prctl.h: PR_SVE_GET_VL, bytes in the low bits of the answer.
-    """
-    if platform.system() != "Linux" or platform.machine() != "aarch64":
-        return frozenset()
-    answer = ctypes.CDLL(None).prctl(_GET_LENGTH, 0, 0, 0, 0)
-    return frozenset((f"sve{8 * (answer & _LENGTH_MASK)}",)) if answer > 0 else frozenset()
-
-
 def _dot(name: str, element: Type, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     """SDOT, UDOT, USDOT, BFDOT: products of four bytes, or two bfloats, added to each 32-bit element."""
     fixed = acc.type
@@ -66,9 +50,7 @@ def _dot(name: str, element: Type, b: Builder, acc: Value, lhs: Value, rhs: Valu
     return from_scalable(b, result, fixed)
 
 
-def _swapped_usdot(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Signed left, unsigned right: multiplication commutes."""
-    return _dot("usdot", I8, b, acc, rhs, lhs)
+_usdot: Final = partial(_dot, "usdot", I8)
 
 
 TARGET: Final = _of_length(
@@ -87,8 +69,8 @@ TARGET: Final = _of_length(
             Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", partial(_dot, "bfdot", BFLOAT), cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, "sve", partial(_dot, "sdot", I8), cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, "sve", partial(_dot, "udot", I8), cycles=_CYCLES),
-            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", partial(_dot, "usdot", I8), cycles=_CYCLES),
-            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", _swapped_usdot, cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
         masked_bits=(8, 16, 32, 64),
         fused=True,
@@ -97,6 +79,6 @@ TARGET: Final = _of_length(
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,
         cpus=SVE_PROCESSORS,
-        detect_features=_length,
+        detect_features=partial(host_vector_length, "sve"),
     )
 )

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, VectorType
-from tlx.target.hardware import Caches, CoreModel, Dot
+from tlx.target.hardware import Caches, CoreModel, Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def _vrmpy(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return b.call_named(f"llvm.hexagon.V6.{name}.acc.128B", _WORDS, [acc, *operands], "acc").value
 
 
-def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """The same with its operands swapped: multiplication commutes."""
-    return _vrmpy(name, b, acc, rhs, lhs)
+_vrmpybus: Final = partial(_vrmpy, "vrmpybusv")
 
 
 TARGET: Final = Target(
@@ -44,8 +42,8 @@ TARGET: Final = Target(
     vector_bytes=128,
     registers=32,
     dots=(
-        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpybusv")),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", partial(_swapped, "vrmpybusv")),
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", _vrmpybus),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", swapped(_vrmpybus)),
         Dot(("i8", "s"), ("i8", "s"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpybv")),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpyubv")),
     ),

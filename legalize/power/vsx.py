@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.power.features import DETECT, LINUX_NAMES, TRIPLES, features_in_cpuinfo
-from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor
+from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
+    from tlx.target.hardware import DotEmitter, Sign
 
 _WORDS: Final = VectorType(4, I32)
 _HALFWORDS: Final = VectorType(8, I16)
@@ -33,11 +34,6 @@ def _multiply_sum(name: str, operand: VectorType, b: Builder, acc: Value, lhs: V
     return b.call_named(f"llvm.ppc.altivec.{name}", _WORDS, [*operands, acc], "acc").value
 
 
-def _swapped(name: str, operand: VectorType, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """The same with its operands swapped: multiplication commutes."""
-    return _multiply_sum(name, operand, b, acc, rhs, lhs)
-
-
 def _by_words(b: Builder, register: Value, convert: Callable[[Value], Value]) -> Value:
     """A function of registers of four words, applied to a register of any number of them."""
     assert isinstance(register.type, VectorType)
@@ -48,11 +44,11 @@ def _by_words(b: Builder, register: Value, convert: Callable[[Value], Value]) ->
         parts.append(convert(register if mask == list(range(count)) else b.shuffle(register, None, mask)))
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2] if len(parts) % 2 == 0 else [*parts[1::2], parts[-1]], strict=True)
-        parts = [b.shuffle(x, y, range(2 * len_of(x))) for x, y in pairs]
-    return parts[0] if len_of(parts[0]) == count else b.shuffle(parts[0], None, range(count))
+        parts = [b.shuffle(x, y, range(2 * _lanes(x))) for x, y in pairs]
+    return parts[0] if _lanes(parts[0]) == count else b.shuffle(parts[0], None, range(count))
 
 
-def len_of(register: Value) -> int:
+def _lanes(register: Value) -> int:
     """Lanes of a register."""
     assert isinstance(register.type, VectorType)
     return register.type.count
@@ -64,7 +60,7 @@ def _widen_half(b: Builder, halves: Value) -> Value:
     def convert(words: Value) -> Value:
         return b.call_named("llvm.ppc.vsx.xvcvhpsp", _FLOATS, [b.cast("bitcast", words, _HALFWORDS)], "wide").value
 
-    return _by_words(b, b.cast("zext", halves, VectorType(len_of(halves), I32)), convert)
+    return _by_words(b, b.cast("zext", halves, VectorType(_lanes(halves), I32)), convert)
 
 
 def _narrow_half(b: Builder, floats: Value) -> Value:
@@ -74,11 +70,13 @@ def _narrow_half(b: Builder, floats: Value) -> Value:
         words = b.call_named("llvm.ppc.vsx.xvcvsphp", _FLOATS, [register], "narrow").value
         return b.cast("bitcast", words, _WORDS)
 
-    return b.cast("trunc", _by_words(b, floats, convert), VectorType(len_of(floats), I16))
+    return b.cast("trunc", _by_words(b, floats, convert), VectorType(_lanes(floats), I16))
 
 
 _REGISTERS: Final = 56
-"""Of 64: with more, LLVM 19 and 22 spill sums of float. Instructions of VMX, such as VMSUMUBM, use 32 of them."""
+"""Of 64: with more, LLVM 19 and 22 spill sums of float."""
+_VMX_REGISTERS: Final = 32
+"""Those that instructions of VMX, such as VMSUMUBM, use."""
 _POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*_POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = Processor(
@@ -86,6 +84,14 @@ _POWER10: Final = Processor(
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128),
     core=CoreModel(products=2, loads=2, latency=5, width=8),
 )
+
+_vmsummbm: Final = partial(_multiply_sum, "vmsummbm", _BYTES)
+
+
+def _dot(lhs: tuple[str, Sign], rhs: tuple[str, Sign], width: int, emit: DotEmitter) -> Dot:
+    """A dot product to i32, which cannot use all registers."""
+    return Dot(lhs, rhs, "i32", width, "altivec", emit, temporaries=_REGISTERS - _VMX_REGISTERS)
+
 
 TARGET: Final = Target(
     name="vsx",
@@ -98,42 +104,10 @@ TARGET: Final = Target(
     vector_bytes=16,
     registers=_REGISTERS,
     dots=(
-        Dot(
-            ("i8", "u"),
-            ("i8", "u"),
-            "i32",
-            4,
-            "altivec",
-            partial(_multiply_sum, "vmsumubm", _BYTES),
-            temporaries=_REGISTERS - 32,
-        ),
-        Dot(
-            ("i8", "s"),
-            ("i8", "u"),
-            "i32",
-            4,
-            "altivec",
-            partial(_multiply_sum, "vmsummbm", _BYTES),
-            temporaries=_REGISTERS - 32,
-        ),
-        Dot(
-            ("i8", "u"),
-            ("i8", "s"),
-            "i32",
-            4,
-            "altivec",
-            partial(_swapped, "vmsummbm", _BYTES),
-            temporaries=_REGISTERS - 32,
-        ),
-        Dot(
-            ("i16", "s"),
-            ("i16", "s"),
-            "i32",
-            2,
-            "altivec",
-            partial(_multiply_sum, "vmsumshm", _HALFWORDS),
-            temporaries=_REGISTERS - 32,
-        ),
+        _dot(("i8", "u"), ("i8", "u"), 4, partial(_multiply_sum, "vmsumubm", _BYTES)),
+        _dot(("i8", "s"), ("i8", "u"), 4, _vmsummbm),
+        _dot(("i8", "u"), ("i8", "s"), 4, swapped(_vmsummbm)),
+        _dot(("i16", "s"), ("i16", "s"), 2, partial(_multiply_sum, "vmsumshm", _HALFWORDS)),
     ),
     fused=True,
     half_conversions=HalfConversions("power9-vector", _widen_half, _narrow_half),

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import I8, I32, I64, IntType, VectorType
 from tlx.ir.values import Keyword, const_int
 from tlx.legalize.riscv.features import DETECT, TRIPLES
-from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor
+from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def _vqdot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return b.call_named(extract, fixed, [result, const_int(I64, 0)], "fixed").value
 
 
-def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """The same with its operands swapped: multiplication commutes."""
-    return _vqdot(name, b, acc, rhs, lhs)
+_vqdotsu: Final = partial(_vqdot, "vqdotsu")
 
 
 _X280: Final = Processor(
@@ -106,8 +104,8 @@ TARGET: Final = _of_length(
         dots=(
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, _VQDOT, partial(_vqdot, "vqdot"), cycles=1),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, _VQDOT, partial(_vqdot, "vqdotu"), cycles=1),
-            Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, partial(_vqdot, "vqdotsu"), cycles=1),
-            Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, partial(_swapped, "vqdotsu"), cycles=1),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, _vqdotsu, cycles=1),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, swapped(_vqdotsu), cycles=1),
         ),
         fused=True,
         half_conversions=HalfConversions("zvfhmin"),

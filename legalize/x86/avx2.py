@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
-from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
+from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -32,11 +32,6 @@ _PAIRS: Final = VectorType(16, I16)
 def _dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     """A dot product; its operands are spelled as i32, which LLVM 14 requires and later ones upgrade."""
     return b.call_named(f"llvm.x86.{name}.256", _WORDS, [acc, lhs, rhs], "acc").value
-
-
-def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """A dot product with its operands swapped: multiplication commutes."""
-    return _dot(name, b, acc, rhs, lhs)
 
 
 def _vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -72,10 +67,10 @@ TARGET: Final = Target(
     registers=16,
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", partial(_swapped, "avx512.vpdpbusd")),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", swapped(partial(_dot, "avx512.vpdpbusd"))),
         Dot(("i8", "s"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbssd")),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
-        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_swapped, "avx2.vpdpbsud")),
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", swapped(partial(_dot, "avx2.vpdpbsud"))),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
         Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, widening_loads=_NE_CONVERT, cycles=1.0),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),

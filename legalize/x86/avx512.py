@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
-from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes
+from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ def vcvtne2ps2bf16(b: Builder, first: Value, second: Value) -> Value:
 def vpdpbusd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     """Unsigned bytes of the left times signed bytes of the right, four products added to each i32."""
     return b.call_named("llvm.x86.avx512.vpdpbusd.512", _WORDS, [acc, lhs, rhs], "acc").value
-
-
-def vpdpbusd_swapped(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Signed left, unsigned right: multiplication commutes."""
-    return vpdpbusd(b, acc, rhs, lhs)
 
 
 def vpdpwssd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -178,7 +173,7 @@ TARGET: Final = Target(
     dots=(
         Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower=_SLOW),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avx512vnni", vpdpbusd),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avx512vnni", vpdpbusd_swapped),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avx512vnni", swapped(vpdpbusd)),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512vnni", vpdpwssd),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
     ),

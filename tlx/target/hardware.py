@@ -52,6 +52,15 @@ def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value
     raise NotImplementedError(msg)
 
 
+def swapped(emit: DotEmitter) -> DotEmitter:
+    """A dot product with its operands swapped, for signs that an instruction has in the other order only."""
+
+    def emit_swapped(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+        return emit(b, acc, rhs, lhs)
+
+    return emit_swapped
+
+
 @dataclass(frozen=True, slots=True)
 class Dot:
     """A dot-product instruction: `acc[i] += sum_j lhs[i*width + j] * rhs[i*width + j]`.
