@@ -38,7 +38,8 @@ def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it."""
     whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
     packs = recipe.packing.b and not recipe.packing.prepacked_b
-    return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
+    multiplies_all = recipe.mma.correction == "none" and not gemm.all_pairs  # else sums of columns come first
+    return packs and gemm.m <= recipe.tile.mr and whole and multiplies_all
 
 
 def a_stays_in_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
