@@ -16,8 +16,9 @@ Rewrite, 4x4 floats:
     %b = permute(load(%pb, <1, 4, 4, 1>))                                4 loads
     %n = mma(%acc, %a, %b)                                               4 xvf32gerpp, on <16 x i8>
 
-Unsigned by signed bytes are multiplied in the other order, so that accumulators hold transposed sums. Those of unsigned
-by unsigned or signed by signed bytes are not multiplied as they are.
+Unsigned by signed bytes are multiplied in the other order, so that accumulators hold transposed sums. Where signs are
+equal, those of A are flipped as it is packed, and sums of B's columns correct the result:
+`tlx.lower.to_tiles.select.selection`.
 """
 
 # ruff: noqa: ARG002 (all units take the same)
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, I8, I32, StructType, Type, VectorType
 from tlx.legalize.power.vsx import TARGET as VSX
-from tlx.target.hardware import Caches, CoreModel, Dot
+from tlx.target.hardware import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _float_dot(operand: str, accumulator: str, width: int) -> Dot:
 
 
 TARGET: Final = replace(
-    VSX,
+    VSX.on_cpu("pwr10"),
     name="mma",
     title="Power10 with MMA (float, double, bfloat, half, bytes)",
     features=(*VSX.features, "+power9-vector", "+power10-vector", "+paired-vector-memops", "+mma"),
@@ -193,8 +194,6 @@ TARGET: Final = replace(
         a_layout="groups",
         accumulators="registers",
     ),
-    caches=Caches(l1=32 << 10, l2=1 << 20, l3=8 << 20, line=128),
-    core=CoreModel(latency=7),
     triples=("powerpc64le-linux-gnu",),  # the operands of `assemble.acc` are in this byte order
     requires=("mma", "arch_3_1"),
 )
