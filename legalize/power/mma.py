@@ -57,6 +57,9 @@ _INSTRUCTIONS: Final = {
 """Products, by element type and signs of A and B."""
 _SUMS: Final = {"float": VectorType(4, FLOAT), "i32": VectorType(4, I32), "double": VectorType(2, DOUBLE)}
 
+_LOADS_AHEAD: Final = 14
+"""LLVM's model of Power10 looks 44 instructions ahead, where the processor has 512 in flight: loads come early."""
+
 
 class Accumulators:
     """Operations on accumulators, as `tlx.target.matrix_unit.TileOperations` describes them.
@@ -178,6 +181,8 @@ TARGET: Final = replace(
                     Dot(("i8", "u"), ("i8", "s"), "i32", 4, "mma"),
                 ),
                 cycles=2,
+                unroll=4,
+                loads_ahead=_LOADS_AHEAD,
             ),
             TileKind(
                 rows=ROWS,
@@ -187,6 +192,8 @@ TARGET: Final = replace(
                 grid=(2, 4),
                 dots=(_float_dot("double", "double", 1),),
                 cycles=1,
+                unroll=8,
+                loads_ahead=_LOADS_AHEAD,
             ),
         ),
         operations=Accumulators,

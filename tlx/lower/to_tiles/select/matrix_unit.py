@@ -61,7 +61,9 @@ def matrix_unit_recipe(
     grid = knob_constraints.matrix_grid(knobs, kind) or _grid(gemm, target, kind)
     mr, nr = kind.rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
-    kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
+    kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
+    if (gemm.m, gemm.n) == (mr, nr):
+        kstep = max(kstep, _k_step(gemm.k, deepest, dot.width)) if kind.unroll > 1 else _k_step(gemm.k, deepest, dot.width)
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
     signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
@@ -103,6 +105,11 @@ def _k_step(k: int, most: int, width: int) -> int:
     """
     steps = -(-k // most)
     return k // steps if k % (steps * width) == 0 and k > width else most
+
+
+def _steps_at_once(steps: int, kind: TileKind) -> int:
+    """Steps of K in an iteration: as many as divide all of them, so that none is padding."""
+    return next(count for count in range(kind.unroll, 0, -1) if steps % count == 0)
 
 
 def _grid(gemm: Gemm, target: Target, kind: TileKind) -> tuple[int, int]:

@@ -90,8 +90,10 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     assert matrix is not None
     timing, kind = matrix.timing, recipe_kind(recipe, target)
     rows, columns = -(-gemm.m // kind.rows), -(-gemm.n // kind.columns)
-    steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    tiles, depth = rows * columns, steps * recipe.tile.kstep * size
+    steps, kstep = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets), recipe.tile.kstep
+    if kstep * size > kind.step_bytes:
+        steps, kstep = steps * (kstep * size // kind.step_bytes), kind.step_bytes // size
+    tiles, depth = rows * columns, steps * kstep * size
     p, q = min(rows, recipe.tile.mr // kind.rows), min(columns, recipe.tile.nr // kind.columns)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
@@ -105,7 +107,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     load_a = _tile_of_a(gemm, recipe, target, place) + reload
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
-    lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
+    lines = kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
         lines * columns * packs_b * gemm.packs_per_product * row_of_b + kind.rows * rows * recipe.packing.a * row_of_a
     )
