@@ -22,7 +22,17 @@ from tlx.lower.to_tiles.select.blocking import (
     rows_share_sets,
 )
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
-from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, Correction, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
+from tlx.lower.to_tiles.select.recipe import (
+    PAIR,
+    Blocks,
+    Correction,
+    MultiplyAdd,
+    Packing,
+    Prefetch,
+    Recipe,
+    Tile,
+    round_up,
+)
 from tlx.lower.to_tiles.select.recipe_cost import (
     dot_product_columns_cycles,
     dot_product_rows,
