@@ -1,7 +1,8 @@
 """Power's processors by LLVM's names: features, caches, and what a core does in a cycle.
 
-POWER9 Processor User's Manual, instruction latencies; LLVM, lib/Target/PowerPC/P10InstrResources.td: Power10 starts four
-multiply-adds and two loads in a cycle, of eight instructions. Caches are those of a core of four threads.
+POWER9 Processor User's Manual, instruction latencies: a multiply-add takes 6 to 7 cycles, two start in a cycle; LLVM,
+lib/Target/PowerPC/P10InstrResources.td: Power10 starts four, and two loads, in a cycle. Caches are those of a core of
+four threads.
 """
 
 from __future__ import annotations

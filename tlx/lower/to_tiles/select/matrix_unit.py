@@ -62,10 +62,8 @@ def matrix_unit_recipe(
     mr, nr = kind.rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
     kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
-    if (gemm.m, gemm.n) == (mr, nr):
-        kstep = (
-            max(kstep, _k_step(gemm.k, deepest, dot.width)) if kind.unroll > 1 else _k_step(gemm.k, deepest, dot.width)
-        )
+    if kstep == deepest and (gemm.m, gemm.n) == (mr, nr):
+        kstep = _k_step(gemm.k, deepest, dot.width)
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
     signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
