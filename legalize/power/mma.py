@@ -8,7 +8,7 @@ of registers and a register to 4x2 sums:
     A 4 x 1      B 1 x 2      C 4 x 2        double
 
 A register tile is a grid of 2x4 accumulators. A step of K is four groups of v: four registers of each tile of A, which
-is packed in groups, and of B.
+is packed in groups, and of B. Up to four steps are unrolled, eight for double.
 
 Rewrite, 4x4 floats:
     %acc = phi <16 x float> [ zeroinitializer, %e ], [ %n, %l ]    ->    phi <512 x i1>, xxsetaccz
