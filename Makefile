@@ -33,11 +33,7 @@ test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
 test-long: $(STAMP) ## run the random tests that `make test` leaves out
-	@# In several runs: the processes that compile for the tests grow with what they have compiled.
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics/machines tests/semantics/frontends
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics/to_2d tests/semantics/to_tiles tests/semantics/graph
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics --ignore=tests/semantics/machines --ignore=tests/semantics/frontends --ignore=tests/semantics/to_2d --ignore=tests/semantics/to_tiles --ignore=tests/semantics/graph
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests --ignore=tests/semantics --ignore=tests/lit
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
