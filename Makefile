@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-long test-amx check format coverage bench plot docs site clean
+.PHONY: help env demo test test-long test-amx check format coverage bench plot docs site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ docs: $(STAMP) ## generate the reference pages and tlx.h from the tables in the 
 site: $(STAMP) ## build the documentation as a site in build/site
 	$(BIN)/sphinx-build -W --keep-going -q -c docs/site . build/site
 	@echo build/site/index.html
+
+dist: $(STAMP) ## build the wheel and the source distribution of HEAD in dist/
+	$(BIN)/python tools/make_dist.py
 
 clean: ## remove the environment, caches and build outputs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
