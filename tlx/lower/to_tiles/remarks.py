@@ -179,7 +179,7 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
         return f"the {_UNITS[recipe.mma.unit]} reads groups of {recipe.mma.width} along K"
     if not view.is_row_major and view.interleave == 1:
         return "it is column-major"
-    if recipe.mma.unit == "dot" and recipe.mma.correction != "none":
+    if recipe.mma.correction != "none":
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
     if pitch % target.caches.page == 0:
