@@ -26,7 +26,7 @@ from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
 from tlx.target.lookup import find_target
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
@@ -79,6 +79,11 @@ def test_key_is_the_same_for_the_same_compilation() -> None:
 @pytest.mark.parametrize("option", [f.name for f in fields(Options) if f.name not in ("print_after", "remarks")])
 def test_each_option_is_part_of_the_key(option: str) -> None:
     assert key(**{option: OTHER_VALUES[option]}) != key()
+
+
+@pytest.mark.parametrize("name", [*targets()])
+def test_every_target_has_a_key(name: str) -> None:
+    assert key(target=name) is not None
 
 
 def test_input_target_and_level_are_part_of_the_key() -> None:
