@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.power.features import DETECT, LINUX_NAMES, TRIPLES, features_in_cpuinfo
+from tlx.legalize.power import TRIPLES
+from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 
