@@ -131,6 +131,11 @@ def test_knobs_are_part_of_the_key(tmp_path: Path) -> None:
     assert [key(knobs=make()) for make in makers] == keys
 
 
+@pytest.mark.parametrize("target", targets())
+def test_code_for_each_target_is_cached(target: str) -> None:
+    assert cache_key(b"x", target, Options(), {}) is not None
+
+
 def test_what_has_no_lasting_name_is_not_cached() -> None:
     def knobs(_query: KnobQuery) -> Knobs:
         return Knobs()
