@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.power.features import DETECT, LINUX_NAMES, TRIPLES, features_in_cpuinfo
+from tlx.legalize.power import TRIPLES
+from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
 from tlx.target.hardware import Dot, HalfConversions, swapped
 from tlx.target.target import Target

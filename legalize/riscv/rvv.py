@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I8, I32, I64, IntType, VectorType
 from tlx.ir.values import Keyword, const_int
-from tlx.legalize.riscv.features import DETECT, TRIPLES
+from tlx.legalize.riscv import TRIPLES
+from tlx.legalize.riscv.features import DETECT
 from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 

@@ -17,7 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
+from tlx.legalize.x86 import TRIPLES
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads, swapped
 from tlx.target.target import Target
 

@@ -33,7 +33,7 @@ def native_target() -> Target:
     Raises:
         UsageError: This machine runs none of the targets' code.
     """
-    return best_target(targets().values(), cpu_flags(), host_caches())
+    return best_target(_host_targets(), cpu_flags(), host_caches())
 
 
 def best_target(
@@ -82,9 +82,9 @@ def cpu_flags() -> frozenset[str]:
     """
     with contextlib.suppress(OSError):
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
-        readers = {target.features_in_cpuinfo for target in targets().values() if target.features_in_cpuinfo}
+        readers = {target.features_in_cpuinfo for target in _host_targets() if target.features_in_cpuinfo}
         if listed := _features_in_cpuinfo(text).union(*(read(text) for read in readers)):
-            finders = {target.detect_features for target in targets().values() if target.detect_features is not None}
+            finders = {target.detect_features for target in _host_targets() if target.detect_features is not None}
             return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
 
@@ -104,6 +104,12 @@ def _extensions(isa: str) -> Iterator[str]:
     for letter in letters:
         yield from _G if letter == "g" else (letter,)
     yield from (name for name in (*more, *named) if name)
+
+
+@cache
+def _host_targets() -> tuple[Target, ...]:
+    """The targets for machines of this architecture; modules of others are not imported."""
+    return tuple(targets(platform.machine()).values())
 
 
 def host_caches() -> Caches:
@@ -142,7 +148,7 @@ def has_feature(feature: str, flags: frozenset[str]) -> bool:
 @cache
 def _linux_names() -> dict[str, str]:
     """Linux's names of features, where they differ from LLVM's in more than punctuation."""
-    return {name: linux for target in targets().values() for name, linux in target.linux_names.items()}
+    return {name: linux for target in _host_targets() for name, linux in target.linux_names.items()}
 
 
 @cache

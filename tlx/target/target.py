@@ -432,13 +432,16 @@ SEMANTICS_MODULE: Final = "semantics"
 
 
 @cache
-def target_modules() -> dict[str, str]:
+def target_modules(machine: str = "") -> dict[str, str]:
     """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
 
-    They are in `tlx.legalize` or in one of its folders, each of which is an architecture. A module whose name begins
-    with an underscore is not a target.
+    They are in `tlx.legalize` or in one of its folders, each of which is for the machines of its `TRIPLES`. A module
+    whose name begins with an underscore is not a target.
+
+    Args:
+        machine: Architecture of the machines that the modules are for, as the system spells it; empty for any.
     """
-    modules = {name.rpartition(".")[2]: name for name in _target_module_names()}
+    modules = {name.rpartition(".")[2]: name for name in _target_module_names(machine)}
     return {name: modules[name] for name in sorted(modules) if not name.startswith("_") and name != SEMANTICS_MODULE}
 
 
@@ -448,14 +451,16 @@ def semantics_modules() -> list[str]:
 
 
 @cache
-def _target_module_names() -> tuple[str, ...]:
-    """The modules in `tlx.legalize` and in its folders."""
+def _target_module_names(machine: str = "") -> tuple[str, ...]:
+    """The modules in `tlx.legalize` and in its folders for a machine."""
     names: list[str] = []
     package = importlib.import_module(_TARGET_GROUP)
     for info in pkgutil.iter_modules(package.__path__):
         name = f"{_TARGET_GROUP}.{info.name}"
         if info.ispkg:
             folder = importlib.import_module(name)
+            if machine and architecture(machine) not in map(architecture, folder.TRIPLES):
+                continue
             names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
         else:
             names.append(name)
@@ -463,18 +468,22 @@ def _target_module_names() -> tuple[str, ...]:
 
 
 @cache
-def targets() -> dict[str, Target]:
-    """All targets by name: the modules of `tlx.legalize`, then other packages' entry points."""
+def targets(machine: str = "") -> dict[str, Target]:
+    """Targets by name: the modules of `tlx.legalize`, then other packages' entry points.
+
+    Args:
+        machine: Architecture of the machines that they are for, as the system spells it; empty for any.
+    """
     from importlib.metadata import entry_points
 
     by_name: dict[str, Target] = {}
-    for name in target_modules():
+    for name in target_modules(machine):
         target = target_of_module(name)
-        if target is not None:
+        if target is not None and (not machine or target.is_for(machine)):
             by_name[target.name] = target
     for entry in entry_points(group=_TARGET_GROUP):
         target = entry.load()
-        if isinstance(target, Target):
+        if isinstance(target, Target) and (not machine or target.is_for(machine)):
             by_name[target.name] = target
     return by_name
 

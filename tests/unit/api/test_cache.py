@@ -81,6 +81,11 @@ def test_each_option_is_part_of_the_key(option: str) -> None:
     assert key(**{option: OTHER_VALUES[option]}) != key()
 
 
+@pytest.mark.parametrize("name", [*targets()])
+def test_every_target_has_a_key(name: str) -> None:
+    assert key(target=name) is not None
+
+
 def test_input_target_and_level_are_part_of_the_key() -> None:
     assert len({key(), key(b"y"), key(target="avx512"), key(target="avx2+avxvnni"), key(others={"level": 3})}) == 5
 
