@@ -26,8 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL
-from tlx.graph.indexing import Indexing, stored_type
+from tlx.graph.indexing import stored_type
 from tlx.graph.reductions import neutral_element
 from tlx.graph.value import Memory, Operand, Value
 from tlx.graph.view import View
@@ -140,7 +141,7 @@ class _Path:
     known: _Known
 
 
-class ControlFlow(Indexing):
+class ControlFlow(Composites):
     """Loops, conditionals, switches, and cumulative operations."""
 
     def while_loop(
@@ -148,7 +149,7 @@ class ControlFlow(Indexing):
     ) -> tuple[Value, ...]:
         """Apply a function to a state as long as a condition holds.
 
-        The functions are called once, to build the loop, or up to six times if large tensors of the state change places.
+        The functions are called once, to build the loop, or up to six times if large tensors change places.
 
         Args:
             condition: A function of the state that returns a bool without dimensions.
@@ -350,9 +351,7 @@ class ControlFlow(Indexing):
         self._recall(known)
         return _InnerTest(test, state, b.block, elements)
 
-    def _exchange(
-        self, carried: Sequence[_Carried], results: Sequence[Value], homes: Mapping[int, int]
-    ) -> list[Value]:
+    def _exchange(self, carried: Sequence[_Carried], results: Sequence[Value], homes: Mapping[int, int]) -> list[Value]:
         """The next state: each tensor in the memory of its home, or in its own; single elements in registers."""
         places = [carried[homes.get(k, k)] for k in range(len(carried))]
         is_moved = [c.phi is None and not c.is_at(x) for c, x in zip(places, results, strict=True)]

@@ -1,8 +1,9 @@
 """Convolutions in any order of dimensions, with strides, padding, dilations and groups.
 
 Gradients of weights are convolutions with a large kernel and few positions: the sum over images, rows and columns of
-products of the input's channels and the result's. Where channels are innermost, each position is a matrix product of
-parts of both that do not touch the border, added up over a few images at a time, which stay in the caches:
+products of the input's channels and the result's. Each position is a matrix product of parts of both that are not in
+the border, added up over a few images at a time, which stay in the caches. Images whose channels are not innermost are
+copied:
 
     for image                                                  y[p] += x[image, rows that p reads, channels]^T
       for position p                                                   @ w[image, rows that p needs, filters]
@@ -17,7 +18,7 @@ from itertools import product
 from typing import Final, Literal
 
 from tlx.graph.core import listed
-from tlx.graph.reductions import Reductions
+from tlx.graph.indexing import Indexing
 from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
@@ -85,7 +86,7 @@ class _Slide:
         return start, range(first, max(first, last))
 
 
-class Convolutions(Reductions):
+class Convolutions(Indexing):
     """Sliding sums of products."""
 
     def convolution(
@@ -150,19 +151,17 @@ class Convolutions(Reductions):
         before, after = zip(*borders, strict=True)
         slide = _Slide(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
         is_exchanged = groups == 1 and slide.is_shorter_exchanged(b.shape[2:])
-        if groups == 1:
-            x_, w_, roles = (b, a, "CN") if is_exchanged else (a, b, "NC")
-            moved = slide.exchanged(a.shape[2:], b.shape[2:]) if is_exchanged else slide
-            products = _Positions.of(x_, w_, moved, roles, letters, names[2], is_reversed=is_exchanged)
-            if products is not None:
-                return self._by_positions(products, to)
+        tensor, kernel, roles = (b, a, "CN") if is_exchanged else (a, b, "NC")
         if is_exchanged:
-            y = self._slide(b, a, slide.exchanged(a.shape[2:], b.shape[2:]), to)
+            slide = slide.exchanged(a.shape[2:], b.shape[2:])
+        products = _Positions.of(tensor, kernel, slide, roles, letters, names[2]) if groups == 1 else None
+        if products is not None:
+            return self._by_positions(tensor, kernel, products, to)
+        y = self._slide(tensor, kernel, slide, to)
+        if is_exchanged:
             for axis in range(2, y.rank):
                 y = self._reversed_by_slices(y, axis)
             y = self.transpose(y, [1, 0, *range(2, y.rank)])
-        else:
-            y = self._slide(a, b, slide, to)
         channels_first = f"NC{letters}"
         return self.transpose(y, [channels_first.index(letter) for letter in names[2]])
 
@@ -176,31 +175,44 @@ class Convolutions(Reductions):
         vector = self._builder.convolution(self._token_of_all(x), self._token_of_all(w), windows, result)
         return self._of_vector(vector, shape, to)
 
-    def _by_positions(self, products: _Positions, to: DType) -> Value:
+    def _by_positions(self, x: Value, w: Value, products: _Positions, to: DType) -> Value:
         """A convolution as a matrix product for each position of the kernel, in the order of the output."""
-        slide = products.slide
-        wide = self._dtype("convolution", "float32") if to.itemsize < _WORD else to
-        x, w = self._stored(products.x), self._stored(products.w)
-        result = self._buffer(products.shape, wide)
-        self._write(result, self.full(products.shape, 0, wide))
-        images = products.images_at_a_time
-        zeros = [ir.ConstInt(I64, 0)] * len(slide.sizes)
-        add = self._operation("add", wide)
+        slide, images = products.slide, products.images_at_a_time
+        x, w = self._stored_in_order(x), self._stored_in_order(w)
+        result = self._buffer(products.shape, to)
+        self._write(result, self.full(products.shape, 0, to))
+        add = self._operation("add", to)
         with self._loop(x.shape[1] // images) as number:
             first = self._builder.mul(number, images)
-            parts = [self._at(v, [ir.ConstInt(I64, 0), first, *zeros], (v.shape[0], images, *v.shape[2:])) for v in (x, w)]
+            parts = [self._images(v, first, images) for v in (x, w)]
             for position in product(*map(range, slide.sizes)):
                 views = products.views(position, parts[0].view, parts[1].view)
                 if not all(v.count for v in views):
                     continue
-                operands = [self._with_view(v, view) for v, view in zip(parts, views, strict=True)]
-                summed = [(d, d) for d in range(1, x.rank)]
-                value = self._product(*(operands if products.rows_first else reversed(operands)), summed, [], wide)
+                lhs, rhs = (self._with_view(v, view) for v, view in zip(parts, views, strict=True))
+                lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
+                value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], to)
                 starts, shape = products.place(position)
                 target = self._with_view(result, result.view.sliced(starts, shape, [1] * len(shape)))
                 value = self.reshape(value, shape)
-                self._write(target, self._map("convolution", add, [target, value], wide))
-        return self.convert(result, to)
+                self._write(target, self._map("convolution", add, [target, value], to))
+        return result
+
+    def _stored_in_order(self, x: Value) -> Value:
+        """A value in memory, with the order of dimensions that it has already."""
+        order = x.view.order
+        stored = self._stored(self.transpose(x, order))
+        return self._with_view(stored, stored.view.permuted([order.index(d) for d in range(x.rank)]))
+
+    def _images(self, x: Value, first: ir.Value, count: int) -> Value:
+        """Some images of an input, whose batch and channels are exchanged, or a copy with channels innermost."""
+        starts = [ir.ConstInt(I64, 0), first, *[ir.ConstInt(I64, 0)] * (x.rank - 2)]
+        part = self._at(x, starts, (x.shape[0], count, *x.shape[2:]))
+        if x.view.strides[0] == 1:
+            return part
+        part = self._with_view(part, part.view.permuted([*range(1, x.rank), 0]))
+        copy = self._copied(part)
+        return self._with_view(copy, copy.view.permuted([x.rank - 1, *range(x.rank - 1)]))
 
     def _spatial_letters(self, names: Sequence[str], rank: int) -> str:
         """The letters of the spatial dimensions, in the order of the input's."""
@@ -246,50 +258,44 @@ class _Positions:
     """A convolution as a matrix product for each position of the kernel.
 
     Attributes:
-        x, w: The tensor and the kernel, with batch and channels first.
+        x, w: The tensor and the kernel in memory, with batch and channels first.
+        element_bytes: Bytes of an element.
         slide: How the kernel slides.
         spatial: The output's spatial dimensions, by their number in `slide`.
         rows_first: Whether the output's last dimensions are those of `x` and `w`, in this order.
         is_reversed: Whether positions of the output go down.
     """
 
-    x: Value
-    w: Value
+    x: View
+    w: View
+    element_bytes: int
     slide: _Slide
     spatial: tuple[int, ...]
     rows_first: bool
     is_reversed: bool
 
     @classmethod
-    def of(
-        cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str, *, is_reversed: bool
-    ) -> _Positions | None:
+    def of(cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str) -> _Positions | None:
         """The products that replace a convolution; None if one sum over channels and kernel is better.
 
         Args:
             x: The tensor, with batch and channels first.
             w: The kernel.
             slide: How it slides.
-            roles: The output's letters of the tensor's batch and of the kernel's.
+            roles: The output's letters of the tensor's batch and of the kernel's; `CN` if the two have been exchanged.
             letters: Those of the spatial dimensions.
             output: Order of the output.
-            is_reversed: Whether positions of the output go down.
         """
         count, channels = math.prod(slide.sizes), (x.shape[0], w.shape[0])
-        is_gradient = count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 4 * count and max(slide.gaps) == 1
-        are_innermost = x.view.strides[0] == w.view.strides[0] == 1 and min(channels) >= _LEAST_CHANNELS
+        is_gradient = count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 2 * count and max(slide.gaps) == 1
         if x.dtype.kind != "f" or x.dtype.itemsize < _WORD or x.dtype != w.dtype:
             return None  # pairs of narrow elements would be packed for each position
-        if not is_gradient or not are_innermost or set(output[-2:]) != set(roles):
+        if not is_gradient or min(channels) < _LEAST_CHANNELS or set(output[-2:]) != set(roles):
             return None
         spatial = tuple(letters.index(letter) for letter in output[:-2])
-        products = cls(x, w, slide, spatial, output[-2:] == roles, is_reversed)
-        views = (
-            view
-            for position in product(*map(range, slide.sizes))
-            for view in products.views(position, *(products.image(v.view) for v in (x, w)))
-        )
-        return products if all(view.is_nested for view in views) else None
+        in_order = output[-2:] == roles
+        products = cls(_stored_view(x), _stored_view(w), x.dtype.itemsize, slide, spatial, in_order, roles == "CN")
+        return products if all(view.is_nested for view in products.parts(1)) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -300,29 +306,19 @@ class _Positions:
     @property
     def images_at_a_time(self) -> int:
         """Images whose products are added up at once."""
-        each = max(v.view.count // v.shape[1] for v in (self.x, self.w)) * self.x.dtype.itemsize
+        each = max(v.count // v.shape[1] for v in (self.x, self.w)) * self.element_bytes
         most = max(1, min(_MOST_ROWS // math.prod(self.w.shape[2:-1]), _NEAR_BYTES // each))
-        are_neighbours = all(view.is_nested for view in self._whole_views)
-        return max(n for n in range(1, most + 1) if self.x.shape[1] % n == 0) if are_neighbours else 1
+        counts = (n for n in range(1, most + 1) if self.x.shape[1] % n == 0)
+        return max(n for n in counts if all(view.is_nested for view in self.parts(n)))
 
-    @property
-    def _whole_views(self) -> list[View]:
-        """The parts of all images, at all positions."""
-        return [
-            view
-            for position in product(*map(range, self.slide.sizes))
-            for view in self.views(position, self.x.view, self.w.view)
-        ]
-
-    def image(self, view: View) -> View:
-        """The first image."""
-        return view.sliced([0] * len(view.shape), (view.shape[0], 1, *view.shape[2:]), [1] * len(view.shape))
+    def parts(self, images: int) -> list[View]:
+        """The parts of some images that are multiplied, at all positions."""
+        parts = [_innermost(v, images) for v in (self.x, self.w)]
+        return [view for position in product(*map(range, self.slide.sizes)) for view in self.views(position, *parts)]
 
     def views(self, position: tuple[int, ...], x: View, w: View) -> tuple[View, View]:
         """The parts of tensor and kernel that are multiplied at a position."""
-        inside = [
-            self.slide.inside(axis, p, x.shape[2 + axis], w.shape[2 + axis]) for axis, p in enumerate(position)
-        ]
+        inside = [self.slide.inside(axis, p, x.shape[2 + axis], w.shape[2 + axis]) for axis, p in enumerate(position)]
         counts = [len(part) for _, part in inside]
         holes = self.slide.holes
         starts = [start + part.start * hole for (start, part), hole in zip(inside, holes, strict=True)]
@@ -336,3 +332,17 @@ class _Positions:
         sizes = self.slide.sizes
         at = [size - 1 - p if self.is_reversed else p for p, size in zip(position, sizes, strict=True)]
         return [*(at[d] for d in self.spatial), 0, 0], [*[1] * len(self.spatial), *self.shape[-2:]]
+
+
+def _innermost(view: View, images: int) -> View:
+    """Some images with channels innermost: themselves, or a copy."""
+    shape = (view.shape[0], images, *view.shape[2:])
+    if view.strides[0] == 1:
+        return View(shape, view.strides)
+    return View.dense(shape, [*range(1, len(shape)), 0])
+
+
+def _stored_view(x: Value) -> View:
+    """The view that a value has in memory, if it is stored in the order that it has already."""
+    is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
+    return x.view if is_stored else View.dense(x.shape, x.view.order)

@@ -180,15 +180,22 @@ def test_random_moves_of_large_states() -> None:
 
 @pytest.mark.parametrize(("name", "bodies", "stores"), [("rotate", 3, 0), ("queue", 3, 3), ("three and two", 6, 6)])
 def test_large_states_that_move_in_cycles_are_not_copied(name: str, bodies: int, stores: int) -> None:
-    """In the loop, only what is new is stored: once in each iteration; behind each exit but the first, all that moved."""
+    """In the loop, only what is new is stored, once in each iteration; behind each exit but one, all that moved."""
     graph, move = Graph("f"), MOVES[name]
     state = [graph.parameter(f"x{k}", (40, 40)) for k in range(move.__code__.co_argcount)]
     n = graph.parameter("n", (), "int64")
-    states = graph.while_loop(lambda i, *_: i < n, lambda i, *s: (i + 1, *move(*s)), 0, *state)
+
+    def holds(i: Value, *_: Value) -> Value:
+        return i < n
+
+    def step(i: Value, *old: Value) -> Any:
+        return (i + 1, *move(*old))
+
+    states = graph.while_loop(holds, step, 0, *state)
     for k, x in enumerate(states):
         graph.output(x, f"out{k}")
     parts = re.split(r"\n(?=\w[\w.]*:)", graph.text().partition("\nwhile:")[2])
-    count = {kind: 0 for kind in ("back", "do")}
+    count = {"back": 0, "do": 0}
     for part in parts:
         kind = next((kind for kind in count if re.match(rf"{kind}(\.\d+)?:", part)), None)
         if kind == "back":
