@@ -52,7 +52,6 @@ from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.hardware import drawn_cycles
 from tlx.target.target import Target
 
-
 FEW_PLACES: Final = 4
 """Places in a page up to which rows of B share cache sets."""
 
