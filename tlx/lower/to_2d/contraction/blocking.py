@@ -143,6 +143,8 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * costs.transposed_element
+    if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
+        cycles += costs.crowded_row * terms * depth * rows * vectors
     cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     multiplied = blocking.blocks * products * cycles
