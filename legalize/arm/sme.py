@@ -20,6 +20,7 @@ from tlx.ir.module import Raw
 from tlx.legalize.arm.features import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
+from tlx.target.hardware import CompilerVersions
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
@@ -66,6 +67,7 @@ TARGET: Final = _of_length(
         name="sme",
         title="AArch64 with SME (float, bfloat, half, bytes)",
         features=("+sme", *NEON.features),
+        compilers=CompilerVersions(19),
         finish=_finish,
         at_width=_of_length,
         widths=(16, 32, 64),
