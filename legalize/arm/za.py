@@ -7,8 +7,7 @@ of each column of B: a float, two bfloats or halves, four bytes along K.
     A v x g      B g x v      ZAn v x v      g = 1 float, 2 bfloat or half, 4 bytes
 
 The tiles are state, which instructions name by number: the place of an accumulator in its grid. Kernels enter streaming
-mode and own ZA by attributes, from which LLVM's backend makes SMSTART and SMSTOP, also around calls of malloc. What
-they call has no ZA of its own, so that ZA is never saved.
+mode and own ZA by attributes, from which LLVM's backend makes SMSTART and SMSTOP; memory is allocated before.
 
 Arm Architecture Reference Manual for A-profile, C9.2 (SME instructions): FMOPA, BFMOPA, SMOPA, UMOPA, USMOPA, SUMOPA,
 LD1W, ST1W, ZERO; Procedure Call Standard for the Arm 64-bit Architecture: __arm_tpidr2_save, __arm_tpidr2_restore.
