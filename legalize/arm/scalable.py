@@ -34,13 +34,10 @@ def mangled(type_: VectorType) -> str:
 
 
 def to_scalable(b: Builder, value: Value, element: Type) -> Value:
-    """A register as a scalable vector of an element type.
-
-    Bfloat goes by way of words: LLVM 19 cannot select some loads of it.
-    """
+    """A register as a scalable vector of an element type; bfloat by way of words, not of memory (LLVM 19)."""
     assert isinstance(value.type, VectorType)
     whole = value.type.count * bits_of(value.type.element)
-    if element == BFLOAT:
+    if element == BFLOAT and whole > GRANULE_BYTES * 8:
         return b.cast("bitcast", to_scalable(b, value, I32), scalable(BFLOAT))
     fixed, to = VectorType(whole // bits_of(element), element), scalable(element)
     args = [Keyword(to, "undef"), b.cast("bitcast", value, fixed), const_int(I64, 0)]

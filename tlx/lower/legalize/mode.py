@@ -1,19 +1,19 @@
 """Kernels that run in a mode of the machine, such as a streaming mode: memory is allocated outside of it.
 
-A function that has a mode by its attributes leaves the mode around each call of another function, and saves the state of
-the mode for it.
+A function that has a mode by its attributes leaves the mode around each call of another function, and saves the state
+of the mode for it.
 
 Rewrite (`enter_mode`):
-    define internal void @kernel(ptr %c, ...) {          define internal void @kernel(ptr %c, ...) {
-      %scratch = call ptr @malloc(i64 4096)                %scratch = call ptr @malloc(i64 4096)
-      ... tiles ...                                        call void @kernel.mode(ptr %c, ..., ptr %scratch)
-      call void @free(ptr %scratch)                        call void @free(ptr %scratch)
-      ret void                                             ret void
-    }                                              ->    }
-                                                         define internal void @kernel.mode(ptr %c, ..., ptr %scratch) MODE {
-                                                           ... tiles ...
-                                                           ret void
-                                                         }
+    define internal void @kernel(ptr %c) {        define internal void @kernel(ptr %c) {
+      %x = call ptr @malloc(i64 4096)               %x = call ptr @malloc(i64 4096)
+      ... tiles ...                                 call void @kernel.mode(ptr %c, ptr %x)
+      call void @free(ptr %x)                       call void @free(ptr %x)
+      ret void                                      ret void
+    }                                       ->    }
+                                                  define internal void @kernel.mode(ptr %c, ptr %x) MODE {
+                                                    ... tiles ...
+                                                    ret void
+                                                  }
 """
 
 from __future__ import annotations
