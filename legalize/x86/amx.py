@@ -44,7 +44,7 @@ from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
 from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.avx512 import TARGET as AVX512
 from tlx.legalize.x86.features import request_tiles
-from tlx.target.hardware import Caches, Dot
+from tlx.target.hardware import Caches, CompilerVersions, Dot
 from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
 
 if TYPE_CHECKING:  # finding this machine's target needs no code that writes IR
@@ -564,6 +564,7 @@ TARGET: Final = replace(
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
     triples=TRIPLES,
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
+    compilers=CompilerVersions(features={"amx-fp16": 16}),
     matrix=MatrixUnit(
         kinds=(
             TileKind(

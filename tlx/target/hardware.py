@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -30,6 +30,33 @@ def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
     if seed is None or math.isinf(cycles):
         return cycles
     return (zlib.crc32(repr((seed, *candidate)).encode()) + 1) / (1 << 32)
+
+
+OLDEST_LLVM: Final = 14
+"""The oldest version of LLVM that reads the output."""
+LAST_WITH_TYPED_POINTERS: Final = 16
+"""The last version of LLVM that reads pointers written as `float*`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerVersions:
+    """The first versions of LLVM that compile a target's code; older ones fail, or leave calls of what they lack.
+
+    Attributes:
+        first: For all code.
+        features: For code with a feature, where that is a later one.
+    """
+
+    first: int = OLDEST_LLVM
+    features: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __str__(self) -> str:
+        later = ", ".join(f"{name} {version}" for name, version in self.features.items())
+        return f"{self.first} ({later})" if later else str(self.first)
+
+    def needed_by(self, features: Collection[str]) -> list[tuple[int, str]]:
+        """The versions for features that are on (`+amx-fp16`), with the features."""
+        return [(version, name) for name, version in self.features.items() if f"+{name}" in features]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
+    CompilerVersions,
     CoreModel,
     Dot,
     FloatInstructions,
@@ -73,6 +74,7 @@ class Target:
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
         attributes: Further attributes of its kernels.
+        compilers: The first versions of LLVM that compile its code.
         finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
@@ -135,6 +137,7 @@ class Target:
 
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    compilers: CompilerVersions = field(default_factory=CompilerVersions)
     finish: Finisher | None = None
 
     vector_bytes: int = 16
@@ -324,6 +327,17 @@ class Target:
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def compiler(self) -> tuple[int, tuple[str, ...]]:
+        """The first version of LLVM that compiles its code, and the names of what needs it: targets or features."""
+        needs = [
+            need
+            for version in self.versions or (self,)
+            for need in ((version.compilers.first, version.name), *version.compilers.needed_by(version.features))
+        ]
+        first = max(version for version, _ in needs)
+        return first, tuple(dict.fromkeys(name for version, name in needs if version == first))
 
     def can_permute(self, bits: int) -> bool:
         """Whether one instruction permutes the elements of a register, each of `bits` bits."""
