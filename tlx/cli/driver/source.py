@@ -1,0 +1,128 @@
+"""One source: whether it uses tensors, its LLVM IR, and its dependency file.
+
+A C or C++ file uses tensors if it includes `tlx.h`, or has matrix types under `-fenable-matrix`; LLVM IR, if it has
+their functions.
+
+    clang -E           which files does it include?
+    clang -S -emit-llvm, with the options of the command line but for
+        -O2, -O3       -O1: clang optimises the lowered module in full, and vectorises and unrolls its loops only once
+        -MD, -MF ...   the names that clang itself gives to the dependency file and its target
+        sanitizers, profiles and -fenable-matrix: no passes of LLVM, which would expand matrices, or instrument twice
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.cli.driver.arguments import SOURCES, Argument, Role, split, words_of
+from tlx.cli.driver.clang import Clang
+
+_IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"llvm.matrix.")
+_MATRIX_MARKER: Final = b"matrix_type"
+_HEADER: Final = re.compile(rb'(?m)^#(?:line)? \d+ "(?:[^"\n]*[/\\])?tlx\.h"')
+_NO_PASSES: Final = ("-Xclang", "-disable-llvm-passes")
+_FRONT: Final = (Role.OTHER, Role.MATRIX, Role.INSTRUMENT)
+_KEPT_LEVELS: Final = ("0", "1", "g")
+_LEVELS: Final = {"fast": ("-O1", "-ffast-math"), "s": ("-Os", "-fno-vectorize", "-fno-slp-vectorize")}
+"""The level of the first step, where it is neither the command line's nor `-O1`."""
+_LEVELS["z"] = ("-Oz", *_LEVELS["s"][1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of a command line.
+
+    Attributes:
+        clang: The clang.
+        argument: The file and its language.
+        arguments: All of the command line.
+        include: Options for the folder of `tlx.h`.
+        folder: A folder for temporary files.
+        text: The contents, if they are on standard input.
+    """
+
+    clang: Clang
+    argument: Argument
+    arguments: Sequence[Argument]
+    include: Sequence[str]
+    folder: str
+    text: bytes | None = None
+
+    def uses_tensors(self) -> bool:
+        """Whether it might use tensors; False as well for a source that clang cannot read."""
+        if self.argument.language == "ir":
+            data = self.text if self.text is not None else _contents(self.argument.value)
+            return any(marker in data for marker in _IR_MARKERS)
+        words = [*self._front_words(), "-w", "-E", *self._input()]
+        done = self.clang.run(words, self.folder, text=self.text, out=True, err=True)
+        has_matrices = any(argument.role is Role.MATRIX for argument in self.arguments)
+        return bool(_HEADER.search(done.stdout)) or (has_matrices and _MATRIX_MARKER in done.stdout)
+
+    def compile(self, file: str, dependencies: Sequence[str], extra: Sequence[str] = ()) -> tuple[int, bytes]:
+        """Write its LLVM assembly.
+
+        Args:
+            file: Where to.
+            dependencies: Options for the dependency file.
+            extra: Further options.
+
+        Returns:
+            clang's exit status, and its diagnostics.
+        """
+        words = [*self._front_words(), *self._level(), *dependencies, *extra]
+        colour = ["-fcolor-diagnostics"] if os.isatty(2) else []
+        words = [*colour, *words, "-Qunused-arguments", "-S", "-emit-llvm", "-o", file, *self._input()]
+        done = self.clang.run(words, self.folder, text=self.text, err=True)
+        return done.returncode, done.stderr
+
+    def dependency_options(self) -> list[str]:
+        """Options for the dependency file that the command line asks for, if it does, by clang's own names.
+
+        clang compiles one file into what the linker deletes, or what `-o` names, and knows what it calls the
+        dependency file then:
+
+            clang -### -MMD -c a.c -o x/a.o   ->   clang -cc1 ... -dependency-file x/a.d -MT x/a.o ... a.c
+        """
+        if not any(a.role in (Role.DEPENDENCIES, Role.DEPENDENCY_NAME) for a in self.arguments):
+            return []
+        done = self.clang.run(["-###", *words_of(self.arguments)], self.folder, err=True, text=b"")
+        for line in done.stderr.decode(errors="surrogateescape").splitlines():
+            words = split(line)
+            if "-cc1" in words and "-dependency-file" in words and words[-1] == self.argument.value:
+                return list(_dependency_words(words))
+        return []
+
+    def _front_words(self) -> list[str]:
+        return [*words_of(a for a in self.arguments if a.role in _FRONT), *self.include]
+
+    def _level(self) -> list[str]:
+        level = next((a.value.lstrip("=") for a in reversed(self.arguments) if a.role is Role.LEVEL), "0")
+        instruments = any(a.role in (Role.MATRIX, Role.INSTRUMENT) for a in self.arguments)
+        words = [f"-O{level}"] if level in _KEPT_LEVELS else [*_LEVELS.get(level, ("-O1",))]
+        return [*words, *(_NO_PASSES if instruments or self.argument.language == "ir" else ())]
+
+    def _input(self) -> list[str]:
+        assert self.argument.language in SOURCES
+        return ["-x", self.argument.language, self.argument.value]
+
+
+def _dependency_words(words: Sequence[str]) -> list[str]:
+    """Options of clang for the dependency file of a command of its first phase."""
+    result = ["-MD" if "-sys-header-deps" in words else "-MMD"]
+    result += [word for word in words if word in ("-MP", "-MG", "-MV")]
+    for word, value in zip(words, words[1:], strict=False):
+        if word in ("-dependency-file", "-MT"):
+            result += ["-MF" if word == "-dependency-file" else word, value]
+    return result
+
+
+def _contents(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (quicker)
+            return file.read()
+    except (OSError, ValueError):
+        return b""
