@@ -7,7 +7,8 @@ their functions.
     clang -S -emit-llvm, with the options of the command line but for
         -O2, -O3       -O1: clang optimises the lowered module in full, and vectorises and unrolls its loops only once
         -MD, -MF ...   the names that clang itself gives to the dependency file and its target
-        sanitizers, profiles and -fenable-matrix: no passes of LLVM, which would expand matrices, or instrument twice
+        sanitizers, profiles and -fenable-matrix: LLVM would expand matrices, or instrument twice. Its passes run
+        in a second call, without these options
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"ll
 _MATRIX_MARKER: Final = b"matrix_type"
 _HEADER: Final = re.compile(rb'(?m)^#(?:line)? \d+ "(?:[^"\n]*[/\\])?tlx\.h"')
 _NO_PASSES: Final = ("-Xclang", "-disable-llvm-passes")
-_FRONT: Final = (Role.OTHER, Role.MATRIX, Role.INSTRUMENT)
+_PASSES: Final = (Role.MATRIX, Role.INSTRUMENT)
+"""Options that change what LLVM's passes do."""
 _KEPT_LEVELS: Final = ("0", "1", "g")
 _LEVELS: Final = {"fast": ("-O1", "-ffast-math"), "s": ("-Os", "-fno-vectorize", "-fno-slp-vectorize")}
 """The level of the first step, where it is neither the command line's nor `-O1`."""
@@ -73,11 +75,18 @@ class Source:
         Returns:
             clang's exit status, and its diagnostics.
         """
-        words = [*self._front_words(), *self._level(), *dependencies, *extra]
         colour = ["-fcolor-diagnostics"] if os.isatty(2) else []
-        words = [*colour, *words, "-Qunused-arguments", "-S", "-emit-llvm", "-o", file, *self._input()]
-        done = self.clang.run(words, self.folder, text=self.text, err=True)
-        return done.returncode, done.stderr
+        written = ["-Qunused-arguments", "-S", "-emit-llvm", "-o", file]
+        is_ir = self.argument.language == "ir"
+        two_calls = not is_ir and any(argument.role in _PASSES for argument in self.arguments)
+        passes = _NO_PASSES if two_calls or is_ir else ()
+        words = [*colour, *self._front_words(), *self._level(), *passes, *dependencies, *extra, *written]
+        done = self.clang.run([*words, *self._input()], self.folder, text=self.text, err=True)
+        if done.returncode or not two_calls or self._level() == ["-O0"]:
+            return done.returncode, done.stderr
+        others = words_of(argument for argument in self.arguments if argument.role is Role.OTHER)
+        again = self.clang.run([*others, *self._level(), *written, "-x", "ir", file], self.folder, err=True)
+        return again.returncode, done.stderr + again.stderr
 
     def dependency_options(self) -> list[str]:
         """Options for the dependency file that the command line asks for, if it does, by clang's own names.
@@ -97,13 +106,11 @@ class Source:
         return []
 
     def _front_words(self) -> list[str]:
-        return [*words_of(a for a in self.arguments if a.role in _FRONT), *self.include]
+        return [*words_of(a for a in self.arguments if a.role in (Role.OTHER, *_PASSES)), *self.include]
 
     def _level(self) -> list[str]:
         level = next((a.value.lstrip("=") for a in reversed(self.arguments) if a.role is Role.LEVEL), "0")
-        instruments = any(a.role in (Role.MATRIX, Role.INSTRUMENT) for a in self.arguments)
-        words = [f"-O{level}"] if level in _KEPT_LEVELS else [*_LEVELS.get(level, ("-O1",))]
-        return [*words, *(_NO_PASSES if instruments or self.argument.language == "ir" else ())]
+        return [f"-O{level}"] if level in _KEPT_LEVELS else [*_LEVELS.get(level, ("-O1",))]
 
     def _input(self) -> list[str]:
         assert self.argument.language in SOURCES
