@@ -20,7 +20,7 @@ VARIABLE: Final = "TLX_CLANG"
 OLDEST: Final = 14
 _NEWEST: Final = 22
 NAMES: Final = ("clang", *(f"clang-{version}" for version in range(_NEWEST, OLDEST - 1, -1)))
-_MOST_BYTES: Final = 100_000
+MOST_BYTES: Final = 100_000
 """Bytes of a command line that go without a response file; Linux takes 128 KB in one word, and 2 MB in all."""
 _FATAL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -55,9 +55,8 @@ class Clang:
     def __init__(self, path: str, *, cxx: bool) -> None:
         self.command = [path, *["--driver-mode=g++"] * cxx]
 
-    def become(self, words: Sequence[str], *, scratch: str | None = None) -> NoReturn:
+    def become(self, words: Sequence[str]) -> NoReturn:
         """Run clang in place of this process."""
-        del scratch
         sys.stdout.flush()
         os.execv(self.command[0], [*self.command, *words])
 
@@ -73,7 +72,7 @@ class Clang:
             out: Whether to keep what it writes to standard output.
             err: The same for standard error.
         """
-        if sum(map(len, words)) > _MOST_BYTES:
+        if sum(map(len, words)) > MOST_BYTES:
             file = f"{folder}{os.sep}arguments"
             with open(file, "w", encoding="utf-8", errors="surrogateescape") as response:  # noqa: PTH123
                 response.write(quoted(words))

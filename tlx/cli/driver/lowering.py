@@ -7,6 +7,7 @@ time, with line tables, if there is something to say.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Final
 from tlx.api import files
 from tlx.cli.driver.places import Message, message_of
 from tlx.cli.driver.settings import Settings
-from tlx.diagnostics import TlxError, TlxWarning, recorded_warnings
+from tlx.cli.program import STDERR
+from tlx.diagnostics import TlxError, TlxWarning, UsageError, recorded_warnings
 from tlx.llvm.triples import architecture, native_triple, triple_of
 from tlx.lower.remarks import Remarks
-from tlx.target.host import best_target, cpu_flags, host_caches
+from tlx.target.host import best_target, cpu_flags, host_caches, missing_features
 from tlx.target.target import Target, targets
 
 if TYPE_CHECKING:
@@ -47,12 +49,15 @@ class Outcome:
     failed: bool = False
 
 
-def lower_source(text: str, name: str, settings: Settings, *, is_native: bool, locate: Callable[[], str]) -> Outcome:
+def lower_source(
+    text: str, name: str, program: str, settings: Settings, *, is_native: bool, locate: Callable[[], str]
+) -> Outcome:
     """Lower the module of a source.
 
     Args:
         text: The module.
         name: The source.
+        program: The driver, which reports errors that concern its options.
         settings: How.
         is_native: Whether clang compiles for the processor of this machine.
         locate: Returns the module with line tables.
@@ -61,14 +66,14 @@ def lower_source(text: str, name: str, settings: Settings, *, is_native: bool, l
 
     if not has_work(text):
         return Outcome()
-    outcome = _lowered(text, name, settings, is_native=is_native)
+    outcome = _lowered(text, name, program, settings, is_native=is_native)
     if not (outcome.messages or outcome.remarks) or _HAS_LOCATIONS.search(text):
         return outcome
-    located = _lowered(locate() or text, name, settings, is_native=is_native)
+    located = _lowered(locate() or text, name, program, settings, is_native=is_native)
     return replace(outcome, messages=located.messages, remarks=located.remarks)
 
 
-def _lowered(text: str, name: str, settings: Settings, *, is_native: bool) -> Outcome:
+def _lowered(text: str, name: str, program: str, settings: Settings, *, is_native: bool) -> Outcome:
     from tlx.lower.pipeline import lower_text
 
     options: Options = replace(settings.options, remarks=Remarks())
@@ -80,7 +85,8 @@ def _lowered(text: str, name: str, settings: Settings, *, is_native: bool) -> Ou
             outcome.text = lower_text(text, name, target, options=options)
         except TlxError as error:
             outcome.failed = True
-            outcome.messages.append(message_of("error", error.message, error.span, error.notes, name))
+            where = program if isinstance(error, UsageError) and error.name is None else name
+            outcome.messages.append(message_of("error", error.message, error.span, error.notes, where))
     outcome.messages += [message_of("warning", w.message, w.span, w.notes, name) for w in given]
     if settings.remarks is not None:
         outcome.remarks = [
@@ -111,19 +117,21 @@ def default_target(text: str, *, is_native: bool) -> Target:
     for target in known:
         names = {linux for name, linux in target.linux_names.items() if name in {f.replace("-", "") for f in features}}
         flags |= names if target.is_for(machine) else set()
-        if lengths == lengths & set(target.attributes) != set() and target.requires[0] in features:
+        has_length = bool(lengths) and lengths <= {*target.attributes}
+        if is_native and target.attributes:
+            has_length = not missing_features(target, cpu_flags())
+        if has_length and target.requires[0] in features:
             flags |= {*target.requires}
     if is_native:
-        return best_target(known, frozenset(flags | cpu_flags_of_length()), host_caches(), machine)
+        return best_target(known, frozenset(flags), host_caches(), machine)
     candidates = [target.on_cpu(next(iter(cpus))) for target in known] if len(cpus) == 1 else known
     return best_target(candidates, frozenset(flags), None, machine)
 
 
-def cpu_flags_of_length() -> frozenset[str]:
-    """The lengths of this machine's scalable vectors, which clang's features do not have."""
-    return frozenset(flag for flag in cpu_flags() if flag[:3].isalpha() and flag[3:].isdigit() and len(flag) == 6)
-
-
 def write_remarks(path: str, messages: list[Message]) -> None:
-    """Write remarks to a file."""
-    files.write_output(path, "".join(f"{message.render()}\n" for message in messages))
+    """Write remarks to a file, or to standard error."""
+    text = "".join(f"{message.render()}\n" for message in messages)
+    if path == STDERR:
+        print(text, file=sys.stderr, end="")  # noqa: T201
+    else:
+        files.write_output(path, text)

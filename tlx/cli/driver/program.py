@@ -18,7 +18,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.cli.driver.arguments import INCLUDING, SOURCES, Argument, Role, expanded, parse, words_of
-from tlx.cli.driver.clang import NAMES, VARIABLE, Clang, SignalledError, end_by, exit_status, fatal_signals, find_clang
+from tlx.cli.driver.clang import (
+    MOST_BYTES,
+    NAMES,
+    VARIABLE,
+    Clang,
+    SignalledError,
+    end_by,
+    exit_status,
+    fatal_signals,
+    find_clang,
+)
 
 if TYPE_CHECKING:
     from tlx.cli.driver.settings import Settings
@@ -27,7 +37,9 @@ if TYPE_CHECKING:
 _OPTION: Final = "--tlx-"
 _CLANG: Final = f"{_OPTION}clang="
 _NATIVE: Final = ("-march=native", "-mcpu=native")
+_NO_LTO: Final = "-fno-lto"
 _FRONT_ENDS: Final = "frontends"
+_TEXT: Final = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
 def run_driver(name: str, *, cxx: bool) -> NoReturn:
@@ -111,7 +123,7 @@ def _compile(
             return status
         if module:
             lowered[id(argument)] = module
-    if not lowered and text is None and sum(map(len, words)) < 100_000:
+    if not lowered and text is None and sum(map(len, words)) < MOST_BYTES:
         _remove(folder)
         clang.become([*include, *words])
     last = list(_last_words(arguments, lowered))
@@ -123,70 +135,70 @@ def _compile(
 
 def _lowered(name: str, source: Source, settings: Settings, folder: str) -> tuple[int, str]:
     """Exit status, and the file of the lowered module of a source; no file if it has no tensor operations."""
+    names = [] if source.argument.language == "ir" else source.name_options()
+    done = False
+    try:
+        status, file = _lowered_with_names(name, source, settings, folder, names)
+        done = not status
+    finally:
+        if not done:
+            _remove_dependencies(names)
+    return status, file
+
+
+def _lowered_with_names(
+    name: str, source: Source, settings: Settings, folder: str, names: Sequence[str]
+) -> tuple[int, str]:
     from pathlib import Path
+
+    from tlx.cli.driver.lowering import lower_source, write_remarks
 
     stem = Path(source.argument.value).stem
     Path(folder).mkdir()
-    raw, lowered = f"{folder}/{stem}.in.ll", f"{folder}/{stem}.ll"
+    raw, lowered = Path(folder, f"{stem}.in.ll"), Path(folder, f"{stem}.ll")
     said = b""
-    dependencies: list[str] = []
-    if source.argument.language != "ir" or not _is_text(source):
-        dependencies = source.dependency_options()
-        status, said = source.compile(raw, dependencies)
+    if (module := source.assembly()) is None:
+        status, said = source.compile(str(raw), names)
         if status:
-            sys.stderr.buffer.write(said)
+            _say(said)
             return exit_status(status), ""
-        module = Path(raw).read_text(encoding="utf-8", errors="surrogateescape")
-    else:
-        data = source.text if source.text is not None else Path(source.argument.value).read_bytes()
-        module = data.decode(errors="surrogateescape")
+        module = raw.read_text(**_TEXT)
 
     def locate() -> str:
         if source.argument.language == "ir":
             return ""
-        source.compile(raw, (), ("-gline-tables-only",))
-        return Path(raw).read_text(encoding="utf-8", errors="surrogateescape")
-
-    from tlx.cli.driver.lowering import lower_source, write_remarks
-    from tlx.cli.program import STDERR
+        source.compile(str(raw), (), ("-gline-tables-only",))
+        return raw.read_text(**_TEXT)
 
     is_native = any(word in _NATIVE for word in words_of(source.arguments))
-    outcome = lower_source(module, source.argument.value, settings, is_native=is_native, locate=locate)
+    outcome = lower_source(module, source.argument.value, name, settings, is_native=is_native, locate=locate)
     if outcome.text is None and not outcome.failed:
-        return 0, ""
-    sys.stderr.buffer.write(said)
-    for message in outcome.messages:
-        print(message.render(), file=sys.stderr)  # noqa: T201
+        return 0, ""  # clang compiles it again, and says the same
+    _say(said + "".join(f"{message.render()}\n" for message in outcome.messages).encode())
     if outcome.failed:
-        _remove_dependencies(dependencies)
         return 1, ""
-    lto = next((a.words[0] for a in reversed(source.arguments) if a.role is Role.LTO), "-fno-lto")
-    if lto != "-fno-lto":
+    lto = next((a.words[0] for a in reversed(source.arguments) if a.role is Role.LTO), _NO_LTO)
+    if lto != _NO_LTO:
         what = f"{lto} leaves code to the linker, but the tensors of {source.argument.value} are compiled now"
-        _remove_dependencies(dependencies)
-        return _fail(name, f"{what}: compile this file with -fno-lto; it links with files that have {lto}"), ""
-    if settings.remarks == STDERR:
-        for message in outcome.remarks:
-            print(message.render(), file=sys.stderr)  # noqa: T201
-    elif settings.remarks is not None:
+        return _fail(name, f"{what}: compile this file with {_NO_LTO}; it links with files that have {lto}"), ""
+    if settings.remarks is not None:
         write_remarks(settings.remarks, outcome.remarks)
-    Path(lowered).write_text(outcome.text or "", encoding="utf-8", errors="surrogateescape")
-    return 0, lowered
+    lowered.write_text(outcome.text or "", **_TEXT)
+    return 0, str(lowered)
 
 
-def _is_text(source: Source) -> bool:
-    head = source.text if source.text is not None else b""
-    if source.text is None:
-        with open(source.argument.value, "rb") as file:  # noqa: PTH123
-            head = file.read(4)
-    return head[:4] not in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+def _say(text: bytes) -> None:
+    sys.stderr.flush()
+    sys.stderr.buffer.write(text)
+    sys.stderr.buffer.flush()
 
 
 def _remove_dependencies(options: Sequence[str]) -> None:
     """Remove the dependency file of a source that failed, as clang does."""
     from contextlib import suppress
+    from itertools import pairwise
 
-    for word, value in zip(options, options[1:], strict=False):
+    for word, value in pairwise(options):
         if word == "-MF" and value != "-":
             with suppress(OSError):
                 os.unlink(value)  # noqa: PTH108

@@ -17,21 +17,24 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from tlx.cli.driver.arguments import SOURCES, Argument, Role, split, words_of
 from tlx.cli.driver.clang import Clang
 
 _IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"llvm.matrix.")
+_COVERAGE: Final = ("-coverage-notes-file", "-coverage-data-file")
 _MATRIX_MARKER: Final = b"matrix_type"
 _HEADER: Final = re.compile(rb'(?m)^#(?:line)? \d+ "(?:[^"\n]*[/\\])?tlx\.h"')
+_BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _NO_PASSES: Final = ("-Xclang", "-disable-llvm-passes")
 _PASSES: Final = (Role.MATRIX, Role.INSTRUMENT)
 """Options that change what LLVM's passes do."""
 _KEPT_LEVELS: Final = ("0", "1", "g")
-_LEVELS: Final = {"fast": ("-O1", "-ffast-math"), "s": ("-Os", "-fno-vectorize", "-fno-slp-vectorize")}
+_NOT_VECTORISED: Final = ("-fno-vectorize", "-fno-slp-vectorize")
+_LEVELS: Final = {"fast": ("-O1", "-ffast-math"), "s": ("-Os", *_NOT_VECTORISED), "z": ("-Oz", *_NOT_VECTORISED)}
 """The level of the first step, where it is neither the command line's nor `-O1`."""
-_LEVELS["z"] = ("-Oz", *_LEVELS["s"][1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,19 @@ class Source:
         has_matrices = any(argument.role is Role.MATRIX for argument in self.arguments)
         return bool(_HEADER.search(done.stdout)) or (has_matrices and _MATRIX_MARKER in done.stdout)
 
-    def compile(self, file: str, dependencies: Sequence[str], extra: Sequence[str] = ()) -> tuple[int, bytes]:
+    def assembly(self) -> str | None:
+        """The text of a source that is LLVM assembly; None for others."""
+        if self.argument.language != "ir":
+            return None
+        data = self.text if self.text is not None else _contents(self.argument.value)
+        return None if data.startswith(_BITCODE) else data.decode(errors="surrogateescape")
+
+    def compile(self, file: str, names: Sequence[str], extra: Sequence[str] = ()) -> tuple[int, bytes]:
         """Write its LLVM assembly.
 
         Args:
             file: Where to.
-            dependencies: Options for the dependency file.
+            names: See `name_options`.
             extra: Further options.
 
         Returns:
@@ -80,7 +90,7 @@ class Source:
         is_ir = self.argument.language == "ir"
         two_calls = not is_ir and any(argument.role in _PASSES for argument in self.arguments)
         passes = _NO_PASSES if two_calls or is_ir else ()
-        words = [*colour, *self._front_words(), *self._level(), *passes, *dependencies, *extra, *written]
+        words = [*colour, *self._front_words(), *self._level(), *passes, *names, *extra, *written]
         done = self.clang.run([*words, *self._input()], self.folder, text=self.text, err=True)
         if done.returncode or not two_calls or self._level() == ["-O0"]:
             return done.returncode, done.stderr
@@ -88,21 +98,20 @@ class Source:
         again = self.clang.run([*others, *self._level(), *written, "-x", "ir", file], self.folder, err=True)
         return again.returncode, done.stderr + again.stderr
 
-    def dependency_options(self) -> list[str]:
-        """Options for the dependency file that the command line asks for, if it does, by clang's own names.
+    def name_options(self) -> list[str]:
+        """Options for the files that are written besides the output, if any are, by the names that clang gives them.
 
-        clang compiles one file into what the linker deletes, or what `-o` names, and knows what it calls the
-        dependency file then:
+        They follow from `-o`, and from how many inputs there are:
 
             clang -### -MMD -c a.c -o x/a.o   ->   clang -cc1 ... -dependency-file x/a.d -MT x/a.o ... a.c
         """
-        if not any(a.role in (Role.DEPENDENCIES, Role.DEPENDENCY_NAME) for a in self.arguments):
+        if not any(a.role in (Role.DEPENDENCIES, Role.DEPENDENCY_NAME, Role.INSTRUMENT) for a in self.arguments):
             return []
         done = self.clang.run(["-###", *words_of(self.arguments)], self.folder, err=True, text=b"")
         for line in done.stderr.decode(errors="surrogateescape").splitlines():
             words = split(line)
-            if "-cc1" in words and "-dependency-file" in words and words[-1] == self.argument.value:
-                return list(_dependency_words(words))
+            if "-cc1" in words and words[-1] == self.argument.value:
+                return [*_dependency_words(words), *_coverage_words(words)]
         return []
 
     def _front_words(self) -> list[str]:
@@ -119,11 +128,22 @@ class Source:
 
 def _dependency_words(words: Sequence[str]) -> list[str]:
     """Options of clang for the dependency file of a command of its first phase."""
+    if "-dependency-file" not in words:
+        return []
     result = ["-MD" if "-sys-header-deps" in words else "-MMD"]
     result += [word for word in words if word in ("-MP", "-MG", "-MV")]
-    for word, value in zip(words, words[1:], strict=False):
+    for word, value in pairwise(words):
         if word in ("-dependency-file", "-MT"):
             result += ["-MF" if word == "-dependency-file" else word, value]
+    return result
+
+
+def _coverage_words(words: Sequence[str]) -> list[str]:
+    """Options of clang for the files of coverage: their names are written into the code."""
+    result: list[str] = []
+    for word, value in pairwise(words):
+        if word.startswith(_COVERAGE):
+            result += ["-Xclang", word, *([] if "=" in word else ["-Xclang", value])]
     return result
 
 
