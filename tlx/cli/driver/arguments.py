@@ -87,7 +87,7 @@ RULES: Final[dict[str, Rule]] = {
         "-Xcuda-fatbinary -Xcuda-ptxas -Xlinker -Xoffload-linker -Xopenmp-target -Xpreprocessor -arch "
         "-ccc-gcc-name -ccc-install-dir -darwin-target-variant -dependency-dot -dsym-dir -dumpdir "
         "-fdebug-compilation-dir -filelist -fmodules-user-build-path -framework -ftrapv-handler "
-        "-gcc-toolchain -include-pch -imultilib -install_name -meabi -mllvm -mmlir "
+        "-include-pch -imultilib -install_name -meabi -mllvm -mmlir "
         "-mthread-model -resource-dir -rpath -serialize-diagnostics -target -undefined -vfsoverlay -working-directory",
         separate=True,
     ),
