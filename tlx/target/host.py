@@ -37,9 +37,11 @@ def native_target() -> Target:
 
 
 def best_target(
-    candidates: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
+    candidates: Iterable[Target], flags: frozenset[str], sizes: Caches | None, architecture: str = platform.machine()
 ) -> Target:
     """The best of some targets for a machine with these flags and caches, and an architecture by the system's name.
+
+    Without `sizes`, the target's own stay.
 
     Raises:
         UsageError: The machine runs none of the targets' code.
@@ -48,9 +50,8 @@ def best_target(
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
-    return with_host_dot_costs(
-        replace(best.with_features(_feature_changes(best, flags, architecture)), caches=sizes), flags
-    )
+    best = best.with_features(_feature_changes(best, flags, architecture))
+    return with_host_dot_costs(best if sizes is None else replace(best, caches=sizes), flags)
 
 
 def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
