@@ -71,7 +71,7 @@ def explain(
         raise UsageError(f"{'--function' if function else '--args'} is for --run")
     data = files.read_bytes(file)
     translation = files.translation(data, file, options.threads, reading)
-    text = files.ir_of(data, file, options.threads, reading) if translation is None else str(translation)
+    text = files.ir_of(data, file, options.threads, reading) if translation is None else str(translation).lstrip("\n")
     original = None if translation is None else _original(data, translation, file)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))

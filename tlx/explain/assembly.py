@@ -1,7 +1,7 @@
 """The main loop of each kernel as assembly, and what LLVM's machine code analyser says about it.
 
-The main loop is an innermost loop, that with most products, else the longest. `llvm-mca` is part of LLVM's tools, not of
-TLX: without it, the report has the loops alone.
+The main loop is an innermost loop, that with most products, else the longest. `llvm-mca` is part of LLVM's tools, not
+of TLX: without it, the report has the loops alone.
 """
 
 from __future__ import annotations

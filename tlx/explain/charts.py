@@ -45,12 +45,9 @@ _AXES: Final = (58, 16, 128, 44)  # left, top, right, bottom
 
 def roofline_chart(roofs: Sequence[Roof], points: Sequence[Point]) -> Markup:
     """Operations per cycle over operations per byte, both logarithmic."""
-    lows = [point.intensity for point in points] + [0.25]
-    highs = [point.intensity for point in points] + [64.0]
     peaks = [roof.peak for roof in roofs if roof.peak] or [1.0]
-    x0, x1 = floor(log10(min(lows))), ceil(log10(max(highs)))
-    y0 = floor(log10(min([point.rate for point in points] + [min(peaks) / 8])))
-    y1 = ceil(log10(max(peaks) * 1.2))
+    x0, x1 = _bounds([0.25, 64.0, *(point.intensity for point in points)])
+    y0, y1 = _bounds([max(peaks), min(peaks) / 8, *(point.rate for point in points)])
     width, height = _CHART
     left, top, right, bottom = _AXES
 
@@ -61,14 +58,14 @@ def roofline_chart(roofs: Sequence[Roof], points: Sequence[Point]) -> Markup:
         return height - bottom - (log10(value) - y0) / (y1 - y0) * (height - top - bottom)
 
     parts: list[Markup] = []
-    for decade in range(x0, x1 + 1):
-        x = x_of(10.0**decade)
+    for value in _ticks(x0, x1):
+        x = x_of(value)
         parts.append(tag("line", x1=x, y1=top, x2=x, y2=height - bottom, class_="grid"))
-        parts.append(text(x, height - bottom + 16, f"{10.0**decade:g}", "tick"))
-    for decade in range(y0, y1 + 1):
-        y = y_of(10.0**decade)
+        parts.append(text(x, height - bottom + 16, f"{value:g}", "tick"))
+    for value in _ticks(y0, y1):
+        y = y_of(value)
         parts.append(tag("line", x1=left, y1=y, x2=width - right, y2=y, class_="grid"))
-        parts.append(text(left - 7, y + 4, f"{10.0**decade:g}", "tick", "end"))
+        parts.append(text(left - 7, y + 4, f"{value:g}", "tick", "end"))
     top_peak = max(peaks)
     for roof in roofs:
         if roof.peak:
@@ -79,10 +76,9 @@ def roofline_chart(roofs: Sequence[Roof], points: Sequence[Point]) -> Markup:
         else:
             end = min(top_peak / roof.bandwidth, 10.0**x1)
             start = max(10.0**x0, 10.0**y0 / roof.bandwidth)
-            corners = (x_of(start), y_of(start * roof.bandwidth)), (x_of(end), y_of(end * roof.bandwidth))
-            (ax, ay), (bx, by) = corners
+            (ax, ay), (bx, by) = ((x_of(at), y_of(at * roof.bandwidth)) for at in (start, end))
             parts.append(tag("line", x1=ax, y1=ay, x2=bx, y2=by, class_="roof slope"))
-            parts.append(text(ax + 6, ay - 6, roof.label, "tick slope", "start"))
+            parts.append(text((ax + 2 * bx) / 3 - 7, (ay + 2 * by) / 3, roof.label, "tick", "end"))
     for point in points:
         x, y = x_of(max(point.intensity, 10.0**x0)), y_of(max(point.rate, 10.0**y0))
         kind = "measured" if point.is_measured else "predicted"
@@ -102,6 +98,18 @@ def roofline_chart(roofs: Sequence[Roof], points: Sequence[Point]) -> Markup:
     parts.append(tag("g", text(0, 0, "operations per cycle", "axis"), transform=turned))
     words = "; ".join(f"{p.number}: {p.label}, {p.rate:.3g} operations per cycle" for p in points)
     return picture(width, height, f"Roofline. {words}", *parts, class_="chart")
+
+
+def _bounds(values: Sequence[float]) -> tuple[float, float]:
+    """Logarithms of the ends of an axis."""
+    return log10(min(values)) - 0.1, log10(max(values)) + 0.2
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, ... between two logarithms; powers of ten alone on a long axis."""
+    steps = (1, 2, 5) if high - low < 2 else (1,)
+    values = [step * 10.0**decade for decade in range(floor(low), ceil(high) + 1) for step in steps]
+    return [value for value in values if low <= log10(value) <= high]
 
 
 _PLAN: Final = (680, 240)
@@ -139,8 +147,8 @@ def memory_chart(rectangles: Sequence[Rectangle], points: int, marks: Sequence[t
         return height - bottom - offset / total * (height - top - bottom)
 
     parts = [tag("rect", x=left, y=top, width=width - left - right, height=height - top - bottom, class_="frame")]
-    for share in (0, 0.5, 1):
-        parts.append(text(left - 7, y_of(total * share) + 4, in_bytes(int(total * share)), "tick", "end"))
+    halves = (0, total // 2, total)
+    parts += [text(left - 7, y_of(offset) + 4, in_bytes(offset), "tick", "end") for offset in halves]
     last = -40.0
     for point, line in marks:
         x = x_of(point)

@@ -63,6 +63,7 @@ class Report:
     """What a report shows.
 
     Attributes:
+        title: Name of the user's file.
         source: The program as TLX IR.
         target: Name of the target.
         columns: The texts, the user's first.
@@ -72,6 +73,7 @@ class Report:
         text: The lowered module.
     """
 
+    title: str
     source: Source
     target: str
     columns: Sequence[Column]
@@ -181,6 +183,7 @@ def collect(text: str, name: str, target: str, options: Options, original: Colum
     user = Column(name, "TLX IR", [Section("", lines)])
     order = {kernel: (kernel.keys[-1:] or (0,), number) for number, kernel in enumerate(recorder.kernels.values())}
     return Report(
+        original.name if original is not None else name,
         source,
         target,
         [*([original] if original is not None else []), user, *recorder.columns],
@@ -197,10 +200,12 @@ def original_column(text: str, name: str, translation: Module) -> Column:
     Args:
         text: The text in the front end's language.
         name: Name of its file.
-        translation: The translated module, whose instructions have spans in the text.
+        translation: The translated module, whose instructions have spans in the text; its lines are counted from the
+            first one that is not empty.
     """
     keys: dict[int, set[int]] = {}
-    at = 1
+    whole = str(translation)
+    at = 1 - (len(whole) - len(whole.lstrip("\n")))
     for item in translation.items:
         if isinstance(item, Function):
             line = at + item.header.count("\n")

@@ -41,8 +41,8 @@ def tag(name: str, *content: Content, **attributes: Attribute) -> Markup:
     Args:
         name: Its name.
         content: What is in it; text that is no `Markup` is escaped.
-        attributes: Its attributes. An underscore at the end of a name is dropped (`class_`), others become hyphens. None
-            and False leave an attribute out.
+        attributes: Its attributes. An underscore at the end of a name is dropped (`class_`), others become hyphens.
+            None and False leave an attribute out.
     """
     spelled = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'

@@ -27,8 +27,10 @@ from tlx.target.target import Target
 
 _MOST_LINES: Final = 600
 """Lines of a function that are shown; of the user's file ten times as many."""
+_MOST_INDENT: Final = 8
 _MOST_KERNELS: Final = 60
 _MOST_POINTS: Final = 24
+_INTRINSIC: Final = re.compile(r"(@(?:llvm|tlx)\.[\w.]+)")
 _PLACEHOLDER: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -72,7 +74,7 @@ def page(report: Report, code: Code, measured: Measurement | None = None) -> str
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
         "hash": digest,
-        "title": escape(f"{report.source.name} on {report.target}: TLX"),
+        "title": escape(f"{report.title} on {report.target}: TLX"),
         "style": _template("page.css"),
         "script": script,
         "header": _header(report),
@@ -110,7 +112,7 @@ def _header(report: Report) -> Markup:
     ]
     return join(
         [
-            tag("h1", report.source.name),
+            tag("h1", report.title),
             tag("p", "What TLX makes of this program, stage by stage, and why.", class_="lead"),
             tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in totals), class_="totals"),
             tag(
@@ -189,7 +191,22 @@ def _section(part: Section, stage: str, *, is_users: bool, has_ids: bool) -> Mar
 
 def _line(line: Line, number: int | None, identifier: str | None) -> Markup:
     shown = [tag("span", str(number), class_="n")] if number is not None else []
-    return tag("span", *shown, line.text or "\u200b", class_="l", data_k=_keys(line.keys), id=identifier)
+    kind = "l numbered" if shown else "l"
+    return tag("span", *shown, *_coloured(line.text), class_=kind, data_k=_keys(line.keys), id=identifier)
+
+
+def _coloured(text: str) -> list[Content]:
+    """A line of LLVM assembly with its comment, or the names of its intrinsics, in colour; deep indents are cut."""
+    indent = len(text) - len(text.lstrip(" "))
+    text = text[max(0, indent - _MOST_INDENT) :]
+    if text.lstrip().startswith(";"):
+        return [tag("span", text, class_="c")]
+    parts = _INTRINSIC.split(text)
+    return (
+        [tag("span", part, class_="o") if number % 2 else part for number, part in enumerate(parts)]
+        if text
+        else ["\u200b"]
+    )
 
 
 def _keys(keys: Keys) -> str | None:
@@ -422,8 +439,12 @@ def _roofline(report: Report, measured: Measurement | None) -> Markup:
         heading,
         tag("p", words, class_="lead"),
         note,
-        tag("div", tag("div", roofline_chart(roofs, points), class_="scroll"), legend(marks), class_="card"),
-        tag("div", table, class_="scroll"),
+        tag(
+            "div",
+            tag("div", tag("div", roofline_chart(roofs, points), class_="scroll"), legend(marks)),
+            tag("div", table, class_="scroll"),
+            class_="card beside",
+        ),
         id="roofline",
     )
 

@@ -141,7 +141,7 @@ def sections(module: Module, origins: Origins, written: Collection[str]) -> list
 
 
 def _function_lines(function: Function, origins: Origins) -> Iterator[Line]:
-    """The lines of a function's text. Each instruction begins on a line of its own, or shares that of the one before."""
+    """The lines of a function's text."""
     keys: dict[int, AbstractSet[int]] = {}
     at = function.header.count("\n")
     for block in function.blocks:
@@ -176,7 +176,7 @@ def source_keys(module: Module, present: AbstractSet[int]) -> dict[int, Keys]:
             if span is None:
                 continue
             first, last = line_of(span), span.source.location(max(span.start, span.end - 1))[0]
-            found = {first} | (set() if first in present else _of_users(instruction, users, present))
+            found = {first} | (set[int]() if first in present else _of_users(instruction, users, present))
             for line in range(first, last + 1):
                 keys[line] |= found
     return {line: tuple(sorted(found)) for line, found in keys.items()}

@@ -68,23 +68,26 @@ def _product_tiles(gemm: Gemm, recipe: Recipe) -> Markup:
         text(_MARGIN + k / 2, y - 7, f"K {gemm.k}", "extent"),
         text(x + n / 2, _MARGIN - 8, f"N {gemm.n}", "extent"),
         text(x - 7, _MARGIN + k / 2, f"K {gemm.k}", "extent", "end"),
-        text(_MARGIN - 4, y + m / 2, f"M {gemm.m}", "extent turned", "middle"),
+        text(_MARGIN + k / 2, y + m + 17, "A", "name"),
+        text(x + n + 10, _MARGIN + k / 2 + 4, "B", "name"),
+        text(x + n / 2, y + m + 17, "C", "name"),
+        tag(
+            "g",
+            text(0, 0, f"M {gemm.m}", "extent"),
+            transform=f"translate({_MARGIN - 10:.1f} {y + m / 2:.1f}) rotate(-90)",
+        ),
     ]
-    parts[-1] = tag(
-        "g", text(0, 0, f"M {gemm.m}", "extent"), transform=f"translate({_MARGIN - 10:.1f} {y + m / 2:.1f}) rotate(-90)"
-    )
     label = (
         f"Blocks of the product: A is {gemm.m}x{gemm.k}, B {gemm.k}x{gemm.n}, C {gemm.m}x{gemm.n}; "
         f"register tile {tile.mr}x{tile.nr}"
     )
-    return picture(x + n + _MARGIN, y + m + 14, label, *parts, class_="tiles")
+    return picture(x + n + _MARGIN, y + m + 26, label, *parts, class_="tiles")
 
 
 def _matrix(name: str, x: float, y: float, width: float, height: float, note: str) -> Markup:
     shape = tag("rect", x=x, y=y, width=width, height=height, rx=2, class_=f"matrix {note}".strip())
     title = tag("title", f"{name}{', packed into panels' if note else ''}")
-    place = x + width - 5, y + height - 6
-    return tag("g", title, shape, text(*place, name, "name", "end"))
+    return tag("g", title, shape)
 
 
 def _area(x: float, y: float, width: float, height: float, kind: str, label: str) -> Markup:

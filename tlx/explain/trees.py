@@ -61,9 +61,13 @@ def tree(facts: KernelFacts) -> Markup:
         start = width / 2 - room * (len(layer) - 1) / 2
         for number, node in enumerate(order):
             places[id(node)] = (start + room * number, depth * (_BOX[1] + _GAP[1]) + _BOX[1] / 2 + 4)
-    edges = [
-        _edge(places[id(operand)], places[id(node)]) for layer in layers for node in layer for operand in node.operands
-    ]
+    depth = {id(node): number for number, layer in enumerate(layers) for node in layer}
+    pairs = [(operand, node) for layer in layers for node in layer for operand in node.operands]
+    skips = [pair for pair in pairs if depth[id(pair[1])] - depth[id(pair[0])] > 1]
+    right = max(x for x, _ in places.values()) + _BOX[0] / 2
+    edges = [_edge(places[id(a)], places[id(b)]) for a, b in pairs if (a, b) not in skips]
+    edges += [_detour(places[id(a)], places[id(b)], right + 12 * (1 + n)) for n, (a, b) in enumerate(skips)]
+    width = max(width, right + 12 * (len(skips) + 1))
     boxes = [_box(node, *places[id(node)]) for layer in layers for node in layer]
     words = ", ".join(node.label for layer in layers for node in layer)
     return picture(width, height, f"Tree of the kernel: {words}", *edges, *boxes, class_="tree")
@@ -103,6 +107,17 @@ def _edge(start: tuple[float, float], end: tuple[float, float]) -> Markup:
     y, to_y = y + _BOX[1] / 2, to_y - _BOX[1] / 2
     bend = (y + to_y) / 2
     curve = f"M{x:.1f} {y:.1f}C{x:.1f} {bend:.1f} {to_x:.1f} {bend:.1f} {to_x:.1f} {to_y:.1f}"
+    return tag("path", d=curve, class_="edge")
+
+
+def _detour(start: tuple[float, float], end: tuple[float, float], right: float) -> Markup:
+    """An edge past other layers: out of the right side of a box, down, and into the right side of another."""
+    (x, y), (to_x, to_y) = start, end
+    x, to_x = x + _BOX[0] / 2, to_x + _BOX[0] / 2
+    curve = (
+        f"M{x:.1f} {y:.1f}H{right - 8:.1f}Q{right:.1f} {y:.1f} {right:.1f} {y + 8:.1f}"
+        f"V{to_y - 8:.1f}Q{right:.1f} {to_y:.1f} {right - 8:.1f} {to_y:.1f}H{to_x:.1f}"
+    )
     return tag("path", d=curve, class_="edge")
 
 
