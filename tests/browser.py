@@ -62,7 +62,12 @@ class Page:
         reply = cast("dict[str, Any]", json.loads(data))
         method = reply.get("method", "")
         self.events.append(method)
-        if method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening"):
+        if method in (
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+            "Page.javascriptDialogOpening",
+        ):
             self.messages.append(json.dumps(reply["params"]))
         return reply
 
@@ -70,7 +75,9 @@ class Page:
         """Load a file, in a window of a size."""
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", features=features)
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         self.events.clear()
         self.send("Page.navigate", url=path.as_uri())
         while "Page.loadEventFired" not in self.events:
@@ -78,15 +85,19 @@ class Page:
 
     def value(self, expression: str) -> Any:
         """The value of an expression in JavaScript."""
-        reply = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        reply = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in reply, reply["exceptionDetails"]
         return reply["result"].get("value")
 
     def move(self, selector: str) -> tuple[float, float]:
         """Scroll to an element and move the mouse to it."""
         place = self.value(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-            "const r = e.getBoundingClientRect(); return [r.x + 40, r.y + 5]; })()"
+            f"""(() => {{
+                const element = document.querySelector({json.dumps(selector)});
+                element.scrollIntoView({{block: "center"}});
+                const place = element.getBoundingClientRect();
+                return [place.x + 40, place.y + 5];
+            }})()"""
         )
         x, y = cast("list[float]", place)
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

@@ -23,7 +23,7 @@ _FULL: Final = {"start_after": "--start-after", "stop_after": "--stop-after", "p
 @click.command(
     "explain",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: tlx explain gemm.ll --target=avx512 -o report.html",
+    epilog="Example: tlx explain gemm.ll -o report.html",
 )
 @click.argument("file", default="-")
 @input_options

@@ -126,22 +126,23 @@ class Rectangle:
     size: int
 
 
-def memory_chart(rectangles: Sequence[Rectangle], points: int, marks: Sequence[tuple[int, int]], label: str) -> Markup:
+def memory_chart(rectangles: Sequence[Rectangle], marks: Sequence[tuple[int, int]], label: str) -> Markup:
     """A block of memory over time: bytes upwards, the points of a function from left to right.
+
+    Time begins with the first temporary and ends with the last one.
 
     Args:
         rectangles: The temporaries.
-        points: How many points the function has.
         marks: Points, and the line of the user's file that is computed there.
         label: What screen readers say.
     """
     width, height = _PLAN
     left, top, right, bottom = 70, 12, 12, 40
     total = max((r.offset + r.size for r in rectangles), default=1) or 1
-    span = max(points, 1)
+    first, last = min((r.start for r in rectangles), default=0), max((r.end + 1 for r in rectangles), default=1)
 
     def x_of(point: float) -> float:
-        return left + min(max(point, 0), span) / span * (width - left - right)
+        return left + (point - first) / max(last - first, 1) * (width - left - right)
 
     def y_of(offset: float) -> float:
         return height - bottom - offset / total * (height - top - bottom)
@@ -149,13 +150,13 @@ def memory_chart(rectangles: Sequence[Rectangle], points: int, marks: Sequence[t
     parts = [tag("rect", x=left, y=top, width=width - left - right, height=height - top - bottom, class_="frame")]
     halves = (0, total // 2, total)
     parts += [text(left - 7, y_of(offset) + 4, in_bytes(offset), "tick", "end") for offset in halves]
-    last = -40.0
-    for point, line in marks:
+    labelled = -40.0
+    for point, line in (mark for mark in marks if first <= mark[0] <= last):
         x = x_of(point)
         parts.append(tag("line", x1=x, y1=top, x2=x, y2=height - bottom, class_="grid"))
-        if x - last >= 40:
+        if x - labelled >= 48 and x <= width - right - 20:
             parts.append(text(x, height - bottom + 15, f"line {line}", "tick"))
-            last = x
+            labelled = x
     for number, r in enumerate(rectangles):
         x, y = x_of(r.start), y_of(r.offset + r.size)
         wide, high = max(x_of(r.end + 1) - x, 3.0), max(y_of(r.offset) - y, 2.0)

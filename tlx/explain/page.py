@@ -25,9 +25,13 @@ from tlx.lower.remarks import Remark
 from tlx.lower.to_tiles.problem import Copy, Gemm, LineShuffle
 from tlx.target.target import Target
 
-_MOST_LINES: Final = 600
-"""Lines of a function that are shown; of the user's file ten times as many."""
+_MOST_LINES: Final = 400
+"""Lines of a function that are shown."""
+_MOST_COLUMN_LINES: Final = 6000
+"""Lines of a text that are shown; later functions are left out."""
 _MOST_INDENT: Final = 8
+_MOST_OPEN: Final = 12
+"""Rows of a table of temporaries that is shown unfolded."""
 _MOST_KERNELS: Final = 60
 _MOST_POINTS: Final = 24
 _INTRINSIC: Final = re.compile(r"(@(?:llvm|tlx)\.[\w.]+)")
@@ -166,14 +170,19 @@ def _stages(report: Report) -> Markup:
 
 def _column(column: Column, number: int, *, has_ids: bool) -> Markup:
     is_users = len(column.sections) == 1 and not column.sections[0].title
-    parts = [_section(part, column.name, is_users=is_users, has_ids=has_ids) for part in column.sections]
+    parts: list[Markup] = []
+    left = _MOST_COLUMN_LINES
+    for part in column.sections:
+        most = left if is_users else min(left, _MOST_LINES)
+        parts.append(_section(part, column.name, most, is_users=is_users, has_ids=has_ids))
+        left -= min(most, len(part.lines))
     heading = tag("h3", column.title, " ", tag("code", column.name), id=f"column-{number}")
     text = tag("div", *parts, class_="text code", tabindex=0, role="group", aria_labelledby=f"column-{number}")
     return tag("section", heading, text, class_="column")
 
 
-def _section(part: Section, stage: str, *, is_users: bool, has_ids: bool) -> Markup:
-    most = _MOST_LINES * 10 if is_users else _MOST_LINES
+def _section(part: Section, stage: str, most: int, *, is_users: bool, has_ids: bool) -> Markup:
+    """A part of a column, with its first lines only if it has more than `most`."""
     lines = [
         _line(line, number if is_users else None, f"line-{number}" if has_ids else None)
         for number, line in enumerate(part.lines[:most], 1)
@@ -182,11 +191,12 @@ def _section(part: Section, stage: str, *, is_users: bool, has_ids: bool) -> Mar
         rest = len(part.lines) - most
         how = "" if is_users else f"; tlx-lower --stop-after={stage} writes all"
         lines.append(tag("span", f"... {rest} more lines{how}", class_="l note"))
+    text = join(lines, "\n")
     if is_users:
-        return join(lines)
+        return text
     title = part.title or "declarations and globals"
     summary = tag("summary", tag("b", title), f"  {len(part.lines)} lines", data_k=_keys(part.keys))
-    return tag("details", summary, *lines, open=bool(part.title) and not part.is_made)
+    return tag("details", summary, text, open=bool(part.title) and not part.is_made)
 
 
 def _line(line: Line, number: int | None, identifier: str | None) -> Markup:
@@ -476,32 +486,35 @@ def _memory(report: Report) -> Markup:
             if not block:
                 continue
             rectangles = [
-                Rectangle(t.name, start, min(end, plan.points), t.offset, t.size)
+                Rectangle(_short_name(t.name), max(start, 0), min(end, plan.points), t.offset, t.size)
                 for t in block
                 for start, end in t.lifetime
             ]
             size, total = max(t.offset + t.size for t in block), sum(t.size for t in block)
             title = f"@{name}: {in_bytes(size)} on the {kind}"
             saved = f", {in_bytes(total)} without sharing" if total > size else ""
+            chart = memory_chart(rectangles, marks, f"Memory plan of {title}")
             cards.append(
                 tag(
                     "article",
                     tag("h3", tag("code", title), saved),
-                    tag(
-                        "div", memory_chart(rectangles, plan.points, marks, f"Memory plan of {title}"), class_="scroll"
-                    ),
-                    _temporaries(block),
+                    tag("div", tag("div", chart, class_="scroll"), _temporaries(block), class_="beside"),
                     class_="card",
                 )
             )
     return tag("section", tag("h2", "Memory"), tag("p", lead, class_="lead"), *cards, id="memory")
 
 
+def _short_name(name: str) -> str:
+    """The name of the value that a temporary holds."""
+    return name.removesuffix(".heap").removesuffix(".buf")
+
+
 def _temporaries(block: Sequence[PlannedTemporary]) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", t.name, class_="code"),
+            tag("td", _short_name(t.name), class_="code"),
             tag("td", in_bytes(t.size), class_="num"),
             tag("td", str(t.offset), class_="num"),
         )
@@ -509,7 +522,8 @@ def _temporaries(block: Sequence[PlannedTemporary]) -> Markup:
     ]
     heads = tag("tr", tag("th", "temporary"), tag("th", "size", class_="num"), tag("th", "offset", class_="num"))
     table = tag("table", tag("thead", heads), tag("tbody", *rows))
-    return tag("details", tag("summary", f"{len(rows)} temporaries"), tag("div", table, class_="scroll"))
+    count = f"{len(rows)} temporar{'y' if len(rows) == 1 else 'ies'}"
+    return tag("details", tag("summary", count), tag("div", table, class_="scroll"), open=len(rows) <= _MOST_OPEN)
 
 
 # Remarks -------------------------------------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ def text(x: float, y: float, content: str, class_: str = "", anchor: str = "midd
     return tag("text", content, x=x, y=y, text_anchor=anchor, class_=class_ or None)
 
 
-def picture(width: float, height: float, label: str, *content: Markup, class_: str = "") -> Markup:
+def picture(
+    width: float, height: float, label: str, *content: Markup, class_: str = "", is_fixed: bool = False
+) -> Markup:
     """A picture that screen readers announce by its label."""
     box = f"0 0 {width:.6g} {height:.6g}"
-    style = f"max-width:{width:.6g}px"
+    style = f"width:{width:.6g}px" if is_fixed else f"max-width:{width:.6g}px"
     return tag(
         "svg", *content, viewBox=box, role="img", aria_label=label, style=style, class_=f"picture {class_}".strip()
     )

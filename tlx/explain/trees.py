@@ -70,7 +70,7 @@ def tree(facts: KernelFacts) -> Markup:
     width = max(width, right + 12 * (len(skips) + 1))
     boxes = [_box(node, *places[id(node)]) for layer in layers for node in layer]
     words = ", ".join(node.label for layer in layers for node in layer)
-    return picture(width, height, f"Tree of the kernel: {words}", *edges, *boxes, class_="tree")
+    return picture(width, height, f"Tree of the kernel: {words}", *edges, *boxes, class_="tree", is_fixed=True)
 
 
 def _centre(node: Node, places: dict[int, tuple[float, float]], width: float) -> float:
