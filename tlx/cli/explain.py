@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tlx.cli.options import input_options, lowering_options
+from tlx.cli.options import file_argument, input_options, lowering_options, output_option, target_option
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -25,12 +25,10 @@ _FULL: Final = {"start_after": "--start-after", "stop_after": "--stop-after", "p
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx explain gemm.ll -o report.html",
 )
-@click.argument("file", default="-")
+@file_argument
 @input_options
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
-@click.option(
-    "--target", metavar="NAME", default="native", help="Target to generate code for; 'tlx targets' lists them."
-)
+@output_option
+@target_option()
 @click.option(
     "-O",
     "level",
