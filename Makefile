@@ -60,12 +60,13 @@ plot: $(STAMP) ## measure and draw the plot of the README
 	$(BIN)/tlx bench gemm --types=f32,bf16,s8 --variants=plain --sizes=16,32,64,128,256,512,1024 --json docs/images/gemm.json
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
-docs: $(STAMP) ## generate the reference pages and tlx.h from the tables in the code
+docs: $(STAMP) ## generate the reference and manual pages, and tlx.h, from the tables and commands in the code
 	$(BIN)/python -m tlx.intrinsics.reference docs/reference
 	$(BIN)/python -m tlx.frontends.c_header.header
 	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
 	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
 	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
+	$(BIN)/python -m tlx.cli.manual docs/man
 
 site: $(STAMP) ## build the documentation as a site in build/site
 	$(BIN)/sphinx-build -W --keep-going -q -c docs/site . build/site

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tlx.cli.options import input_options, knob_options, knob_source
+from tlx.cli.options import complete_file, input_options, knob_options, knob_source, target_option
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -21,13 +21,11 @@ _FROM_HELP: Final = "Merge the results of --json files instead of measuring; may
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
-@click.argument("rows", nargs=-1, metavar="[ROW]... | models [MODEL]... | FILE")
+@click.argument("rows", nargs=-1, metavar="[ROW]... | models [MODEL]... | FILE", shell_complete=complete_file)
 @click.option("--types", default="", metavar="A,B", help="Only these element types, by their names in the table.")
 @click.option("--sizes", default="", metavar="A,B", help="Only these sizes, by their names in the table.")
 @click.option("--variants", default="", metavar="A,B", help="Only these variants; 'plain' is the one without a name.")
-@click.option(
-    "--target", default="native", metavar="NAME", help="Target to generate code for; this machine must support it."
-)
+@target_option("Target to generate code for; this machine must support it.")
 @click.option(
     "--peers", default=None, metavar="A,B", help="Libraries to compare with, or 'none' (default: all installed)."
 )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tlx.cli.options import input_options
-from tlx.cli.program import render_error
+from tlx.cli.options import complete_file, input_options
+from tlx.cli.program import print_diagnostics, render_error
 from tlx.diagnostics import TlxError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("files", nargs=-1, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="FILE...", shell_complete=complete_file)
 @input_options
 @click.pass_context
 def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> None:
@@ -27,7 +27,7 @@ def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> 
     """
     errors = [error for file in files or ("-",) for error in _errors(file, reading)]
     for error in errors:
-        click.echo(render_error(error, "tlx"), err=True)
+        print_diagnostics(f"{render_error(error, 'tlx')}\n")
     if errors:
         ctx.exit(1)
 

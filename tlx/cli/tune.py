@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tlx.cli.options import input_options
+from tlx.cli.options import complete_file, input_options, target_option
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx tune matmul 64x64x64 1024x1024x1024 --types=f32,bf16 --budget=60s",
 )
-@click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...")
+@click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...", shell_complete=complete_file)
 @click.option(
     "--types",
     default="f32",
@@ -51,9 +51,7 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="OpenMP threads (default: 1, without OpenMP)."
 )
-@click.option(
-    "--target", default="native", metavar="NAME", help="Target to tune for; the machines that measure must support it."
-)
+@target_option("Target to tune for; the machines that measure must support it.")
 @click.option(
     "--budget",
     metavar="N|TIME",
