@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -69,34 +70,32 @@ def paper_workloads(sizes: Sequence[int] = _SIZES, rows: int = _ROWS) -> Iterato
         for layout in layouts:
             for n in sizes:
                 for epilogue in EPILOGUES:
-                    yield layer(types, (rows, n, n), layout, epilogue)
+                    yield layer(types, rows, n, layout, epilogue)
 
 
-def layer(types: str, extents: tuple[int, int, int], layout: str, epilogue: str) -> Workload:
-    """A layer of M x N x K: a product with or without bias and ReLU, in a layout."""
-    m, n, k = extents
-    vnni, fused = layout.endswith("vnni"), epilogue == FUSED
+def layer(types: str, rows: int, n: int, layout: str, epilogue: str) -> Workload:
+    """A layer of `rows` x n x n: a product with or without bias and ReLU, in a layout."""
+    m, k, extents = rows, n, (rows, n, n)
+    vnni = layout.endswith("vnni")
     if layout.startswith("blocked"):
         work = _blocked_layer(types, extents, vnni=vnni, activated=epilogue != PRODUCT)
     elif epilogue == PRODUCT:
         work = workloads.product(_WITH_OUTPUT[types], m, n, k, vnni=vnni)
     else:
         work = workloads.layer(types, m, n, k, vnni=vnni)
-    work = replace(work, row=MLP, types=types, size=str(n) if n == k else f"{m}x{n}x{k}", variant=f"{layout} {epilogue}")
+    work = replace(work, row=MLP, types=types, size=str(n), variant=f"{layout} {epilogue}")
     if epilogue != UNFUSED:
         return work
-    product = layer(types, extents, layout, PRODUCT)
+    product = layer(types, rows, n, layout, PRODUCT)
     return replace(
         work,
         text=lambda: _unfused_text(work, product),
-        expected=lambda arrays: _unfused_expected(work, product, arrays),
+        expected=partial(_unfused_expected, work, product),
         problem=None,
     )
 
 
-def select(
-    rows: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]
-) -> list[Workload]:
+def select(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]) -> list[Workload]:
     """The workloads of the given rows, types, sizes and variants; an empty list means all.
 
     A variant is a layout, an epilogue, or both. Layers have any size that is a multiple of the blocks.
@@ -109,18 +108,18 @@ def select(
         if size % _SIDE:
             raise UsageError(f"--sizes={size}: layers have sizes that are multiples of {_SIDE}, the side of a block")
     table = list(paper_workloads([*_SIZES, *others]))
-    names = {
-        "row": (rows, lambda work: {work.row}),
-        "type": (types, lambda work: {work.types}),
-        "size": (sizes, lambda work: {work.size}),
-        "variant": (variants, _names_of_variant),
-    }
-    for what, (wanted, names_of) in names.items():
+    named: tuple[tuple[str, Sequence[str], Callable[[Workload], set[str]]], ...] = (
+        ("row", rows, lambda work: {work.row}),
+        ("type", types, lambda work: {work.types}),
+        ("size", sizes, lambda work: {work.size}),
+        ("variant", variants, _names_of_variant),
+    )
+    for what, wanted, names_of in named:
         known = list(dict.fromkeys(name for work in table for name in sorted(names_of(work))))
         if unknown := [name for name in wanted if name not in known]:
             raise UsageError(f"unknown {what} '{unknown[0]}'; known are {', '.join(known)}")
         table = [work for work in table if not wanted or names_of(work) & set(wanted)]
-    return [work for work in table if sizes or work.size not in map(str, others)]
+    return table
 
 
 def _names_of_variant(work: Workload) -> set[str]:
@@ -165,8 +164,8 @@ def _blocked_layer(types: str, extents: tuple[int, int, int], *, vnni: bool, act
 def _blocked_text(problem: BlockedProblem, buffers: Sequence[WorkloadBuffer]) -> str:
     """One contraction; its result is stored block by block.
 
-        sums[M/mb, mb, N/nb, nb] = sum over K/kb, kb of a[M/mb, K/kb, mb, kb] b[N/nb, K/kb, kb, nb]
-        c[M/mb, N/nb, mb, nb] = transpose(sums)
+    sums[M/mb, mb, N/nb, nb] = sum over K/kb, kb of a[M/mb, K/kb, mb, kb] b[N/nb, K/kb, kb, nb]
+    c[M/mb, N/nb, mb, nb] = transpose(sums)
     """
     b = WorkloadBuilder(buffers)
     outer, across, mb, nb = problem.c_shape
@@ -220,7 +219,9 @@ def _unfused_text(work: Workload, product: Workload) -> str:
     return "\n".join([*declarations, *(line for line in lines if not line.startswith("declare"))]) + "\n"
 
 
-def _pass_text(buffers: Sequence[WorkloadBuffer], compute: Callable[[WorkloadBuilder, Value, TensorType], Value]) -> str:
+def _pass_text(
+    buffers: Sequence[WorkloadBuffer], compute: Callable[[WorkloadBuilder, Value, TensorType], Value]
+) -> str:
     """A function that updates its first buffer elementwise, in float."""
     b, c = WorkloadBuilder(buffers), buffers[0]
     floats, own = dense_tensor_type(F32, c.shape), dense_tensor_type(c.element, c.shape)
