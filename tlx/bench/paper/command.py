@@ -142,9 +142,9 @@ def _targets(text: str) -> list[str]:
         named = sorted(targets().values(), key=lambda target: target.rank)
         return [t.name for t in named if t.triples and t.is_for(os.uname().machine) and not missing_features(t, flags)]
     names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
+    for position, name in enumerate(names):
         measure.runnable(name)
-        if find_target(name).name in names[: names.index(name)]:
+        if name in names[:position]:
             raise UsageError(f"target '{name}' is named twice")
     return names
 
