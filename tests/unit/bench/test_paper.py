@@ -275,5 +275,6 @@ def test_loops_around_a_kernel(threads: int, monkeypatch: pytest.MonkeyPatch) ->
     repeat = compile_loop(loops.text({"a": 1000, "b": 2000, "c": c.ctypes.data, "bias": 3000}), (kernel, c))
     repeat(2)
     rows, columns = np.indices((3, 5))
-    wanted = (2 * 7 + 0 * rows, 1000 + 10 * rows, 2000 + 200 * columns, 3000 + 4 * 16 * columns)
+    # libxsmm's A is our B
+    wanted = (2 * 7 + 0 * rows, 2000 + 200 * columns, 1000 + 10 * rows, 3000 + 4 * 16 * columns)
     assert (c == np.stack(wanted, axis=-1)).all()
