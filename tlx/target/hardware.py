@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value
 
 def swapped(emit: DotEmitter) -> DotEmitter:
     """A dot product with its operands swapped, for signs that an instruction has in the other order only."""
+    return partial(_emit_swapped, emit)
 
-    def emit_swapped(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-        return emit(b, acc, rhs, lhs)
 
-    return emit_swapped
+def _emit_swapped(emit: DotEmitter, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    return emit(b, acc, rhs, lhs)
 
 
 @dataclass(frozen=True, slots=True)

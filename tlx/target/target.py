@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.triples import architecture
+from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
@@ -67,6 +67,8 @@ class Target:
         name: What `--target=` calls it.
         title: One line for `tlx targets`.
         triples: Triples of the machines that it is for, the usual one first; empty for any machine.
+        big_endian: Whether the machine that code is generated for is: the first of two elements is then the upper half
+            of the word that they fill. `for_triple` sets it.
 
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
@@ -129,6 +131,7 @@ class Target:
     name: str
     title: str
     triples: tuple[str, ...] = ()
+    big_endian: bool = False
 
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
@@ -273,8 +276,9 @@ class Target:
         return not self.triples or architecture(triple) in map(architecture, self.triples)
 
     def for_triple(self, triple: str) -> Target:
-        """The target with the vector registers of a triple's architecture."""
-        return _sized(self, [], architecture(triple))
+        """The target with the vector registers of a triple's architecture, and its byte order."""
+        sized = _sized(self, [], architecture(triple))
+        return replace(sized, big_endian=True) if is_big_endian(triple or native_triple()) else sized
 
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.
