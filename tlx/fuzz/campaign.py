@@ -32,6 +32,11 @@ from tlx.target.lookup import find_target
 MIXED_PROFILES: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
 _EMULATED_PROFILES: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
 Say = Callable[[str], None]
+Step = Callable[[str], object]
+
+
+def _ignore(_text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,14 @@ def check_on(target: str, variant: int, *, emulate_matrix: bool = False, emulato
     return Check(target, emulate, run=run, variant=variant, drawn=drawn)
 
 
-def fuzz(plan: CampaignPlan, say: Say) -> bool:
-    """Run a campaign; returns whether all programs passed."""
+def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
+    """Run a campaign; returns whether all programs passed.
+
+    Args:
+        plan: What to check.
+        say: Prints a line.
+        step: Counts a program.
+    """
     report = CampaignReport(plan.keep)
     begun = time.monotonic()
 
@@ -105,6 +116,7 @@ def fuzz(plan: CampaignPlan, say: Say) -> bool:
             smallest = shrink(outcome, worker.check, plan.trials)
             path = report.write(outcome, smallest)
             say(f"{path}: {smallest.kind} {smallest.stage}: {smallest.message}")
+        step("")
         return plan.seconds is None or time.monotonic() - begun < plan.seconds
 
     check_all(plan.requests(), plan.jobs, note)

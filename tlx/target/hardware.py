@@ -99,7 +99,7 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor); 1 for outer products of a matrix unit.
         feature: The subtarget feature that provides it.
         cycles: Reciprocal throughput, in cycles, on a full register.
-        slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
+        slower: Features, and the cycles on processors with any of them, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator, or that it cannot use.
@@ -116,7 +116,7 @@ class Dot:
     temporaries: int = 0
     widening_loads: WideningLoads | None = None
     cycles: float = 0.5
-    slower: tuple[str, float] | None = None
+    slower: tuple[tuple[str, ...], float] | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (1, 2, 4, 8):
@@ -126,6 +126,18 @@ class Dot:
     def pays(self, core: CoreModel) -> bool:
         """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""
         return self.width / self.cycles >= core.products
+
+    def pays_in_place(self, core: CoreModel, rows: int) -> bool:
+        """Whether it pays for `rows` rows times a right operand whose rows are interleaved for it.
+
+        Slower dot products do where the right operand would be converted for a few rows only: the conversion of an
+        element takes 0.7 cycles, a product 1/16 of a cycle rather than 1/32 (bfloat, Xeon 6/207/2 without AMX,
+        November 2026: 8 rows 101 % of the dot products' peak in place, 24 rows converted 96 %, 32 rows 104 %).
+        """
+        return self.pays(core) or rows <= _FEW_ROWS
+
+
+_FEW_ROWS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
 def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> Recipe:
     """The recipe on vector registers."""
     accumulator, narrow = types
-    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+    in_place = gemm.b.interleave > 1  # `to_2d` has decided that dot products read it so
+    dots = tuple(dot for dot in target.usable_dots if in_place or dot.pays(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
