@@ -75,6 +75,7 @@ class Target:
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
     Vector registers:
+        big_endian: Whether the first byte of a number is its highest; `for_triple` sets it.
         vector_bytes: Bytes of a vector register.
         widths: Bytes of a vector register of all machines of the target, where they differ: `--vector-bits`, the
             processor, or a feature selects one of them.
@@ -134,6 +135,7 @@ class Target:
     attributes: tuple[str, ...] = ()
     finish: Finisher | None = None
 
+    big_endian: bool = False
     vector_bytes: int = 16
     widths: tuple[int, ...] = ()
     width_features: tuple[tuple[str, int], ...] = ()
@@ -273,8 +275,11 @@ class Target:
         return not self.triples or architecture(triple) in map(architecture, self.triples)
 
     def for_triple(self, triple: str) -> Target:
-        """The target with the vector registers of a triple's architecture."""
-        return _sized(self, [], architecture(triple))
+        """The target with the vector registers and the order of bytes of a triple's architecture."""
+        sized = _sized(self, [], architecture(triple))
+        if architecture(triple) not in _BIG_ENDIAN:
+            return sized
+        return replace(sized, big_endian=True, versions=tuple(v.for_triple(triple) for v in sized.versions))
 
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.
@@ -386,6 +391,10 @@ def _adapted(target: Target) -> Target:
 def normalized_feature(feature: str) -> str:
     """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
     return re.sub(r"[-_.]", "", feature)
+
+
+_BIG_ENDIAN: Final = ("powerpc64", "s390x", "aarch64_be", "mips", "mips64", "sparc64")
+"""Architectures whose first byte of a number is its highest."""
 
 
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:

@@ -80,6 +80,19 @@ def test_values(machine: Machine) -> None:
     np.testing.assert_array_equal(source, to)
 
 
+@pytest.mark.parametrize("machine", [Machine("generic", "qemu-riscv64"), AARCH64], ids=str)
+def test_large_vectors_are_passed_quickly(machine: Machine) -> None:
+    """RISC-V has no unaligned accesses: LLVM would load such a vector byte by byte, which takes it a minute."""
+    count = 600
+    text = f"define <{count} x i64> @f(<{count} x i64> %x) {{ ret <{count} x i64> %x }}"
+    module = machine.compile(text, opt_level=1)
+    numbers = np.arange(count, dtype=np.int64)
+    np.testing.assert_array_equal(module.f(numbers), numbers)
+    unaligned = np.frombuffer(b"?" + numbers.tobytes(), np.int64, offset=1)
+    np.testing.assert_array_equal(module.f(unaligned), numbers)
+    module.close()
+
+
 HALVES = """
 define void @f(ptr %to, ptr %from) {
   %h = load <8 x half>, ptr %from, align 2

@@ -154,11 +154,10 @@ class PermutedRight:
         """Element type."""
         return self.tile.element
 
-    @property
-    def are_pairs_of_floats(self) -> bool:
-        """Whether even and odd elements go to different registers, and are halves of a float."""
+    def are_pairs_of_floats(self, target: Target) -> bool:
+        """Whether even and odd elements go to different registers, and are the low and the high half of a float."""
         _, _, x, y, run = self.shape
-        return self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
+        return not target.big_endian and self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
 
     def vector(self, b: Builder, k: int, index: int) -> Value:
         """Register `index` of row k."""
@@ -228,11 +227,11 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
     return merged
 
 
-def permuted_bfloat_as_float(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
+def permuted_bfloat_as_float(b: Builder, target: Target, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
     """A bfloat tile with permuted columns as float; None unless even and odd columns go to different registers."""
     lanes = shape[2]
     right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT))
-    if not right.are_pairs_of_floats:
+    if not right.are_pairs_of_floats(target):
         return None
     regs = tuple(tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows))
     return Registers(FLOAT, tile.rows, tile.cols, lanes, regs)
