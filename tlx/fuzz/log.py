@@ -124,7 +124,9 @@ class FuzzLog:
             finally:
                 os.close(file)
         except OSError as error:
-            raise UsageError(f"could not append to the log: {files.os_error_text(error)}", name=str(self.path)) from None
+            raise UsageError(
+                f"could not append to the log: {files.os_error_text(error)}", name=str(self.path)
+            ) from None
         self._seeds.setdefault(series, {}).update(batch)
 
 

@@ -257,7 +257,9 @@ class VectorLegalizer(TileValues):
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
         source = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
-        if source and (floats := permuted_bfloat_as_float(self.b, self.target, self.registers(source), source.type.shape)):
+        if source and (
+            floats := permuted_bfloat_as_float(self.b, self.target, self.registers(source), source.type.shape)
+        ):
             return floats
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"

@@ -157,7 +157,12 @@ class PermutedRight:
     def are_pairs_of_floats(self, target: Target) -> bool:
         """Whether even and odd elements go to different registers, and are the low and the high half of a float."""
         _, _, x, y, run = self.shape
-        return not target.big_endian and self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
+        return (
+            not target.big_endian
+            and self.element == BFLOAT
+            and (x, y, run) == (self.lanes, 2, 1)
+            and self.tile.lanes == 2 * self.lanes
+        )
 
     def vector(self, b: Builder, k: int, index: int) -> Value:
         """Register `index` of row k."""
