@@ -11,7 +11,7 @@ run again; the last line that names a seed counts.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import os
 import re
@@ -110,12 +110,12 @@ class FuzzLog:
     def _write(self, series: Series) -> None:
         """Append a batch by a single system call, so that a line is written as a whole."""
         batch = self._batches.pop(series)
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        today = dt.datetime.now(dt.UTC).date().isoformat()
         line: dict[str, str] = {
             "date": today,
             "version": __version__,
             **{name: getattr(series, name) for name in _NAMES},
-            **{result: _ranges(seed for seed, r in batch.items() if r == result) for result in _RESULTS},
+            **{result: _ranges([seed for seed, r in batch.items() if r == result]) for result in _RESULTS},
         }
         try:
             file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -143,7 +143,7 @@ def _parsed(line: str) -> tuple[Series, Seeds]:
     except ValueError:
         raise ValueError("it is not JSON") from None
     if not isinstance(found, dict):
-        raise ValueError("it is not an object of JSON")  # noqa: TRY004 (the file is wrong, not a type)
+        raise ValueError("it is not an object of JSON")
     values = cast("dict[str, Any]", found)
     for name in (*_NAMES, *_RESULTS):
         if not isinstance(values.get(name), str):
