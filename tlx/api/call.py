@@ -476,7 +476,7 @@ def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> 
             raise _error(index, parameter, expected, _described(value)) from None
     if not _same_element(array.dtype, type_.element) or array.size != type_.count:
         raise _error(index, parameter, expected, _described(array))
-    return np.ascontiguousarray(array)
+    return np.require(np.ascontiguousarray(array), requirements="A")
 
 
 def _integer(index: int, parameter: Parameter, type_: IntType, value: Any) -> int:

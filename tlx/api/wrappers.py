@@ -13,7 +13,7 @@ from typing import Final
 from tlx.api.call import passed_by_value
 from tlx.api.signatures import Parameter, Prototype, symbol_name
 from tlx.ir.module import Module
-from tlx.ir.types import I1, PTR, VOID, PointerType, Type, VectorType, exceeds_abi
+from tlx.ir.types import I1, PTR, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
 _PREFIX: Final = "tlx.call."
 _IN_NAMES: Final = frozenset(string.printable.encode()) - frozenset(string.whitespace.encode()) - frozenset(b'"\\')
@@ -129,14 +129,24 @@ def _loaded(type_: Type, index: int) -> list[str]:
     if isinstance(type_, VectorType) and type_.element == I1:
         bytes_ = f"<{type_.count} x i8>"
         return [f"%b{index} = load {bytes_}, ptr %{index}, align 1", f"%a{index} = trunc {bytes_} %b{index} to {type_}"]
-    return [f"%a{index} = load {type_}, ptr %{index}, align 1"]
+    return [f"%a{index} = load {type_}, ptr %{index}, align {_alignment(type_)}"]
 
 
 def _stored(type_: Type, index: int) -> list[str]:
     if isinstance(type_, VectorType) and type_.element == I1:
         bytes_ = f"<{type_.count} x i8>"
         return [f"%w = zext {type_} %r to {bytes_}", f"store {bytes_} %w, ptr %{index}, align 1"]
-    return [f"store {type_} %r, ptr %{index}, align 1"]
+    return [f"store {type_} %r, ptr %{index}, align {_alignment(type_)}"]
+
+
+def _alignment(type_: Type) -> int:
+    """The alignment in bytes of a value in memory: that of numpy's arrays of its elements.
+
+    Where machines have no unaligned accesses, LLVM would load a vector byte by byte.
+    """
+    element = type_.element if isinstance(type_, VectorType) else type_
+    bits = element.bits if isinstance(element, (IntType, FloatType)) else 0
+    return bits // 8 if bits in (8, 16, 32, 64) else 1
 
 
 def inherited_attributes(module: Module) -> dict[str, str]:

@@ -56,6 +56,17 @@ if TYPE_CHECKING:
     metavar="COMMAND",
     help="Run code for another machine under its emulator, such as 'qemu-ppc64le -cpu power10'.",
 )
+@setting_option("features", "Add features to the targets', or remove them.")
+@click.option(
+    "--code-only",
+    is_flag=True,
+    help="Evaluate the stages only of programs whose machine code fails, or cannot run here.",
+)
+@click.option(
+    "--resume",
+    metavar="LOG",
+    help="Leave out the programs that a log has, and append the others to it; print totals.",
+)
 @click.option("--replay", metavar="FILE", help="Only check the program of a failure file again.")
 @click.option(
     "--malformed",
@@ -79,6 +90,9 @@ def fuzz(
     threads: Threads,
     opt: str,
     emulator: str,
+    features: tuple[str, ...],
+    code_only: bool,
+    resume: str | None,
     replay: str | None,
     malformed: bool,
     graphs: bool,
@@ -120,6 +134,9 @@ def fuzz(
             threads == "openmp",
             _program(opt),
             _emulator(emulator),
+            features,
+            code_only,
+            None if resume is None else Path(resume),
         )
         bars = ProgressBars()
         with bars.watch("fuzz", count) as step:

@@ -5,6 +5,7 @@ graphs/          random graphs of tensors, compared with JAX: `tlx fuzz --graphs
 options          random options of a lowering: processor, features, knobs
 check            evaluates a program and each stage's output, and runs the machine code on guarded memory
 worker           checks programs in a separate process, which may crash
+log              a log of the programs that have been checked: `tlx fuzz --resume`
 campaign         runs workers, counts outcomes, shrinks failing programs and writes them to files
 command          the actions of `tlx fuzz`
 mutation         corrupts texts and bitcode (mutation-based fuzzing): `tlx fuzz --malformed`

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import selectors
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from typing import IO, Any, Final, Literal
 from tlx.diagnostics import UsageError
 from tlx.fuzz.check import Check
 from tlx.fuzz.generation.model import Node
+from tlx.fuzz.log import FuzzLog, Result, Series
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.worker import GRAPHS, SECONDS, Request
 from tlx.target.host import cpu_flags, missing_features
@@ -57,6 +59,9 @@ class CampaignPlan:
         threads: Whether every kernel runs on several threads.
         opt: LLVM's `opt` program, which optimises three of seven programs before they are lowered; empty for none.
         emulator: The command of the emulator that runs machine code; empty for this machine.
+        features: Features to add to the targets', or to remove: `+a`, `-b`.
+        code_only: Whether the stages of a program are evaluated only if its machine code fails, or cannot run.
+        log: A file with the programs that have been checked, which are left out; None for none.
     """
 
     seed: int
@@ -72,18 +77,41 @@ class CampaignPlan:
     threads: bool = False
     opt: str = ""
     emulator: str = ""
+    features: tuple[str, ...] = ()
+    code_only: bool = False
+    log: Path | None = None
 
     def requests(self) -> Iterator[Request]:
         """The requests: each program on each target."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
-                check = check_on(target, seed, emulate_matrix=self.emulate_matrix, emulator=self.emulator)
+                check = check_on(
+                    target, seed, emulate_matrix=self.emulate_matrix, emulator=self.emulator, features=self.features
+                )
                 check = replace(check, threads=self.threads, optimise=self.opt if seed % 7 < 3 else "")
+                check = replace(check, evaluate=not (self.code_only and check.run))
                 mixture: Sequence[str] = _EMULATED_PROFILES if check.emulate else MIXED_PROFILES
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
+    def series(self, target: str) -> Series:
+        """What the programs for a target are counted as."""
+        words = {
+            "--emulator": self.emulator,
+            "--mattr": ",".join(self.features),
+            "--profile": "" if self.profile == GRAPHS else self.profile,
+            "--ops": ",".join(self.operations),
+            "--opt": self.opt,
+            "--threads": "openmp" if self.threads else "",
+        }
+        flags = {"--emulate-matrix": self.emulate_matrix, "--code-only": self.code_only}
+        options = [f"{name}={shlex.quote(value)}" for name, value in words.items() if value]
+        options += [name for name, is_set in flags.items() if is_set]
+        return Series(target or "none", "graphs" if self.profile == GRAPHS else "programs", " ".join(options))
 
-def check_on(target: str, variant: int, *, emulate_matrix: bool = False, emulator: str = "") -> Check:
+
+def check_on(
+    target: str, variant: int, *, emulate_matrix: bool = False, emulator: str = "", features: tuple[str, ...] = ()
+) -> Check:
     """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
     Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set. An emulator has all that its
@@ -91,13 +119,14 @@ def check_on(target: str, variant: int, *, emulate_matrix: bool = False, emulato
     """
     if emulator:
         drawn = random_options(target, variant, has_machine=False)
-        return Check(target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator)
+        return Check(target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator, features=features)
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
     unit = find_target(target).matrix if target else None
     emulate = unit is not None and unit.emulation is not None and (emulate_matrix or bool(lacking))
     drawn = random_options(target, variant)
-    run = bool(target) and (emulate or not lacking) and is_runnable(drawn, find_target(target), cpu_flags())
-    return Check(target, emulate, run=run, variant=variant, drawn=drawn)
+    machine = replace(drawn, features=(*features, *drawn.features))
+    run = bool(target) and (emulate or not lacking) and is_runnable(machine, find_target(target), cpu_flags())
+    return Check(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
 
 
 def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
@@ -109,20 +138,53 @@ def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
         step: Counts a program.
     """
     report = CampaignReport(plan.keep)
+    log = None if plan.log is None else FuzzLog.read(plan.log)
     begun = time.monotonic()
 
+    def has_run(request: Request) -> bool:
+        seed, target = request.source, request.check.target
+        return log is not None and isinstance(seed, int) and log.has_run(plan.series(target), seed)
+
     def note(outcome: CheckOutcome, worker: Worker) -> bool:
+        outcome = _located(outcome, worker)
         if report.note(outcome):
             smallest = shrink(outcome, worker.check, plan.trials)
             path = report.write(outcome, smallest)
             say(f"{path}: {smallest.kind} {smallest.stage}: {smallest.message}")
+        if log is not None:
+            with report.lock:
+                log.note(*_entry(plan, outcome))
         step("")
         return plan.seconds is None or time.monotonic() - begun < plan.seconds
 
-    check_all(plan.requests(), plan.jobs, note)
+    try:
+        check_all((request for request in plan.requests() if not has_run(request)), plan.jobs, note)
+    finally:
+        if log is not None:
+            log.flush()
     for line in report.summary(time.monotonic() - begun):
         say(line)
+    if log is not None:
+        for line in log.totals():
+            say(f"{log.path}: {line}")
     return not report.failed
+
+
+def _located(outcome: CheckOutcome, worker: Worker) -> CheckOutcome:
+    """A failure with the stage that is wrong, if only machine code was run."""
+    request = outcome.request
+    if not outcome.is_failure or request.check.evaluate:
+        return outcome
+    evaluated = worker.check(replace(request, check=replace(request.check, evaluate=True)))
+    return evaluated if evaluated.is_failure else outcome
+
+
+def _entry(plan: CampaignPlan, outcome: CheckOutcome) -> tuple[Series, int, Result]:
+    """What a log says of an outcome."""
+    seed = outcome.request.source
+    assert isinstance(seed, int)
+    results: dict[Kind, Result] = {"done": "passed", "refused": "refused"}
+    return plan.series(outcome.request.check.target), seed, results.get(outcome.kind, "failed")
 
 
 def replay(path: str, text: str, say: Say) -> bool:
@@ -456,6 +518,7 @@ class CampaignReport:
         refused: Number of programs refused, by reason.
         failed: Number of failures, by key.
         files: Files with failures, by key.
+        lock: Held by the thread that changes it.
     """
 
     folder: Path
@@ -465,11 +528,11 @@ class CampaignReport:
     refused: Counter[str] = field(default_factory=Counter[str])
     failed: Counter[str] = field(default_factory=Counter[str])
     files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, outcome: CheckOutcome) -> bool:
         """Count an outcome; returns whether it is a failure of a new kind, which is worth a file."""
-        with self._lock:
+        with self.lock:
             if outcome.kind == "done":
                 self.passed += 1
                 self.functions += outcome.functions
@@ -490,7 +553,7 @@ class CampaignReport:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         path.write_text(file_text(smallest, path), encoding="utf-8")
-        with self._lock:
+        with self.lock:
             self.files.setdefault(failure_key(failure), []).append(path)
         return path
 
@@ -532,12 +595,13 @@ def file_text(outcome: CheckOutcome, path: Path) -> str:
     request = outcome.request
     target = request.check.target or "none"
     check = request.check
+    features = f"; lowered with --mattr={','.join(check.features)}\n" if check.features else ""
     optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
     lowered = f"; lowered with {drawn}\n" if (drawn := str(request.check.drawn)) else ""
     message = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
     head = (
         f"; {outcome.kind} on target {target}: {outcome.stage}\n{message}"
-        f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n"
+        f"{optimised}{features}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n"
     )
     if request.profile == GRAPHS:
         head = re.sub(r"(?m)^;", "#", head)

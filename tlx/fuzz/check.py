@@ -102,6 +102,7 @@ class Check:
         threads: Run every kernel on several threads, however small.
         drawn: Random options of the lowering.
         emulator: The command of the emulator that runs machine code; empty for this machine.
+        features: Features to add to the target's, or to remove: `+a`, `-b`.
     """
 
     target: str = ""
@@ -113,6 +114,7 @@ class Check:
     threads: bool = False
     drawn: RandomOptions = field(default_factory=RandomOptions)
     emulator: str = ""
+    features: tuple[str, ...] = ()
 
     @property
     def pipeline(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ class Check:
         """Options of the lowering."""
         triple = emulator_triple(self.emulator)
         options = self.drawn.options(Options(emulate_matrix=self.emulate, triple=triple))
+        options = replace(options, features=(*self.features, *options.features))
         return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
 
     @property
@@ -144,7 +147,7 @@ class Check:
         """
         target = find_target(self.target)
         caches = _TINY if self.variant % 3 == 0 else _DEFAULT
-        if self.emulate or not self.run or self.emulator or self.drawn.has_machine:
+        if self.emulate or not self.run or self.emulator or self.features or self.drawn.has_machine:
             return replace(target, caches=caches)
         native = best_target([target], cpu_flags(), caches)
         if self.variant % 2:

@@ -85,6 +85,7 @@ class Request:
         source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
         drawn = RandomOptions.of_json(value["check"].pop("drawn"))
         check = Check(**value["check"], drawn=drawn)
+        check = replace(check, features=tuple(check.features))
         return cls(value["profile"], source, check, tuple(value["operations"]))
 
 

@@ -281,7 +281,9 @@ class Target:
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture, and its byte order."""
         sized = _sized(self, [], architecture(triple))
-        return replace(sized, big_endian=True) if is_big_endian(triple or native_triple()) else sized
+        if not is_big_endian(triple or native_triple()):
+            return sized
+        return replace(sized, big_endian=True, versions=tuple(v.for_triple(triple) for v in sized.versions))
 
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.

@@ -6,11 +6,13 @@ block of its own.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.emulation import Machine
 from tests.semantics.machines import programs
 from tests.tools import quick
+from tlx.evaluate.values import BFLOAT16
 
 POWER9 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power9", ("+power9-vector",))
 POWER8 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power8")
@@ -30,6 +32,29 @@ def test_products(machine: Machine) -> None:
 @pytest.mark.parametrize("machine", quick([BIG_ENDIAN, POWER9, POWER8]), ids=str)
 def test_unoptimised_products(machine: Machine) -> None:
     programs.check_products(machine, opt_level=0).close()
+
+
+_ROUNDED = """
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
+  %x = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 1, i32 3>, LAYOUT)
+  %y = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 3, i32 32>, LAYOUT)
+  %p = call <32 x bfloat> @llvm.tensor.matmul(token %x, token %y)
+  store <32 x bfloat> %p, ptr %c, align 2
+  ret void
+}
+""".replace("LAYOUT", "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer")
+
+
+@pytest.mark.parametrize("machine", [BIG_ENDIAN, POWER9], ids=str)
+def test_product_rounded_to_bfloat(machine: Machine) -> None:
+    """Even and odd columns of B are kept apart; which half of a word they are depends on the order of bytes."""
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-4, 5, count).astype(BFLOAT16) for count in (3, 96))
+    c = np.zeros(32, BFLOAT16)
+    code = machine.compile(_ROUNDED)
+    code.f(c, a, b)
+    np.testing.assert_array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).reshape(3, 32))
+    code.close()
 
 
 def test_threads() -> None:

@@ -11,8 +11,11 @@ from click.testing import CliRunner
 from tests.emulation import Machine, on_generic_machines
 from tlx.api.call import ArgumentError
 from tlx.api.emulation import compile_emulated
+from tlx.api.signatures import Parameter, Prototype
+from tlx.api.wrappers import slot_wrapper_definition
 from tlx.cli.run import run
 from tlx.diagnostics import UsageError
+from tlx.ir.types import I64, VectorType
 from tlx.llvm.emulator import EmulationError, Guard, emulator_triple
 
 MATMUL = """
@@ -78,6 +81,22 @@ def test_values(machine: Machine) -> None:
     module.copied(to, source)
     np.testing.assert_array_equal(to, [1.5, 2.5, -3.0])
     np.testing.assert_array_equal(source, to)
+
+
+def test_vectors_are_loaded_with_the_alignment_of_their_elements() -> None:
+    """RISC-V has no unaligned accesses: LLVM takes minutes to load a thousand numbers byte by byte."""
+    vector = VectorType(16, I64)
+    text = slot_wrapper_definition(Prototype("f", vector, (Parameter("%x", vector),)), "wrapper", "")
+    assert "load <16 x i64>, ptr %0, align 8" in text
+    assert "store <16 x i64> %r, ptr %1, align 8" in text
+
+
+def test_unaligned_arrays_are_passed() -> None:
+    module = AARCH64.compile("define <4 x i64> @f(<4 x i64> %x) { ret <4 x i64> %x }")
+    numbers = np.arange(4, dtype=np.int64)
+    unaligned = np.frombuffer(b"?" + numbers.tobytes(), np.int64, offset=1)
+    np.testing.assert_array_equal(module.f(unaligned), numbers)
+    module.close()
 
 
 HALVES = """
