@@ -66,7 +66,7 @@ docs: $(STAMP) ## generate the reference and manual pages, and tlx.h, from the t
 	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
 	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
 	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
-	$(BIN)/python -m tlx.cli.manual docs/man
+	$(BIN)/python tools/make_manual.py docs/man
 
 site: $(STAMP) ## build the documentation as a site in build/site
 	$(BIN)/sphinx-build -W --keep-going -q -c docs/site . build/site

@@ -1,4 +1,4 @@
-"""The manual pages `tlx.1` and `tlx-lower.1`, generated from the commands: `python -m tlx.cli.manual docs/man`.
+"""The manual pages `tlx.1` and `tlx-lower.1`, generated from the commands: `python tools/make_manual.py docs/man`.
 
 A wheel has them as data, so that `man tlx` finds them below the prefix that TLX is installed in.
 """
