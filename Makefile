@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-long test-amx check format coverage bench plot docs clean
+.PHONY: help env demo test test-long test-amx check format coverage bench plot docs site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,11 +33,7 @@ test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
 test-long: $(STAMP) ## run the random tests that `make test` leaves out
-	@# In several runs: the processes that compile for the tests grow with what they have compiled.
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics/machines tests/semantics/frontends
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics/to_2d tests/semantics/to_tiles tests/semantics/graph
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests/semantics --ignore=tests/semantics/machines --ignore=tests/semantics/frontends --ignore=tests/semantics/to_2d --ignore=tests/semantics/to_tiles --ignore=tests/semantics/graph
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long tests --ignore=tests/semantics --ignore=tests/lit
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
@@ -64,12 +60,20 @@ plot: $(STAMP) ## measure and draw the plot of the README
 	$(BIN)/tlx bench gemm --types=f32,bf16,s8 --variants=plain --sizes=16,32,64,128,256,512,1024 --json docs/images/gemm.json
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
-docs: $(STAMP) ## generate the reference pages and tlx.h from the tables in the code
+docs: $(STAMP) ## generate the reference and manual pages, and tlx.h, from the tables and commands in the code
 	$(BIN)/python -m tlx.intrinsics.reference docs/reference
 	$(BIN)/python -m tlx.frontends.c_header.header
 	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
 	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
 	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
+	$(BIN)/python -m tlx.cli.manual docs/man
+
+site: $(STAMP) ## build the documentation as a site in build/site
+	$(BIN)/sphinx-build -W --keep-going -q -c docs/site . build/site
+	@echo build/site/index.html
+
+dist: $(STAMP) ## build the wheel and the source distribution of HEAD in dist/
+	$(BIN)/python tools/make_dist.py
 
 clean: ## remove the environment, caches and build outputs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools import missing
+from tests.tools import missing, require
 from tlx.api.emulation import EmulatedModule, compile_emulated
 from tlx.diagnostics import UsageError
 from tlx.llvm.emulator import emulator_command, emulator_triple, toolchain
@@ -47,10 +47,18 @@ class Machine:
             missing(error.message)
 
     def compile(
-        self, source: Any, *, opt_level: int = 2, entry: str | None = None, options: Options | None = None
+        self,
+        source: Any,
+        *,
+        opt_level: int = 2,
+        entry: str | None = None,
+        options: Options | None = None,
+        compiler: str = "",
     ) -> EmulatedModule:
-        """A module for the machine, running under its emulator; the test is skipped without it."""
+        """A module for the machine, running under its emulator; the test is skipped without it, or the compiler."""
         self.require()
+        if compiler:
+            require(compiler)
         return compile_emulated(
             source,
             self.target,
@@ -59,6 +67,7 @@ class Machine:
             opt_level=opt_level,
             options=options or self.options,
             cpu_seconds=SECONDS,
+            compiler=compiler,
         )
 
 

@@ -158,7 +158,7 @@ class Coercion:
             return value
         bits = _constant_bits(value)
         if bits is not None:
-            return _vector_of_bits(bits, type_)
+            return _vector_of_bits(bits, type_, big_endian=self.module.is_big_endian)
         pointer = self._loaded_global(value)
         if pointer is not None:
             return self._load_before(value, pointer, type_)
@@ -329,11 +329,12 @@ def _constant_bits(value: Value) -> int | None:
     return None
 
 
-def _vector_of_bits(bits: int, type_: VectorType) -> Constant:
-    """A vector constant from its bits, the first element lowest."""
+def _vector_of_bits(bits: int, type_: VectorType, *, big_endian: bool) -> Constant:
+    """A vector constant from its bits, of which the first element's are the lowest unless numbers are big-endian."""
     element = type_.element
     width = bits_of(element)
     lanes = [bits >> (width * lane) & ((1 << width) - 1) for lane in range(type_.count)]
+    lanes = lanes[::-1] if big_endian else lanes
     if isinstance(element, IntType):
         return const_ints(element, [_wrapped(lane, width) for lane in lanes])
     vector: Sequence[Value] = [_float_of_bits(lane, element) for lane in lanes]

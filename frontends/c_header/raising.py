@@ -7,12 +7,7 @@
     intrinsic_calls     calls that take tokens
     raising             dead casts, declarations of placeholders and `optnone` are removed
 
-Errors also name the line of the C program if it was compiled with `-g`:
-
-    %t = call i32 ... !dbg !30
-    !30 = !DILocation(line: 12, column: 7, scope: !20)
-    !20 = distinct !DISubprogram(..., file: !1, ...)       ->  program.c:12:7
-    !1 = !DIFile(filename: "program.c", directory: "/src")
+Errors also name the line of the C program if it was compiled with `-g`.
 """
 
 from __future__ import annotations
@@ -39,6 +34,7 @@ from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.parser.debug_locations import source_places
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import uses
 from tlx.ir.tensors.calls import canonicalise, operand_span
@@ -293,44 +289,7 @@ def _misuse(instruction: Instruction, function: Function) -> str:
     return f"a tensor's token is not a number: it cannot be an operand of {what}"
 
 
-_DEBUG_LOCATION: Final = re.compile(r"!dbg (!\d+)")
-_LOCATION: Final = re.compile(r"line: (\d+)(?:, column: (\d+))?, scope: (!\d+)")
-_FILE: Final = re.compile(r"\bfile: (!\d+)")
-_SCOPE: Final = re.compile(r"\bscope: (!\d+)")
-_FILE_NAME: Final = re.compile(r'filename: "([^"]*)"')
-
-
 def source_note(span: Span | None) -> Note | None:
     """A note with the line of the C program, None without debug information."""
-    if span is None:
-        return None
-    text = span.source.text
-    end = text.find("\n", span.end)
-    debug = _DEBUG_LOCATION.search(text, span.start, end if end >= 0 else len(text))
-    location = _LOCATION.search(_metadata(text, debug.group(1))) if debug else None
-    if location is None:
-        return None
-    line, column, scope = location.groups()
-    place = ":".join(part for part in (_source_file(text, scope), line, column) if part)
-    return Note(f"this is {place} of the C program")
-
-
-def _metadata(text: str, name: str) -> str:
-    """The text of a metadata node."""
-    match = re.search(rf"(?m)^{re.escape(name)} = (.*)$", text)
-    return match.group(1) if match else ""
-
-
-def _source_file(text: str, scope: str) -> str:
-    """The file of a scope, or of the nearest enclosing scope that has one."""
-    for _ in range(100):
-        node = _metadata(text, scope)
-        file = _FILE.search(node)
-        if file is not None:
-            name = _FILE_NAME.search(_metadata(text, file.group(1)))
-            return name.group(1) if name else ""
-        outer = _SCOPE.search(node)
-        if outer is None:
-            break
-        scope = outer.group(1)
-    return ""
+    places = source_places(span)
+    return Note(f"this is {places[0]} of the C program") if places else None

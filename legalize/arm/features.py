@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.target.target import Target
 
-TRIPLES: Final = ("aarch64-linux-gnu",)
 
 LINUX_NAMES: Final = {
     "neon": "asimd",

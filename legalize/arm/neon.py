@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, VectorType
-from tlx.legalize.arm.features import DETECT, LINUX_NAMES, TRIPLES
+from tlx.legalize.arm import TRIPLES
+from tlx.legalize.arm.features import DETECT, LINUX_NAMES
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
 from tlx.target.hardware import Dot, swapped

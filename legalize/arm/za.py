@@ -7,8 +7,7 @@ of each column of B: a float, two bfloats or halves, four bytes along K.
     A v x g      B g x v      ZAn v x v      g = 1 float, 2 bfloat or half, 4 bytes
 
 The tiles are state, which instructions name by number: the place of an accumulator in its grid. Kernels enter streaming
-mode and own ZA by attributes, from which LLVM's backend makes SMSTART and SMSTOP, also around calls of malloc. What
-they call has no ZA of its own, so that ZA is never saved.
+mode and own ZA by attributes, from which LLVM's backend makes SMSTART and SMSTOP; memory is allocated before.
 
 Arm Architecture Reference Manual for A-profile, C9.2 (SME instructions): FMOPA, BFMOPA, SMOPA, UMOPA, USMOPA, SUMOPA,
 LD1W, ST1W, ZERO; Procedure Call Standard for the Arm 64-bit Architecture: __arm_tpidr2_save, __arm_tpidr2_restore.
@@ -103,7 +102,7 @@ class ZaTiles:
         base = self.b.gep(I8, address.pointer, address.offset)
         places = [self.b.retype(self.b.gep(I8, base, group * address.stride), type_) for group in range(groups)]
         align = bits_of(self.element) // 8
-        return tuple(to_scalable(self.b, self.b.load(type_, place, align), self.element) for place in places)
+        return tuple(self._register(self.b.load(type_, place, align)) for place in places)
 
     def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> TileOperand:
         """A register for each group."""
@@ -127,6 +126,12 @@ class ZaTiles:
     def to_phi(self, tile: Value) -> Value:
         """The number of the tile."""
         return tile
+
+    def _register(self, words: Value) -> Value:
+        """A register of elements; bfloat by way of words, as LLVM 19 cannot select some loads of it."""
+        if self.element == BFLOAT:
+            return self.b.cast("bitcast", to_scalable(self.b, words, I32), scalable(BFLOAT))
+        return to_scalable(self.b, words, self.element)
 
     def _move(self, instruction: str, tile: Value, address: TileAddress) -> None:
         """Load or store the slices of a tile."""

@@ -1,1 +1,5 @@
 """Targets for Hexagon, and the meaning of their instructions."""
+
+from typing import Final
+
+TRIPLES: Final = ("hexagon-unknown-linux-musl",)

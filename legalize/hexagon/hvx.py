@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, VectorType
+from tlx.legalize.hexagon import TRIPLES
 from tlx.target.hardware import Caches, CoreModel, Dot, swapped
 from tlx.target.target import Target
 
@@ -37,7 +38,7 @@ _vrmpybus: Final = partial(_vrmpy, "vrmpybusv")
 TARGET: Final = Target(
     name="hvx",
     title="Hexagon with HVX of 128 bytes, v68",
-    triples=("hexagon-unknown-linux-musl",),
+    triples=TRIPLES,
     features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
     vector_bytes=128,
     registers=32,

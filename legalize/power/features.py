@@ -11,8 +11,6 @@ from typing import Final
 
 from tlx.target.detection import HWCAP, HWCAP2, FeatureBit, FeatureDetector
 
-TRIPLES: Final = ("powerpc64le-linux-gnu", "powerpc64-linux-gnu")
-
 LINUX_NAMES: Final = {
     "power8vector": "arch207",
     "power8altivec": "arch207",

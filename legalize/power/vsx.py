@@ -2,7 +2,6 @@
 
 Power ISA 3.1, volume I: XVMADDASP, VMSUMUBM, VMSUMMBM (signed times unsigned bytes), VMSUMSHM; from POWER9 on XVCVHPSP
 and XVCVSPHP, which convert half.
-A multiply-add takes 6 to 7 cycles, two start in a cycle (POWER9 Processor User's Manual, instruction latencies).
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.power.features import DETECT, LINUX_NAMES, TRIPLES, features_in_cpuinfo
-from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
+from tlx.legalize.power import TRIPLES
+from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
+from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
+from tlx.target.hardware import Dot, HalfConversions, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -77,14 +78,6 @@ _REGISTERS: Final = 56
 """Of 64: with more, LLVM 19 and 22 spill sums of float."""
 _VMX_REGISTERS: Final = 32
 """Those that instructions of VMX, such as VMSUMUBM, use."""
-_POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
-_POWER9: Final = (*_POWER8, "power9-altivec", "power9-vector")
-_POWER10: Final = Processor(
-    (*_POWER9, "power10-vector"),
-    caches=Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128),
-    core=CoreModel(products=2, loads=2, latency=5, width=8),
-)
-
 _vmsummbm: Final = partial(_multiply_sum, "vmsummbm", _BYTES)
 
 
@@ -100,7 +93,7 @@ TARGET: Final = Target(
     detect=DETECT,
     linux_names=LINUX_NAMES,
     features_in_cpuinfo=features_in_cpuinfo,
-    features=tuple(f"+{feature}" for feature in _POWER8),
+    features=tuple(f"+{feature}" for feature in POWER8),
     vector_bytes=16,
     registers=_REGISTERS,
     dots=(
@@ -112,8 +105,8 @@ TARGET: Final = Target(
     fused=True,
     half_conversions=HalfConversions("power9-vector", _widen_half, _narrow_half),
     rounds=True,
-    caches=Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128),
-    core=CoreModel(latency=7),
-    cpus={"pwr8": Processor(_POWER8), "pwr9": Processor(_POWER9), **dict.fromkeys(("pwr10", "pwr11"), _POWER10)},
+    caches=POWER8_CACHES,
+    core=POWER8_CORE,
+    cpus=PROCESSORS,
     requires=("vsx", "arch_2_07"),
 )

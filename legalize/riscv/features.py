@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.target.target import Target
 
-TRIPLES: Final = ("riscv64-linux-gnu",)
 
 HOST_FEATURES: Final = (
     "m",

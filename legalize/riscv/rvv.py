@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I8, I32, I64, IntType, VectorType
 from tlx.ir.values import Keyword, const_int
-from tlx.legalize.riscv.features import DETECT, TRIPLES
-from tlx.target.hardware import Caches, CoreModel, Dot, HalfConversions, Processor, swapped
+from tlx.legalize.riscv import TRIPLES
+from tlx.legalize.riscv.features import DETECT
+from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _GRANULE_BYTES: Final = 8
 _LEAST_BYTES: Final = 16
 _LARGEST: Final = 1024
 """The largest `vscale` of the architecture."""
+_HALF: Final = "zvfhmin"
 _VQDOT: Final = "experimental-zvqdotq"
 _TAIL_AGNOSTIC: Final = 1
 
@@ -96,6 +98,7 @@ TARGET: Final = _of_length(
         triples=TRIPLES,
         detect=DETECT,
         features=("+v", "+m", "+a", "+f", "+d"),
+        compilers=CompilerVersions(16, {_HALF: 19, _VQDOT: 21}),
         at_width=_of_length,
         vector_bytes=_LEAST_BYTES,
         widths=(16, 32, 64),
@@ -108,7 +111,7 @@ TARGET: Final = _of_length(
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, swapped(_vqdotsu), cycles=1),
         ),
         fused=True,
-        half_conversions=HalfConversions("zvfhmin"),
+        half_conversions=HalfConversions(_HALF),
         rounds=True,
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(products=1, loads=1, latency=5, width=2),

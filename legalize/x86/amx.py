@@ -36,20 +36,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.builder import Builder, new_function
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw
-from tlx.ir.transform import add_constructor
 from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
+from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.avx512 import TARGET as AVX512
-from tlx.legalize.x86.features import TRIPLES, request_tiles
-from tlx.lower.memory.allocation import ALLOCATORS
-from tlx.target.hardware import Caches, Dot
+from tlx.legalize.x86.features import request_tiles
+from tlx.target.hardware import Caches, CompilerVersions, Dot
 from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # finding this machine's target needs no code that writes IR
+    from tlx.ir.builder import Builder
     from tlx.target.matrix_unit import TileAddress, TileOperand
 
 ROWS: Final = 16
@@ -92,6 +91,8 @@ def call_product_function(
 
 def _product_function(module: Module, attributes: Sequence[str], instruction: str) -> str:
     """Name of the function for a product, which is created on first use."""
+    from tlx.ir.builder import Builder, new_function
+
     stem = f"tlx.{instruction}"
     name = next((f.name for f in module.functions if f.name.startswith(stem)), "")
     if name:
@@ -313,6 +314,8 @@ def _calls_others(function: Function) -> bool:
 
 def _is_harmless(callee: Value) -> bool:
     """Whether a callee uses no tiles: allocators, intrinsics, empty assembly."""
+    from tlx.lower.memory.allocation import ALLOCATORS
+
     if not isinstance(callee, Global):
         return isinstance(callee, Text) and callee.spelling.startswith(_NO_ASSEMBLY)
     name = callee.name
@@ -455,6 +458,8 @@ def _rewrite(
     module: Module, function: Function, webs: _Webs, numbers: dict[str, int], configurations: dict[bytes, Global]
 ) -> None:
     """Replace the tile values of a function, configure the unit before their first use, and release it at the end."""
+    from tlx.ir.builder import Builder
+
     b = Builder(module, function)
     shapes = {number: webs.shapes[web] for web, number in numbers.items()}
     configuration = _configuration(module, shapes, configurations)
@@ -510,6 +515,9 @@ def _configuration(module: Module, shapes: dict[int, Shape], configurations: dic
 
 def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
     """Number tiles, and request their use from Linux before `main`. Emulated tiles stay values."""
+    from tlx.ir.builder import Builder, new_function
+    from tlx.ir.transform import add_constructor
+
     if not emulate_matrix:
         number_tiles(module)
     if not request_permission or not any("tileloadd" in d for d in module.declarations):
@@ -556,6 +564,7 @@ TARGET: Final = replace(
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
     triples=TRIPLES,
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
+    compilers=CompilerVersions(features={"amx-fp16": 16}),
     matrix=MatrixUnit(
         kinds=(
             TileKind(

@@ -17,8 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
-from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
-from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads, swapped
+from tlx.legalize.x86 import TRIPLES
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection, unlisted_features
+from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, WideningLoads, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ TARGET: Final = Target(
     title="x86-64 with AVX2, FMA, F16C",
     triples=TRIPLES,
     features=("+avx2", "+fma", "+f16c"),
+    compilers=CompilerVersions(features={"avxvnniint8": 16, "avxneconvert": 16}),
     vector_bytes=32,
     registers=16,
     dots=(

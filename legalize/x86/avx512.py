@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
-from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, TRIPLES, emit_detection, unlisted_features
+from tlx.legalize.x86 import TRIPLES
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection, unlisted_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
 from tlx.target.target import Target
 
@@ -35,8 +36,9 @@ _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
 _MAGNITUDE_FROM_ONE: Final = 0b0100
 """VGETMANTPS: mantissas from 1 to 2 without the sign."""
-_SLOW: Final = ("amx-tile", 2.0)
-"""Cycles of VDPBF16PS on processors with AMX: half the rate of VFMADD231PS (measured on Sapphire Rapids)."""
+_SLOW: Final = (("amx-tile", "avx512fp16"), 2.0)
+"""Cycles of VDPBF16PS on Intel's processors since Sapphire Rapids: half the rate of VFMADD231PS (measured there and on
+Emerald Rapids). They have AMX, which a virtual machine may hide, and half-precision arithmetic."""
 _FLOATS: Final = VectorType(16, FLOAT)
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
     from tlx.target.target import Target
 
-TRIPLES: Final = ("x86_64-linux-gnu", "i686-linux-gnu")
-
 XCR0_YMM: Final = 0b110
 XCR0_ZMM: Final = 0b1110_0110
 XCR0_TILES: Final = 0b11 << 17

@@ -36,7 +36,7 @@ ALLOWED: Final = {
 # What a machine's instructions mean, in numpy, is said in terms of the evaluator.
 FOR_SEMANTICS: Final = ("tlx.evaluate", "tlx.intrinsics.numpy_types")
 # Only these may import the part.
-IMPORTERS: Final = {"tlx.bench": ("tlx.cli",), "tlx.fuzz": ("tlx.cli",)}
+IMPORTERS: Final = {"tlx.bench": ("tlx.cli",), "tlx.explain": ("tlx.cli",), "tlx.fuzz": ("tlx.cli",)}
 
 # What the rules do not hold for yet. The lists only become shorter: a line that matches no import is an error.
 EXCEPTIONS: Final[set[Edge]] = set()

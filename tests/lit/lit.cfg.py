@@ -11,7 +11,7 @@ Where LLVM's FileCheck is missing, ``commands/file_check.py`` stands in for it; 
 ``llvm-filecheck``.
 
 `tlx` and `tlx-lower` run in processes that a server forks (see ``commands/server.py``); the tests in ``cli/process``
-run the installed commands.
+run the installed commands, and so do those of `tlx-cc` and `tlx-c++`, which become clang.
 """
 
 import os
@@ -44,7 +44,7 @@ def _llvm(name: str) -> list[str]:
 
 # A tool's name in RUN lines, and where it is looked for, best first.
 TOOLS: dict[str, list[str]] = {
-    **{name: [str(ENVIRONMENT / name)] for name in COMMANDS},
+    **{name: [str(ENVIRONMENT / name)] for name in (*COMMANDS, "tlx-cc", "tlx-c++")},
     "FileCheck": _llvm("FileCheck"),
     "not": [*_llvm("not"), str(SMALL_TOOLS / "not.py")],
     "count": [*_llvm("count"), str(SMALL_TOOLS / "count.py")],

@@ -19,7 +19,7 @@ from tlx.api.call import ArgumentError, checked_argument, empty_result
 from tlx.api.compiler import FunctionNamespace, LoweredSource, SourceInput, lower_source, refused_functions
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Parameter, Prototype
-from tlx.api.wrappers import slot_wrapper_definition
+from tlx.api.wrappers import quoted_name, slot_wrapper_definition
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import memory_dtype
 from tlx.ir.module import Module
@@ -30,6 +30,7 @@ from tlx.llvm.emulator import (
     EmulatedArray,
     EmulatedProgram,
     Guard,
+    compile_ir,
     emulator_command,
     emulator_triple,
     toolchain,
@@ -189,6 +190,7 @@ def compile_emulated(
     options: Options | None = None,
     reading: InputFormat = FORMAT_BY_NAME,
     cpu_seconds: int | None = None,
+    compiler: str = "",
 ) -> EmulatedModule:
     """Lower and compile a module for another machine, and link a program that runs under an emulator.
 
@@ -201,6 +203,7 @@ def compile_emulated(
         options: Options of the lowering. Without a triple, that of the emulator is used.
         reading: Language of the source.
         cpu_seconds: CPU time after which the program ends; None for no limit.
+        compiler: A clang that compiles the lowered module, such as `clang-16`, in place of TLX's LLVM.
 
     Raises:
         TlxError: The module is wrong or cannot be lowered; the emulator or a cross compiler is not installed.
@@ -225,10 +228,14 @@ def compile_emulated(
     table = _Table(lowered)
     numbers = {p.name: table.add(lowered.lowered_prototype(p.name)) for p in called}
     preparations = {p.name: _preparation(table, lowered, p) for p in called if p.name in lowered.blocks}
-    image = emit_code(
-        text + table.text, "obj", opt_level, options.cpu, ",".join(options.features), triple=options.triple
-    )
-    objects = {"module.o": image}
+    features = ",".join(options.features)
+    if compiler:
+        image = compile_ir(compiler, text, options.triple, opt_level)
+        calls = emit_code(table.alone, "obj", opt_level, options.cpu, features, triple=options.triple)
+        objects = {"module.o": image, "table.o": calls}
+    else:
+        image = emit_code(text + table.text, "obj", opt_level, options.cpu, features, triple=options.triple)
+        objects = {"module.o": image}
     if any(name.encode() in image for name in RUNTIME_FUNCTIONS):
         objects["runtime.o"] = runtime_object(options.triple)
     program = EmulatedProgram(tools, command, objects, threads=GOMP_PARALLEL in text, cpu_seconds=cpu_seconds)
@@ -245,13 +252,21 @@ class _Table:
     def __init__(self, lowered: LoweredSource) -> None:
         self._lowered = lowered
         self._definitions: list[str] = []
+        self._declarations: dict[str, None] = {}
 
     def add(self, prototype: Prototype) -> int:
         """The number of a function."""
         number = len(self._definitions)
         features = self._lowered.attributes.get(prototype.name, "")
         self._definitions.append(slot_wrapper_definition(prototype, f"{_SLOTS}{number}", features))
+        types = ", ".join(str(parameter.type) for parameter in prototype.parameters)
+        self._declarations[f"declare {prototype.result} {quoted_name(prototype.name)}({types})\n"] = None
         return number
+
+    @property
+    def alone(self) -> str:
+        """A module of its own, which declares the functions."""
+        return "".join([*self._declarations, self.text])
 
     @property
     def text(self) -> str:

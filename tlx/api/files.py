@@ -111,10 +111,8 @@ def ir_of(data: bytes, path: str, threads: Threads = "none", reading: InputForma
         TlxError: A front end rejects them.
     """
     name = display_name(path)
-    if (front_end := _front_end(path, data, reading)) is not None:
-        if hasattr(front_end, "READ"):
-            return str(front_end.READ(data, name))
-        return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
+    if (translated := translation(data, path, threads, reading)) is not None:
+        return str(translated)
     if data.startswith(_BITCODE):
         from tlx.llvm.judge import disassemble
 
@@ -134,9 +132,28 @@ def assembly_of(text: str, name: str, threads: Threads = "none", reading: InputF
     if (front_end := _front_end("-", b"", reading)) is not None:
         if hasattr(front_end, "READ"):
             return str(front_end.READ(text.encode(), name))
-        return _translated(front_end, text, name, threads, reading)
+        return str(_translated(front_end, text, name, threads, reading))
     _check_assembly(text, name)
     return text
+
+
+def translation(
+    data: bytes, path: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME
+) -> object | None:
+    """What a front end makes of the contents of a file; None if they are LLVM IR.
+
+    Its `str` is LLVM assembly. If it is a `Module`, its instructions have spans in the file's text.
+
+    Raises:
+        UsageError: The contents are not UTF-8 text where they should be, or the language is unknown.
+        TlxError: The front end rejects them.
+    """
+    front_end, name = _front_end(path, data, reading), display_name(path)
+    if front_end is None:
+        return None
+    if hasattr(front_end, "READ"):
+        return front_end.READ(data, name)
+    return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
 
 
 def translation_of_binary(data: bytes, path: str, reading: InputFormat = FORMAT_BY_NAME) -> str | None:
@@ -223,9 +240,9 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _translated(front_end: ModuleType, text: str, name: str, threads: Threads, reading: InputFormat) -> str:
+def _translated(front_end: ModuleType, text: str, name: str, threads: Threads, reading: InputFormat) -> object:
     check_translatable(text, name, front_end.TITLE)
-    return str(front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1]))
+    return front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1])
 
 
 def _check_assembly(text: str, name: str) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
-from tlx.api.files import os_error_text
 from tlx.bench.models import command as models
-from tlx.bench.setting import Setting, WorkloadSelection
+from tlx.bench.paper import command as paper
+from tlx.bench.setting import Setting, Watch, WorkloadSelection, unwatched
 from tlx.diagnostics import UsageError
-from tlx.target.host import cpu_flags, version_for
+from tlx.target.host import cpu_flags
 from tlx.tuning import machine
 
 if TYPE_CHECKING:
@@ -23,16 +23,25 @@ _NOISY: Final = 0.15
 
 
 def show(choice: WorkloadSelection, echo: Echo) -> None:
-    """List the workloads, or the models."""
+    """List the workloads, the models, or the paper's workloads."""
     if choice.rows[:1] == (models.ROW,):
         models.show(choice, echo)
+        return
+    if choice.rows[:1] == (paper.ROW,):
+        paper.show(choice, echo)
         return
     for work in _works(choice):
         echo(work.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
+def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch = unwatched) -> bool:
     """Measure, or read earlier reports, and print, write and plot the results.
+
+    Args:
+        choice: What to measure.
+        setting: How to measure.
+        echo: Prints a line.
+        watch: Shows progress.
 
     Returns:
         Whether code was generated for all workloads and computes the right results.
@@ -41,7 +50,9 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
         TlxError: A name is unknown, a file cannot be read or written, or this machine cannot run the target's code.
     """
     if choice.rows[:1] == (models.ROW,):
-        return models.run(choice, setting, echo)
+        return models.run(choice, setting, echo, watch)
+    if choice.rows[:1] == (paper.ROW,):
+        return paper.run(choice, setting, echo, watch)
     machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
     from tlx.bench import report as reports
     from tlx.bench.report import compare, summarise
@@ -57,7 +68,7 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     report = (
         _select_from_report(choice, reports.merge_reports(setting.sources))
         if setting.sources
-        else _measured(choice, setting, echo)
+        else _measured(choice, setting, echo, watch)
     )
     summarise(report["cells"], report["lanes"], echo)
     if old is not None:
@@ -107,40 +118,29 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
     return workloads.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
-def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
-    from tlx.bench import measure, peaks, report
-    from tlx.bench.peers import base
-    from tlx.bench.peers.base import LibraryPaths
-    from tlx.tuning import timing
-    from tlx.tuning.timing import PinnedCore
+def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
+    from tlx.bench import measure, report
+    from tlx.bench.session import open_session
 
     works = _works(choice)
-    folder = _created(setting.folder)
-    timing.use_clock(setting.threads)
-    target = measure.runnable(setting.target)
-    runnable = version_for(target, cpu_flags())
-    cpus = machine.pin(setting.cpu, setting.threads)
-    places = LibraryPaths.below(setting.peers_path)
-    peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
-    facts = setting.facts(target.name, runnable, cpus, {peer.name: peer.version for peer in peers})
-    facts["lanes"] = runnable.vector_bytes // 4
-    facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runnable).items()}
-    _introduce(facts, absent, echo)
-    names = [peer.name for peer in peers]
-    core = PinnedCore() if setting.threads == 1 else None  # our own threads may share a core
-    bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
+    session = open_session(setting)
+    bench, facts = session.bench, session.facts
+    _introduce(facts, session.absent, echo)
+    names = [peer.name for peer in bench.peers]
     echo("\n" + report.terminal_heading(names))
     cells: list[dict[str, Any]] = []
     widest = 0.0
-    for work in works:
-        cell = bench.measure(work)
-        cells.append(report.record(cell))
-        facts["core"] = core.best if core else None
-        widest = max(widest, cell.rates[measure.PEAK].spread)
-        for line in report.terminal_lines(cell, names):
-            echo(line)
-        if setting.report is not None:  # an interrupted run keeps what it has measured
-            report.write(setting.report, {**facts, "cells": cells})
+    with watch("workloads", len(works)) as step:
+        for work in works:
+            cell = bench.measure(work)
+            cells.append(report.record(cell))
+            facts["core"] = bench.core.best if bench.core else None
+            widest = max(widest, cell.rates[measure.PEAK].spread)
+            for line in report.terminal_lines(cell, names):
+                echo(line)
+            step(work.name)
+            if setting.report is not None:  # an interrupted run keeps what it has measured
+                report.write(setting.report, {**facts, "cells": cells})
     if widest > _NOISY:
         echo(f"\nThe peak itself varied by up to {widest:.0%}: other programs are using the machine.")
     return {**facts, "cells": cells}
@@ -174,14 +174,3 @@ def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> Non
             echo(f"{name + ':':9} {value}")
     for name, why in absent.items():
         echo(f"left out: {name} ({why})")
-
-
-def _created(folder: str | None) -> Path | None:
-    if folder is None:
-        return None
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"could not create folder '{folder}': {os_error_text(error)}") from None
-    return path

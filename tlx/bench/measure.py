@@ -115,7 +115,7 @@ class Bench:
         contestants[PEAK], instruction = self.limit(work)
         error, predicted = "", None
         try:
-            contestants[OURS], predicted = self._timed_kernel(work, arrays, expected)
+            contestants[OURS], predicted = self.kernel(work, arrays, expected)
         except TlxError as problem:
             error = problem.message
         ours = contestants[OURS].seconds_estimate if OURS in contestants else inf
@@ -175,17 +175,21 @@ class Bench:
             self._peaks[bound] = peaks.contestant(loop, self._machine), loop.instruction
         return self._peaks[bound]
 
-    def _timed_kernel(
-        self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None
+    def kernel(
+        self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None, knobs: KnobSource | None = None
     ) -> tuple[Contestant, Prediction | None]:
-        """Our code, checked, and the predicted share of the peak."""
+        """Our code, checked, and the predicted share of the peak; `knobs` are used instead of those of the run.
+
+        Raises:
+            TlxError: There is no code, or it computes a wrong result.
+        """
         text = work.text()
         if self.folder is not None:
             name = work.name.replace("->", "-").replace(" ", "_")
             (self.folder / f"{name}.ll").write_text(text, encoding="utf-8")
         remarks = Remarks()
         threads = "openmp" if self.threads > 1 else "none"
-        options = Options(remarks=remarks, knobs=self.knobs, threads=threads)
+        options = Options(remarks=remarks, knobs=knobs or self.knobs, threads=threads)
         compiled = compile_module(text, self.target, entry=work.function, options=options)
         constant = [buffer.name for buffer in work.buffers if buffer.constant]
         prepared, blocks = None, dict[str, Array]()

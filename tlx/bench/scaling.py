@@ -83,7 +83,8 @@ def print_scaling(
         rounds: Number of samples of each figure.
         echo: Prints a line.
     """
-    _prepare_library(echo)
+    if order := pin_threads():
+        echo(f"threads stay on processors {' '.join(map(str, order))}, in this order\n")
     echo(f"{'work':{_LONGEST_NAME}} {'alone':>11} " + "".join(f"{count:>7}" for count in counts))
     for work in works:
         try:
@@ -112,14 +113,19 @@ def _numbers(ratios: Sequence[float]) -> str:
     return "".join(f"{ratio:>7.2f}" for ratio in ratios)
 
 
-def _prepare_library(echo: Callable[[str], object]) -> None:
-    """Have the OpenMP library, which is loaded later, pin threads to distinct cores, unless the user has set this."""
+def pin_threads() -> list[int]:
+    """Have the OpenMP library, which is loaded later, pin threads to distinct cores, unless the user has set this.
+
+    Returns:
+        The processors in the order of the threads; none if the user has set them.
+    """
     os.environ.setdefault("OMP_PROC_BIND", "close")
     os.environ.setdefault("KMP_BLOCKTIME", "1")  # milliseconds
-    if "OMP_PLACES" not in os.environ:
-        order = distinct_cores_first(sorted(os.sched_getaffinity(0)))
-        os.environ["OMP_PLACES"] = ",".join(f"{{{processor}}}" for processor in order)
-        echo(f"threads stay on processors {' '.join(map(str, order))}, in this order\n")
+    if "OMP_PLACES" in os.environ:
+        return []
+    order = distinct_cores_first(sorted(os.sched_getaffinity(0)))
+    os.environ["OMP_PLACES"] = ",".join(f"{{{processor}}}" for processor in order)
+    return order
 
 
 def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:

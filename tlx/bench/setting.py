@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -11,6 +12,20 @@ from tlx.api import files
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.target.target import Target
 from tlx.tuning import machine
+
+Step = Callable[[str], object]
+"""Counts a step of long work; the text says what was done."""
+Watch = Callable[[str, int], AbstractContextManager[Step]]
+"""Shows the progress of work with a label and a number of steps."""
+
+
+def unwatched(_label: str, _steps: int) -> AbstractContextManager[Step]:
+    """Shows nothing."""
+    return nullcontext(_ignore)
+
+
+def _ignore(_item: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,7 @@ class Setting:
     """How to measure: the options of the command line.
 
     Attributes:
+        target: Target to generate code for; of the paper's workloads several, or none for all that this machine runs.
         peers: Names of the peers; None means all that are installed.
         peers_path: Folders to look for them in; None means those in TLX_PEERS.
         cpu: Processor to pin the process to; None means the last one.
@@ -49,6 +65,8 @@ class Setting:
         knobs: Knobs for the kernels of products.
         folder: Folder to write the workloads' IR to.
         seconds: Seconds for the samples of a model, after which there are only as many rounds as a median needs.
+        counts: Numbers of threads to measure the paper's workloads on, one after the other; empty means 1, 2, 4 to all.
+        sweep: Measure the paper's workloads with every register tile instead of beside libraries.
     """
 
     target: str = "native"
@@ -65,6 +83,8 @@ class Setting:
     knobs: KnobSource = no_knobs
     folder: str | None = None
     seconds: float = 5.0
+    counts: tuple[int, ...] = ()
+    sweep: bool = False
 
     def facts(self, target: str, runnable: Target, cpus: Sequence[int], peers: Mapping[str, str]) -> dict[str, Any]:
         """What a report says about the machine and the run.

@@ -174,28 +174,32 @@ def batch_workloads() -> Iterator[Workload]:
     """All batches of the table."""
     for name in ("f32", "f64", "bf16"):
         for n in (8, 16, 32):
-            yield batch(name, _BATCH, n)
+            yield batch(name, _BATCH, (n, n, n))
     for name in ("f32", "bf16", "s8"):
         for n in (32, 64):
-            yield batch(name, _BLOCKS, n, reduced=True)
+            yield batch(name, _BLOCKS, (n, n, n), reduced=True)
 
 
-def batch(name: str, count: int, n: int, *, reduced: bool = False) -> Workload:
-    """A batch of products of `n` x `n` matrices."""
-    gemm = GemmProblem(n, n, n, *TYPES[name])
+def batch(
+    name: str, count: int, extents: tuple[int, int, int], *, reduced: bool = False, vnni: bool = False
+) -> Workload:
+    """A batch of products of matrices of these extents, M, N and K."""
+    m, n, k = extents
+    gemm = GemmProblem(m, n, k, *TYPES[name], vnni=vnni)
     buffers = (
-        WorkloadBuffer("c", gemm.out, (n, n) if reduced else (count, n, n), output=True),
-        WorkloadBuffer("a", gemm.lhs, (count, n, n)),
-        WorkloadBuffer("b", gemm.rhs, (count, n, n)),
+        WorkloadBuffer("c", gemm.out, (m, n) if reduced else (count, m, n), output=True),
+        WorkloadBuffer("a", gemm.lhs, (count, m, k)),
+        WorkloadBuffer("b", gemm.rhs, (count, *gemm.b_shape)),
     )
     return Workload(
         row="brgemm" if reduced else "batch",
         types=name,
-        size=f"{count}x{n}",
+        size=f"{count}x{n}" if m == n == k else f"{count}x{m}x{n}x{k}",
+        variant="vnni B" if vnni else "",
         buffers=buffers,
         text=lambda: _batch_text(gemm, buffers, reduced=reduced),
         expected=lambda arrays: _batch_expected(gemm, arrays, reduced=reduced),
-        operations=2 * count * n**3,
+        operations=2 * count * m * n * k,
         traffic=sum(buffer.bytes for buffer in buffers),
         peak=(gemm.lhs, gemm.rhs, gemm.accumulator),
         problem=BatchProblem(count, gemm, reduced),
@@ -205,13 +209,20 @@ def batch(name: str, count: int, n: int, *, reduced: bool = False) -> Workload:
 def _batch_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...], *, reduced: bool) -> str:
     b = WorkloadBuilder(buffers)
     result = dense_tensor_type(gemm.accumulator, buffers[0].shape)
-    x, y = b.load_buffer("a"), b.load_buffer("b")
+    y = b.load_buffer("b")
+    if gemm.vnni:  # the sum is over the batch, K/v and v
+        shape = (buffers[1].shape[0], gemm.m, gemm.k // gemm.factor, gemm.factor)
+        x = b.tensor_load(b.buffer("a"), dense_tensor_type(gemm.lhs, shape))
+        return b.store_buffer("c", b.typeinfo(b.contract(x, y, (0, 2, 3), (0, 1, 3), result=result), result))
+    x = b.load_buffer("a")
     value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
     return b.store_buffer("c", b.typeinfo(value, result))
 
 
 def _batch_expected(gemm: GemmProblem, arrays: dict[str, Array], *, reduced: bool) -> ElementwiseCheck:
     a, b = (e.widen(arrays[n]).astype(np.float64) for e, n in ((gemm.lhs, "a"), (gemm.rhs, "b")))
+    if gemm.vnni:
+        b = b.swapaxes(2, 3).reshape(len(b), gemm.k, gemm.n)
     values, magnitude = a @ b, np.abs(a) @ np.abs(b)
     if reduced:
         values, magnitude = values.sum(0), magnitude.sum(0)

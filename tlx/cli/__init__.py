@@ -18,6 +18,22 @@ def lower_main() -> None:
     run_program(lower, "tlx-lower")
 
 
+def cc_main() -> None:
+    """Entry point of `tlx-cc`."""
+    end_without_collection()
+    from tlx.cli.driver.program import run_driver
+
+    run_driver("tlx-cc", cxx=False)
+
+
+def cxx_main() -> None:
+    """Entry point of `tlx-c++`."""
+    end_without_collection()
+    from tlx.cli.driver.program import run_driver
+
+    run_driver("tlx-c++", cxx=True)
+
+
 def main() -> None:
     """Entry point of `tlx`."""
     from tlx.cli.group import group

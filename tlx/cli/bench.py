@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tlx.cli.options import input_options, knob_options, knob_source
+from tlx.cli.options import complete_file, complete_target, input_options, knob_options, knob_source
+from tlx.cli.progress import ProgressBars
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -21,12 +22,19 @@ _FROM_HELP: Final = "Merge the results of --json files instead of measuring; may
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
-@click.argument("rows", nargs=-1, metavar="[ROW]... | models [MODEL]... | FILE")
+@click.argument(
+    "rows", nargs=-1, metavar="[ROW]... | models [MODEL]... | paper [ROW]... | FILE", shell_complete=complete_file
+)
 @click.option("--types", default="", metavar="A,B", help="Only these element types, by their names in the table.")
 @click.option("--sizes", default="", metavar="A,B", help="Only these sizes, by their names in the table.")
 @click.option("--variants", default="", metavar="A,B", help="Only these variants; 'plain' is the one without a name.")
 @click.option(
-    "--target", default="native", metavar="NAME", help="Target to generate code for; this machine must support it."
+    "--target",
+    default="",
+    metavar="NAME",
+    help="Target to generate code for; this machine must support it (default: native). 'paper' takes several, one "
+    "after the other (default: all that this machine runs).",
+    shell_complete=complete_target,
 )
 @click.option(
     "--peers", default=None, metavar="A,B", help="Libraries to compare with, or 'none' (default: all installed)."
@@ -49,12 +57,13 @@ _FROM_HELP: Final = "Merge the results of --json files instead of measuring; may
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="CPU to run on (default: the last one).")
 @click.option(
     "--threads",
-    type=click.IntRange(1),
-    default=1,
+    default="",
     metavar="N",
-    help="OpenMP threads for TLX and every library (default: 1).",
+    help="OpenMP threads for TLX and every library (default: 1). 'paper' takes several numbers (default: 1, 2, 4 to "
+    "all).",
 )
 @click.option("--scaling", default="", metavar="N,M", help="Print only the speedup on N, M, ... threads.")
+@click.option("--sweep", is_flag=True, help="With 'paper': measure every register tile, instead of other libraries.")
 @click.option("--json", "report", metavar="FILE", help="Write the results to a file.")
 @click.option("--plot", metavar="FILE", help="Plot the results: .png, .svg or .pdf; needs matplotlib.")
 @click.option("--compare", metavar="FILE", help="Also print the ratio to the results in an earlier --json file.")
@@ -79,8 +88,9 @@ def bench(
     rounds: int,
     seconds: float,
     cpu: int | None,
-    threads: int,
+    threads: str,
     scaling: str,
+    sweep: bool,
     report: str | None,
     plot: str | None,
     compare: str | None,
@@ -98,8 +108,9 @@ def bench(
     """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
     ROWs are rows of the table of workloads (see --list; default: all), 'models' and names of whole models (default:
-    all), or one FILE with a function of your own. Results are checked before anything is timed; the exit status is 1 if
-    TLX computes a wrong one or generates no code.
+    all), 'paper' and rows of the nanokernel paper's table (default: all), or one FILE with a function
+    of your own. Results are checked before anything is timed; the exit status is 1 if TLX computes a wrong one or
+    generates no code.
     """
     from tlx.bench import command
 
@@ -109,15 +120,27 @@ def bench(
     if listed:
         command.show(selection, click.echo)
         return
+    of_paper = rows[:1] == ("paper",)
+    counts = _counts("--threads", threads)
+    if not of_paper:
+        _check_unused("only 'tlx bench paper' sweeps tiles; other measurements do", {"--sweep": sweep})
+        if len(counts) > 1:
+            raise UsageError(f"--threads={threads}: only 'tlx bench paper' takes several numbers of threads")
+        target = target or "native"
     if scaling:
         files = {"--json": report, "--plot": plot, "--compare": compare, "--from": sources, "--markdown": markdown}
         others = files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned}
         _check_unused("--scaling prints the speedup on threads only, and does", others)
-        command.scale(selection, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
+        if of_paper:
+            raise UsageError("'tlx bench paper' measures numbers of threads by --threads=1,2,4, not by --scaling")
+        command.scale(selection, target, _counts("--scaling", scaling), rounds, click.echo)
         return
-    if rows[:1] == ("models",):
-        unused = {"--compare": compare, "--save": folder, "--peers-path": peers_path}
-        _check_unused("measurements of models do", unused | {"--tile": tile, "--knobs": knobs, "--tuned": tuned})
+    if rows[:1] in {("models",), ("paper",)}:
+        unused = {"--compare": compare, "--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned}
+        unused |= {} if of_paper else {"--peers-path": peers_path}
+        _check_unused(f"measurements of {'the paper' if of_paper else 'models'} do", unused)
+    if sweep:
+        _check_unused("--sweep measures register tiles only, and does", {"--peers": peers, "--plot": plot})
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     knob_settings = knob_source(tile, knobs, tuned)
     setting = command.Setting(
@@ -126,7 +149,7 @@ def bench(
         peers_path,
         rounds,
         cpu,
-        threads,
+        counts[0] if counts else 1,
         report,
         plot,
         compare,
@@ -135,8 +158,11 @@ def bench(
         knob_settings,
         folder,
         seconds,
+        counts,
+        sweep,
     )
-    if not command.run(selection, setting, click.echo):
+    bars = ProgressBars()
+    if not command.run(selection, setting, bars.echo, bars.watch):
         click.get_current_context().exit(1)
 
 
@@ -146,10 +172,13 @@ def _check_unused(who: str, options: Mapping[str, object]) -> None:
             raise UsageError(f"{who} not take {option}")
 
 
-def _count(word: str) -> int:
-    if not word.isdecimal() or not int(word):
-        raise UsageError(f"--scaling={word}: write numbers of threads, such as 1,2,4")
-    return int(word)
+def _counts(option: str, text: str) -> tuple[int, ...]:
+    """Numbers of threads, such as `1,2,4`."""
+    words = _words(text)
+    for word in words:
+        if not word.isdecimal() or not int(word):
+            raise UsageError(f"{option}={word}: write numbers of threads, such as 1,2,4")
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def _words(text: str) -> tuple[str, ...]:

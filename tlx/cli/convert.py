@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from tlx.cli.options import input_options, setting_option
+from tlx.cli.options import file_argument, input_options, output_option, setting_option
+from tlx.cli.program import print_diagnostics
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ _EMIT_HELP: Final = (
 
 
 @click.command("translate", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+@file_argument
+@output_option
 @input_options
 @click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
 @setting_option("threads", "Library that runs work-groups in parallel.")
@@ -73,9 +74,9 @@ FORMS: Final = ("matrix", "tensor")
 
 
 @click.command("convert", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
+@file_argument
 @click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What to write.")
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+@output_option
 @input_options
 def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: InputFormat) -> None:
     """Write the tensor operations of FILE as calls of llvm.matrix.*, or the reverse.
@@ -102,7 +103,7 @@ def _with_matrices(module: Module) -> Module:
     remarks = Remarks()
     module = _front_end().to_matrix(module, remarks)
     for remark in remarks:
-        click.echo(remark.render(), err=True)
+        print_diagnostics(f"{remark.render()}\n")
     return module
 
 
@@ -124,8 +125,8 @@ def _front_end() -> Any:
 
 
 @click.command("canonicalise", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+@file_argument
+@output_option
 @input_options
 def canonicalise(file: str, output: str, reading: InputFormat) -> None:
     """Give the tensor operations of FILE mangled names and declarations, so that stock LLVM tools accept it.
@@ -142,8 +143,8 @@ def canonicalise(file: str, output: str, reading: InputFormat) -> None:
 
 
 @click.command("raise", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+@file_argument
+@output_option
 @input_options
 def raise_(file: str, output: str, reading: InputFormat) -> None:
     """Turn calls of the functions of tlx.h in FILE, as clang compiles them, into tensor operations.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tlx.cli.options import setting_option
+from tlx.cli.progress import ProgressBars
 from tlx.diagnostics import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def fuzz(
     elif malformed:
         from tlx.fuzz.mutation import fuzz_malformed
 
-        passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
+        bars = ProgressBars()
+        with bars.watch("fuzz", count) as step:
+            passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, bars.echo, step)
     else:
         plan = campaign.CampaignPlan(
             seed,
@@ -135,7 +138,9 @@ def fuzz(
             code_only,
             None if resume is None else Path(resume),
         )
-        passed = campaign.fuzz(plan, click.echo)
+        bars = ProgressBars()
+        with bars.watch("fuzz", count) as step:
+            passed = campaign.fuzz(plan, bars.echo, step)
     if not passed:
         ctx.exit(1)
 

@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     ),
     "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.group:completion"),
     "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
+    "explain": ("write a page that shows what the stages make of a program, and why", "tlx.cli.explain:explain"),
     "fuzz": ("check TLX with random programs", "tlx.cli.fuzz:fuzz"),
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
     "raise": ("turn calls of the functions of tlx.h into tensor operations", "tlx.cli.convert:raise_"),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tlx.cli.options import input_options
-from tlx.cli.program import render_error
+from tlx.cli.options import complete_file, input_options
+from tlx.cli.program import print_diagnostics, render_error
 from tlx.diagnostics import TlxError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("files", nargs=-1, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="FILE...", shell_complete=complete_file)
 @input_options
 @click.pass_context
 def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> None:
@@ -27,7 +27,7 @@ def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> 
     """
     errors = [error for file in files or ("-",) for error in _errors(file, reading)]
     for error in errors:
-        click.echo(render_error(error, "tlx"), err=True)
+        print_diagnostics(f"{render_error(error, 'tlx')}\n")
     if errors:
         ctx.exit(1)
 
@@ -61,7 +61,9 @@ def _rule_errors(path: str, reading: InputFormat) -> Sequence[TlxError]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 def targets() -> None:
-    """List the targets: name, whether this machine runs its code, triples, title, features.
+    """List the targets: name, whether this machine runs its code, first LLVM, triples, title, features.
+
+    The first version of LLVM that compiles the code is followed by features that need a later one.
 
     A star marks the one that 'native' means.
     """
@@ -70,14 +72,15 @@ def targets() -> None:
 
     flags = host.cpu_flags()
     best = host.native_target().name
-    rows = [("", "name", "runs here", "triples", "title", "features")]
+    rows = [("", "name", "runs here", "LLVM", "triples", "title", "features")]
     for name, target in known().items():
         is_foreign = not target.is_for(platform.machine())
         missing = ["another architecture"] if is_foreign else host.missing_features(target, flags)
         triples = ",".join(target.triples) or "any"
         here = "yes" if not missing else f"no: {', '.join(missing[:3])}{', ...' if missing[3:] else ''}"
-        rows.append(("*" if name == best else "", name, here, triples, target.title, ",".join(target.features) or "-"))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        features, star = ",".join(target.features) or "-", "*" if name == best else ""
+        rows.append((star, name, here, str(target.compilers), triples, target.title, features))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[5]]).rstrip())
+        click.echo("  ".join([*cells, row[-1]]).rstrip())

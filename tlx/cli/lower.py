@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tlx import __version__
-from tlx.cli.options import input_options, lowering_options
-from tlx.cli.program import CACHE, STDERR
+from tlx.cli.options import file_argument, input_options, lowering_options, output_option, target_option
+from tlx.cli.program import CACHE, STDERR, print_diagnostics
 from tlx.diagnostics import UsageError
 from tlx.llvm import OUTPUT_KINDS, OutputKind
 
@@ -31,12 +31,10 @@ _CACHE_HELP: Final = (
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
+@file_argument
 @input_options
-@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
-@click.option(
-    "--target", metavar="NAME", default="native", help="Target to generate code for; 'tlx targets' lists them."
-)
+@output_option
+@target_option()
 @click.option("--emit", "--filetype", "kind", type=click.Choice(OUTPUT_KINDS), default="ll", help="What to write.")
 @click.option("-S", "as_text", is_flag=True, help="Write LLVM assembly: the same as --emit=ll.")
 @click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Optimise the lowered module with LLVM.")
@@ -155,7 +153,7 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
     lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
     exact = options.bf16_intermediates == "exact"
     for note in validation.compare_stages(text, name, stages, runs, exact=exact):
-        click.echo(note.render(), err=True)
+        print_diagnostics(f"{note.render()}\n")
     return lowered
 
 
@@ -197,6 +195,6 @@ def _write_remarks(path: str | None, remarks: Remarks) -> None:
         return
     text = "".join(f"{remark.render()}\n" for remark in remarks)
     if path == STDERR:
-        click.echo(text, err=True, nl=False)
+        print_diagnostics(text)
     else:
         files.write_output(path, text)

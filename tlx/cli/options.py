@@ -15,9 +15,48 @@ from tlx.diagnostics import UsageError, did_you_mean
 from tlx.lower.options import SETTINGS, STAGE_NAMES, Options
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from tlx.ir.module import Module
     from tlx.lower.knobs import KnobSource
     from tlx.lower.options import Step
+
+
+def complete_file(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Have the shell complete the name of a file."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_target(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The targets whose names begin like a word."""
+    from click.shell_completion import CompletionItem
+
+    from tlx.target.target import targets
+
+    known = {"native": "the best of this machine"} | {name: target.title for name, target in targets().items()}
+    return [CompletionItem(name, help=title) for name, title in known.items() if name.startswith(incomplete)]
+
+
+file_argument: Final = click.argument("file", default="-", shell_complete=complete_file)
+"""The input; standard input by default."""
+output_option: Final = click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    default="-",
+    help="Output file; '-' (the default) is standard output.",
+    shell_complete=complete_file,
+)
+
+
+def target_option(
+    help_: str = "Target to generate code for; 'tlx targets' lists them.",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --target, the name of a target."""
+    return click.option("--target", metavar="NAME", default="native", help=help_, shell_complete=complete_target)
+
 
 _LANGUAGE_HELP: Final = (
     "Language of the input: ll or ir for LLVM assembly or bitcode, tl for the tensor language (default: by the file's "

@@ -107,7 +107,47 @@ def _internal(error: Exception, name: str) -> None:
 
 
 def _print_error(message: str) -> None:
-    print(message, file=sys.stderr)  # noqa: T201
+    print_diagnostics(f"{message}\n")
+
+
+_HEAD: Final = re.compile(
+    r"(?m)^(?P<place>(?:[^\n:]+:\d+:\d+|[^\s:]+): )?(?P<kind>(?:internal )?error|warning|remark|note): (?P<message>.*)$"
+)
+_CARET: Final = re.compile(r"(?m)^( *)(\^~*)$")
+_COLOURS: Final = {"error": 31, "internal error": 31, "warning": 35, "remark": 34, "note": 36}
+_BOLD, _GREEN = 1, 32
+
+
+def print_diagnostics(text: str) -> None:
+    """Print errors, warnings, remarks or notes on standard error, in colour where that is a terminal.
+
+    The environment variable NO_COLOR turns colours off (https://no-color.org).
+    """
+    if sys.stderr is None:
+        return
+    sys.stderr.write(coloured(text) if _takes_colour() else text)
+    sys.stderr.flush()
+
+
+def _takes_colour() -> bool:
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not is_plain and sys.stderr.isatty()
+
+
+def coloured(text: str) -> str:
+    """Rendered diagnostics with the colours of clang: what it is, its place and message, and the caret."""
+    return _CARET.sub(lambda m: m[1] + _in(m[2], _BOLD, _GREEN), _HEAD.sub(_coloured_head, text))
+
+
+def _coloured_head(match: re.Match[str]) -> str:
+    kind = match["kind"]
+    place = _in(match["place"], _BOLD) if match["place"] else ""
+    return f"{place}{_in(f'{kind}: ', _BOLD, _COLOURS[kind])}{_in(match['message'], _BOLD)}"
+
+
+def _in(text: str, *codes: int) -> str:
+    """A text in a terminal's colours."""
+    return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m"
 
 
 STDERR: Final = "<stderr>"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from tlx.api.files import os_error_text
-from tlx.cli.options import input_options, setting_option
+from tlx.cli.options import complete_file, input_options, setting_option, target_option
 from tlx.cli.program import CACHE
 from tlx.diagnostics import UsageError
 from tlx.lower.options import Options
@@ -39,15 +39,10 @@ class CallArgument:
     context_settings={"help_option_names": ["-h", "--help"], "ignore_unknown_options": True},
     epilog="Example: tlx run gemm.ll --function gemm a.npy b.npy out:64x64:float32=c.npy",
 )
-@click.argument("file")
-@click.argument("arguments", nargs=-1, metavar="ARGS...")
+@click.argument("file", shell_complete=complete_file)
+@click.argument("arguments", nargs=-1, metavar="ARGS...", shell_complete=complete_file)
 @click.option("--function", "name", metavar="NAME", help="Function to call; required if the file defines several.")
-@click.option(
-    "--target",
-    metavar="NAME",
-    default="native",
-    help="Target to generate code for; this machine, or the emulated one, must support it.",
-)
+@target_option("Target to generate code for; this machine, or the emulated one, must support it.")
 @click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I, counted from 0, after the call.")
 @click.option("--evaluate", is_flag=True, help="Interpret the function with numpy instead of compiling it.")
 @click.option(

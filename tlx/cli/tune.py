@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from tlx.cli.options import input_options
+from tlx.cli.options import complete_file, input_options, target_option
+from tlx.cli.progress import ProgressBars, Step
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx tune matmul 64x64x64 1024x1024x1024 --types=f32,bf16 --budget=60s",
 )
-@click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...")
+@click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...", shell_complete=complete_file)
 @click.option(
     "--types",
     default="f32",
@@ -51,9 +52,7 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="OpenMP threads (default: 1, without OpenMP)."
 )
-@click.option(
-    "--target", default="native", metavar="NAME", help="Target to tune for; the machines that measure must support it."
-)
+@target_option("Target to tune for; the machines that measure must support it.")
 @click.option(
     "--budget",
     metavar="N|TIME",
@@ -185,7 +184,9 @@ def _search(database: Database, pool: Pool, budget: Budget, queries: Sequence[Kn
     for message in refusals:
         click.echo(f"tlx: {message}", err=True)
     total = len(tunable) * len(pool.kinds)
-    with _progress(total, budget.trials or _TRIALS_ESTIMATE) as progress:
+    each = budget.trials or _TRIALS_ESTIMATE
+    with ProgressBars().watch("tuning", total * each) as step:
+        progress = _Progress(step, total, each)
         session = TuningSession(database, pool, budget, again, progress.step)
         reports = list(map(progress.ended, session.run(tunable)))
     for report in reports:
@@ -196,11 +197,12 @@ def _search(database: Database, pool: Pool, budget: Budget, queries: Sequence[Kn
 
 @dataclass
 class _Progress:
-    """A progress bar of trials; the number of trials of each product is an estimate."""
+    """The progress of trials; the number of trials of each product is an estimate."""
 
-    bar: Any
+    advance: Step
     total: int
     each: int
+    position: int = 0
     trials: int = 0
     products: int = 0
     lock: Lock = field(default_factory=Lock)
@@ -209,7 +211,7 @@ class _Progress:
         """Count a trial."""
         with self.lock:
             self.trials += 1
-            self._move(min(self.bar.pos + 1, self.bar.length - 1))
+            self._move(min(self.position + 1, self.total * self.each - 1))
 
     def ended(self, report: SearchReport) -> SearchReport:
         """Count a product."""
@@ -219,20 +221,10 @@ class _Progress:
         return report
 
     def _move(self, position: int) -> None:
-        self.bar.update(max(0, position - self.bar.pos), f"{self.trials} trials, {self.products}/{self.total} products")
-
-
-def _shown(item: str | None) -> str | None:
-    return item
-
-
-@contextmanager
-def _progress(total: int, each: int) -> Generator[_Progress]:
-    import sys
-
-    progressbar: Any = click.progressbar
-    with progressbar(length=total * each, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
-        yield _Progress(bar, total, each)
+        """Move the bar forward."""
+        position = max(position, self.position)
+        self.advance(f"{self.trials} trials, {self.products}/{self.total} products", position - self.position)
+        self.position = position
 
 
 def _tunable(queries: Sequence[KnobQuery]) -> tuple[list[KnobQuery], list[str]]:

@@ -34,6 +34,11 @@ from tlx.target.lookup import find_target
 MIXED_PROFILES: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
 _EMULATED_PROFILES: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
 Say = Callable[[str], None]
+Step = Callable[[str], object]
+
+
+def _ignore(_text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,14 @@ def check_on(
     return Check(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
 
 
-def fuzz(plan: CampaignPlan, say: Say) -> bool:
-    """Run a campaign; returns whether all programs passed."""
+def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
+    """Run a campaign; returns whether all programs passed.
+
+    Args:
+        plan: What to check.
+        say: Prints a line.
+        step: Counts a program.
+    """
     report = CampaignReport(plan.keep)
     log = None if plan.log is None else FuzzLog.read(plan.log)
     begun = time.monotonic()
@@ -143,6 +154,7 @@ def fuzz(plan: CampaignPlan, say: Say) -> bool:
         if log is not None:
             with report.lock:
                 log.note(*_entry(plan, outcome))
+        step("")
         return plan.seconds is None or time.monotonic() - begun < plan.seconds
 
     try:

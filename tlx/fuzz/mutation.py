@@ -260,7 +260,14 @@ class _Findings:
 
 
 def fuzz_malformed(
-    program: str, seed: int, count: int, jobs: int, folder: Path, seconds: float | None, say: Callable[[str], None]
+    program: str,
+    seed: int,
+    count: int,
+    jobs: int,
+    folder: Path,
+    seconds: float | None,
+    say: Callable[[str], None],
+    step: Callable[[str, int], object] | None = None,
 ) -> bool:
     """Try corrupted inputs; returns whether each succeeds or ends with a clean error.
 
@@ -272,6 +279,7 @@ def fuzz_malformed(
         folder: Folder to write failing inputs to.
         seconds: Time after which no more batches are started; None for no limit.
         say: Prints a line.
+        step: Counts inputs, given a text to show and their number.
     """
     findings, begun = _Findings(folder, say), time.monotonic()
     batches = iter(range(seed, seed + count, _BATCH))
@@ -283,7 +291,11 @@ def fuzz_malformed(
                 first = next(batches, None)
             if first is None:
                 return
-            _batch(program, first, min(first + _BATCH, seed + count), findings)
+            last = min(first + _BATCH, seed + count)
+            _batch(program, first, last, findings)
+            if step is not None:
+                with lock:
+                    step("", last - first)
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, range(jobs)))

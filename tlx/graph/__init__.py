@@ -16,12 +16,12 @@ elementwise   arithmetic, comparisons, functions, conversions
 shapes        transpose, reshape, broadcast, slice, pad, concatenate, ...
 products      `dot_general`, `matmul`
 reductions    over dimensions and windows
-convolution   convolutions in any order of dimensions
 indexing      slices at run-time positions, gather, scatter
+convolution   convolutions in any order of dimensions
+composites    softmax, normalisation, activations
 control_flow  loops and branches, cumulative operations
 sorting       sorts, the greatest elements
 random_bits   random numbers
-composites    softmax, normalisation, activations
 graph         `Graph`: parameters, outputs, text, compilation
 """
 

@@ -8,9 +8,10 @@ got it is not copied, neither before the loop nor in it.
              br head                                             br do, done
     do:      body; store what it returns; br head        done:   the state
 
-If the body returns a large tensor of its state as another one, `(a, b) -> (b, a)` or `(a, b) -> (f(a), a)`, the two
-exchange their memory instead of being copied: two iterations are written one after the other, the second of which finds
-each in the memory of the other and so leaves both where the first one expects them.
+If the body returns large tensors of its state as other ones, `(a, b) -> (b, a)` or `(a, b, c) -> (f(a), a, b)`, they
+exchange their memory instead of being copied: as many iterations as a cycle has tensors are written one after the
+other, each of which finds the tensors where the one before left them; the last one leaves them where the first one
+expects them.
 
     do:      body; br head2                              head2:  condition
     do2:     body; br head                                       br do2, back
@@ -25,8 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL
-from tlx.graph.indexing import Indexing, stored_type
+from tlx.graph.indexing import stored_type
 from tlx.graph.reductions import neutral_element
 from tlx.graph.value import Memory, Operand, Value
 from tlx.graph.view import View
@@ -43,7 +45,9 @@ _CUMULATIVE: Final = {"sum": "add", "product": "multiply", "max": "maximum", "mi
 
 _ZERO: Final = ir.ConstInt(I64, 0)
 _EXCHANGED_BYTES: Final = 4096
-"""Size from which tensors exchange their memory: below, copying them costs less than a second body."""
+"""Size from which tensors exchange their memory: below, copying them costs less than further bodies."""
+_MOST_BODIES: Final = 6
+"""The most bodies of a loop: cycles of two and three tensors need six."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +115,13 @@ class _Test:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _SecondTest:
-    """The test between two iterations.
+class _InnerTest:
+    """The test between two iterations that are written one after the other.
 
     Attributes:
         test: The test.
         state: The state there, of which some tensors are in the memory of each other.
-        back: The block that exchanges these, if there is no second iteration.
+        back: The block that exchanges these, if there is no further iteration.
         elements: The state that is in registers, in that block; None for what is in memory.
     """
 
@@ -137,7 +141,7 @@ class _Path:
     known: _Known
 
 
-class ControlFlow(Indexing):
+class ControlFlow(Composites):
     """Loops, conditionals, switches, and cumulative operations."""
 
     def while_loop(
@@ -145,7 +149,7 @@ class ControlFlow(Indexing):
     ) -> tuple[Value, ...]:
         """Apply a function to a state as long as a condition holds.
 
-        The functions are called once, to build the loop, or twice if large tensors of the state change places.
+        The functions are called once, to build the loop, or up to six times if large tensors change places.
 
         Args:
             condition: A function of the state that returns a bool without dimensions.
@@ -166,31 +170,35 @@ class ControlFlow(Indexing):
             carried = [self._carried(x, phi, outer, after) for x, phi in zip(values, phis, strict=True)]
             test = self._test(condition, [c.value for c in carried])
             results = self._iteration(test, body, [c.value for c in carried])
-            partners = _partners(carried, results)
-            second = self._second_test(condition, carried, results, partners) if partners else None
-            if second:
-                results = self._iteration(second.test, body, second.state)
+            cycles = _cycles(carried, results)
+            inner: list[_InnerTest] = []
+            for number in range(1, _bodies(cycles)):
+                inner.append(self._inner_test(condition, carried, results, _homes(cycles, number)))
+                results = self._iteration(inner[-1].test, body, inner[-1].state)
             kept = [c.is_kept(x) for c, x in zip(carried, results, strict=True)]
             self._carry([(c, x) for c, x, k in zip(carried, results, kept, strict=True) if not k])
             b.branch(head)
-        end = b.new_block("done", after=second.back if second else None)
+        end = b.new_block("done", after=inner[0].back if inner else None)  # the last block
         test.leave(b, end)
-        if second:
-            second.test.leave(b, second.back)
-            b.at_end(second.back)
+        for each in inner:
+            each.test.leave(b, each.back)
+            b.at_end(each.back)
             b.branch(end)
+        if inner:
             b.at_end(end)
+            exits = [[(cast("ir.Value", each.elements[k]), each.back) for each in inner] for k in range(len(phis))]
             phis = [
-                p and self._phi(p.value.type, [(p.value, test.block), (cast("ir.Value", x), second.back)])
-                for p, x in zip(phis, second.elements, strict=True)
+                p and self._phi(p.value.type, [(p.value, test.block), *others])
+                for p, others in zip(phis, exits, strict=True)
             ]
         self._close(blocks, phis)
         self._tokens, self._vectors = known.tokens, known.vectors
         b.at_end(before)
+        moving = {number for cycle in cycles for number in cycle}
         final = [
             self._of_vector(phi.value, c.initial.shape, c.initial.dtype)
             if phi
-            else self._enter(c, outer, is_kept=k and number not in partners)
+            else self._enter(c, outer, is_kept=k and number not in moving)
             for number, (c, k, phi) in enumerate(zip(carried, kept, phis, strict=True))
         ]
         b.branch(head)
@@ -322,41 +330,39 @@ class ControlFlow(Indexing):
         self._builder.at_end(test.start)
         return self._results("while_loop", "the body", body(*state), state)
 
-    def _second_test(
+    def _inner_test(
         self,
         condition: Callable[..., Operand],
         carried: Sequence[_Carried],
         results: Sequence[Value],
-        partners: Mapping[int, int],
-    ) -> _SecondTest:
-        """End an iteration after which partners are in each other's memory; returns the test of another one."""
+        homes: Mapping[int, int],
+    ) -> _InnerTest:
+        """End an iteration that leaves some tensors in the memory of others; returns the test of the next one."""
         b = self._builder
-        state = self._exchange(carried, results, partners)
+        state = self._exchange(carried, results, homes)
         again = b.new_block("while")
         b.branch(again)
         b.at_end(again)
         test = self._test(condition, state)
         known, back = self._known(), b.new_block("back", after=test.start)
         b.at_end(back)
-        self._carry([(carried[k], state[k]) for k in partners])
+        self._carry([(carried[k], state[k]) for k, home in homes.items() if k != home])
         elements = [self._vector(x, range(x.rank)) if c.phi else None for c, x in zip(carried, state, strict=True)]
         self._recall(known)
-        return _SecondTest(test, state, b.block, elements)
+        return _InnerTest(test, state, b.block, elements)
 
-    def _exchange(
-        self, carried: Sequence[_Carried], results: Sequence[Value], partners: Mapping[int, int]
-    ) -> list[Value]:
-        """The next state: partners in each other's memory, others in their own, single elements in registers."""
-        homes = [carried[partners.get(k, k)] for k in range(len(carried))]
-        is_moved = [c.phi is None and not c.is_at(x) for c, x in zip(homes, results, strict=True)]
+    def _exchange(self, carried: Sequence[_Carried], results: Sequence[Value], homes: Mapping[int, int]) -> list[Value]:
+        """The next state: each tensor in the memory of its home, or in its own; single elements in registers."""
+        places = [carried[homes.get(k, k)] for k in range(len(carried))]
+        is_moved = [c.phi is None and not c.is_at(x) for c, x in zip(places, results, strict=True)]
         state = list(results)
         tokens = {k: self._row_major_token(results[k]) for k, moved in enumerate(is_moved) if moved}
         for k, c in enumerate(carried):
             if c.phi:
                 state[k] = self._of_vector(self._vector(state[k], range(state[k].rank)), state[k].shape, state[k].dtype)
         for k, token in tokens.items():
-            self._store(homes[k].value, token)
-            state[k] = self._overwritten(homes[k].value, self._here())
+            self._store(places[k].value, token)
+            state[k] = self._overwritten(places[k].value, self._here())
         return state
 
     def _carry(self, moved: Sequence[tuple[_Carried, Value]]) -> None:
@@ -513,16 +519,42 @@ class ControlFlow(Indexing):
         return values
 
 
-def _partners(carried: Sequence[_Carried], results: Sequence[Value]) -> dict[int, int]:
-    """The large tensors of a state that exchange their memory: one becomes the other, which becomes it or a new one."""
-    partners: dict[int, int] = {}
+def _cycles(carried: Sequence[_Carried], results: Sequence[Value]) -> list[list[int]]:
+    """The large tensors of a state that exchange their memory: in a cycle, each moves to the memory of the next one.
+
+    The last one of a chain is new; it moves to the memory of the first one, which is free: `(a, b, c) -> (f(a), a, b)`
+    is the cycle `c -> b -> a -> c`.
+    """
     large = [k for k, c in enumerate(carried) if c.phi is None and _bytes(c.value) >= _EXCHANGED_BYTES]
-    homes = {k: [other for other in large if carried[other].is_at(results[k])] for k in large}
-    for k, (home, *_) in ((k, homes[k]) for k in large if homes[k]):
-        is_alike = (carried[k].value.shape, carried[k].value.dtype) == (results[home].shape, results[home].dtype)
-        if k != home and is_alike and homes[home] in ([], [k]) and not {k, home} & set(partners):
-            partners |= {k: home, home: k}
-    return partners
+    following: dict[int, int] = {}
+    taken = {k for k in large if carried[k].is_at(results[k])}
+    for k in (k for k in large if k not in taken):
+        for home in (other for other in large if carried[other].is_at(results[k])):
+            is_alike = (carried[k].value.shape, carried[k].value.dtype) == (results[home].shape, results[home].dtype)
+            if is_alike and home not in taken:
+                following[k] = home
+                taken.add(home)
+    cycles: list[list[int]] = []
+    starts = [k for k in following if k not in taken]  # then, cycles without a new tensor
+    for start in (*starts, *following):
+        if any(start in cycle for cycle in cycles):
+            continue
+        cycle = [start]
+        while (home := following.get(cycle[-1], start)) != start:
+            cycle.append(home)
+        if _bodies([*cycles, cycle]) <= _MOST_BODIES:
+            cycles.append(cycle)
+    return cycles
+
+
+def _bodies(cycles: Sequence[Sequence[int]]) -> int:
+    """Number of iterations after which all tensors are in their own memory again."""
+    return math.lcm(*map(len, cycles))
+
+
+def _homes(cycles: Sequence[Sequence[int]], iterations: int) -> dict[int, int]:
+    """In whose memory each tensor of the cycles is after some iterations."""
+    return {k: cycle[(at + iterations) % len(cycle)] for cycle in cycles for at, k in enumerate(cycle)}
 
 
 def _bytes(x: Value) -> int:

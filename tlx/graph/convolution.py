@@ -1,20 +1,41 @@
-"""Convolutions in any order of dimensions, with strides, padding, dilations and groups."""
+"""Convolutions in any order of dimensions, with strides, padding, dilations and groups.
+
+Gradients of weights are convolutions with a large kernel and few positions: the sum over images, rows and columns of
+products of the input's channels and the result's. Each position is a matrix product of parts of both that are not in
+the border, added up over a few images at a time, which stay in the caches. Images whose channels are not innermost are
+copied:
+
+    for image                                                  y[p] += x[image, rows that p reads, channels]^T
+      for position p                                                   @ w[image, rows that p needs, filters]
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, Literal
 
 from tlx.graph.core import listed
-from tlx.graph.reductions import Reductions
+from tlx.graph.indexing import Indexing
 from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import DType, Operand, Value
+from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
-from tlx.ir.types import vector_of
+from tlx.ir import values as ir
+from tlx.ir.types import I64, vector_of
 
 Padding = Literal["valid", "same"] | Sequence[tuple[int, int]]
+_WORD: Final = 4
+_MOST_POSITIONS: Final = 25
+"""The most positions of a kernel that become products of their own."""
+_LEAST_CHANNELS: Final = 16
+"""The least columns and rows of such a product: with fewer, several positions share one."""
+_MOST_ROWS: Final = 64
+"""The most rows of images that one product adds up in registers."""
+_NEAR_BYTES: Final = 1 << 19
+"""Bytes of images that stay in the caches while all positions read them."""
 _ROLES: Final = {"input": "NC", "kernel": "OI", "output": "NC"}
 
 
@@ -58,8 +79,14 @@ class _Slide:
         after = tuple(distance + (e - 1) * gap + 1 - k - low for distance, e, gap, k, low in every)
         return _Slide(self.steps, self.holes, self.gaps, before, after, self.sizes)
 
+    def inside(self, axis: int, position: int, extent: int, kernel: int) -> tuple[int, range]:
+        """Where the kernel at a position of a dimension begins in the tensor, and which part of it is not outside."""
+        start, hole = position * self.steps[axis] - self.before[axis], self.holes[axis]
+        first, last = -(min(start, 0) // hole), min(kernel, (extent - 1 - start) // hole + 1)
+        return start, range(first, max(first, last))
 
-class Convolutions(Reductions):
+
+class Convolutions(Indexing):
     """Sliding sums of products."""
 
     def convolution(
@@ -123,13 +150,18 @@ class Convolutions(Reductions):
         sizes = [(e - size) // step + 1 for e, size, step in zip(extents, reach, steps, strict=True)]
         before, after = zip(*borders, strict=True)
         slide = _Slide(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
-        if groups == 1 and slide.is_shorter_exchanged(b.shape[2:]):
-            y = self._slide(b, a, slide.exchanged(a.shape[2:], b.shape[2:]), to)
+        is_exchanged = groups == 1 and slide.is_shorter_exchanged(b.shape[2:])
+        tensor, kernel, roles = (b, a, "CN") if is_exchanged else (a, b, "NC")
+        if is_exchanged:
+            slide = slide.exchanged(a.shape[2:], b.shape[2:])
+        products = _Positions.of(tensor, kernel, slide, roles, letters, names[2]) if groups == 1 else None
+        if products is not None:
+            return self._by_positions(tensor, kernel, products, to)
+        y = self._slide(tensor, kernel, slide, to)
+        if is_exchanged:
             for axis in range(2, y.rank):
                 y = self._reversed_by_slices(y, axis)
             y = self.transpose(y, [1, 0, *range(2, y.rank)])
-        else:
-            y = self._slide(a, b, slide, to)
         channels_first = f"NC{letters}"
         return self.transpose(y, [channels_first.index(letter) for letter in names[2]])
 
@@ -142,6 +174,45 @@ class Convolutions(Reductions):
         result = vector_of(math.prod(shape), type_of(to))
         vector = self._builder.convolution(self._token_of_all(x), self._token_of_all(w), windows, result)
         return self._of_vector(vector, shape, to)
+
+    def _by_positions(self, x: Value, w: Value, products: _Positions, to: DType) -> Value:
+        """A convolution as a matrix product for each position of the kernel, in the order of the output."""
+        slide, images = products.slide, products.images_at_a_time
+        x, w = self._stored_in_order(x), self._stored_in_order(w)
+        result = self._buffer(products.shape, to)
+        self._write(result, self.full(products.shape, 0, to))
+        add = self._operation("add", to)
+        with self._loop(x.shape[1] // images) as number:
+            first = self._builder.mul(number, images)
+            parts = [self._images(v, first, images) for v in (x, w)]
+            for position in product(*map(range, slide.sizes)):
+                views = products.views(position, parts[0].view, parts[1].view)
+                if not all(v.count for v in views):
+                    continue
+                lhs, rhs = (self._with_view(v, view) for v, view in zip(parts, views, strict=True))
+                lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
+                value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], to)
+                starts, shape = products.place(position)
+                target = self._with_view(result, result.view.sliced(starts, shape, [1] * len(shape)))
+                value = self.reshape(value, shape)
+                self._write(target, self._map("convolution", add, [target, value], to))
+        return result
+
+    def _stored_in_order(self, x: Value) -> Value:
+        """A value in memory, with the order of dimensions that it has already."""
+        order = x.view.order
+        stored = self._stored(self.transpose(x, order))
+        return self._with_view(stored, stored.view.permuted([order.index(d) for d in range(x.rank)]))
+
+    def _images(self, x: Value, first: ir.Value, count: int) -> Value:
+        """Some images of an input, whose batch and channels are exchanged, or a copy with channels innermost."""
+        starts = [ir.ConstInt(I64, 0), first, *[ir.ConstInt(I64, 0)] * (x.rank - 2)]
+        part = self._at(x, starts, (x.shape[0], count, *x.shape[2:]))
+        if x.view.strides[0] == 1:
+            return part
+        part = self._with_view(part, part.view.permuted([*range(1, x.rank), 0]))
+        copy = self._copied(part)
+        return self._with_view(copy, copy.view.permuted([x.rank - 1, *range(x.rank - 1)]))
 
     def _spatial_letters(self, names: Sequence[str], rank: int) -> str:
         """The letters of the spatial dimensions, in the order of the input's."""
@@ -180,3 +251,98 @@ class Convolutions(Reductions):
             forms = f"'valid', 'same' or a pair for each of {len(inner)} spatial dimensions"
             self._fail("convolution", f"padding {padding!r} must be {forms}")
         return [(before, after) for before, after in padding]
+
+
+@dataclass(frozen=True, slots=True)
+class _Positions:
+    """A convolution as a matrix product for each position of the kernel.
+
+    Attributes:
+        x, w: The tensor and the kernel in memory, with batch and channels first.
+        element_bytes: Bytes of an element.
+        slide: How the kernel slides.
+        spatial: The output's spatial dimensions, by their number in `slide`.
+        rows_first: Whether the output's last dimensions are those of `x` and `w`, in this order.
+        is_reversed: Whether positions of the output go down.
+    """
+
+    x: View
+    w: View
+    element_bytes: int
+    slide: _Slide
+    spatial: tuple[int, ...]
+    rows_first: bool
+    is_reversed: bool
+
+    @classmethod
+    def of(cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str) -> _Positions | None:
+        """The products that replace a convolution; None if one sum over channels and kernel is better.
+
+        Args:
+            x: The tensor, with batch and channels first.
+            w: The kernel.
+            slide: How it slides.
+            roles: The output's letters of the tensor's batch and of the kernel's; `CN` if the two have been exchanged.
+            letters: Those of the spatial dimensions.
+            output: Order of the output.
+        """
+        count, channels = math.prod(slide.sizes), (x.shape[0], w.shape[0])
+        is_gradient = count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 2 * count and max(slide.gaps) == 1
+        if x.dtype.kind != "f" or x.dtype.itemsize < _WORD or x.dtype != w.dtype:
+            return None  # pairs of narrow elements would be packed for each position
+        if not is_gradient or min(channels) < _LEAST_CHANNELS or set(output[-2:]) != set(roles):
+            return None
+        spatial = tuple(letters.index(letter) for letter in output[:-2])
+        in_order = output[-2:] == roles
+        products = cls(_stored_view(x), _stored_view(w), x.dtype.itemsize, slide, spatial, in_order, roles == "CN")
+        return products if all(view.is_nested for view in products.parts(1)) else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The output's extents."""
+        matrix = self.x.shape[0], self.w.shape[0]
+        return (*(self.slide.sizes[d] for d in self.spatial), *(matrix if self.rows_first else reversed(matrix)))
+
+    @property
+    def images_at_a_time(self) -> int:
+        """Images whose products are added up at once."""
+        each = max(v.count // v.shape[1] for v in (self.x, self.w)) * self.element_bytes
+        most = max(1, min(_MOST_ROWS // math.prod(self.w.shape[2:-1]), _NEAR_BYTES // each))
+        counts = (n for n in range(1, most + 1) if self.x.shape[1] % n == 0)
+        return max(n for n in counts if all(view.is_nested for view in self.parts(n)))
+
+    def parts(self, images: int) -> list[View]:
+        """The parts of some images that are multiplied, at all positions."""
+        parts = [_innermost(v, images) for v in (self.x, self.w)]
+        return [view for position in product(*map(range, self.slide.sizes)) for view in self.views(position, *parts)]
+
+    def views(self, position: tuple[int, ...], x: View, w: View) -> tuple[View, View]:
+        """The parts of tensor and kernel that are multiplied at a position."""
+        inside = [self.slide.inside(axis, p, x.shape[2 + axis], w.shape[2 + axis]) for axis, p in enumerate(position)]
+        counts = [len(part) for _, part in inside]
+        holes = self.slide.holes
+        starts = [start + part.start * hole for (start, part), hole in zip(inside, holes, strict=True)]
+        return (
+            x.sliced([0, 0, *starts], (*x.shape[:2], *counts), (1, 1, *holes)),
+            w.sliced([0, 0, *(part.start for _, part in inside)], (*w.shape[:2], *counts), [1] * len(w.shape)),
+        )
+
+    def place(self, position: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        """Where the product of a position lies in the output: starts and shape."""
+        sizes = self.slide.sizes
+        at = [size - 1 - p if self.is_reversed else p for p, size in zip(position, sizes, strict=True)]
+        return [*(at[d] for d in self.spatial), 0, 0], [*[1] * len(self.spatial), *self.shape[-2:]]
+
+
+def _innermost(view: View, images: int) -> View:
+    """Some images with channels innermost: themselves, or a copy."""
+    shape = (view.shape[0], images, *view.shape[2:])
+    if view.strides[0] == 1:
+        return View(shape, view.strides)
+    return View.dense(shape, [*range(1, len(shape)), 0])
+
+
+def _stored_view(x: Value) -> View:
+    """The view that a value has in memory, if it is stored in the order that it has already."""
+    is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
+    return x.view if is_stored else View.dense(x.shape, x.view.order)

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL, listed
+from tlx.graph.reductions import Reductions
 from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
@@ -28,7 +28,7 @@ _FINAL: Final = -1
 _COMBINE: Final = ("set", "add", "multiply", "maximum", "minimum")
 
 
-class Indexing(Composites):
+class Indexing(Reductions):
     """Operations on parts of tensors whose positions are values.
 
     Positions are integers of any type. They are clamped, as in XLA, so that what they select lies inside the tensor.

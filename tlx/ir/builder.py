@@ -148,8 +148,10 @@ class ValueBuilder:
         """A call."""
         spelled = ", ".join(a.typed for a in args)
         written = type_ if type_.vararg else type_.result
-        body = f"call {written} {callee}({spelled}){suffix}{self.debug}"
+        trailer = f"{suffix}{self.debug}"
+        body = f"call {written} {callee}({spelled}){trailer}"
         instruction = self.emit("call", type_.result, [callee, *args], body, name, source_type=type_)
+        instruction.trailer = trailer
         instruction.arg_attributes = ("",) * len(args)
         return instruction
 

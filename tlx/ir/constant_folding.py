@@ -125,6 +125,9 @@ class ConstantFolder:
         if rule is None:
             return None
         lanes = [self._lanes(operand, depth) for operand in operands]
+        if opcode == "bitcast" and lanes[0] and self._module is not None and self._module.is_big_endian:
+            mirrored = rule([operands[0].type], [lanes[0][::-1]], type_)
+            return mirrored and mirrored[::-1]
         return rule([operand.type for operand in operands], lanes, type_)
 
     def _loaded(self, load: Instruction) -> Lanes | None:

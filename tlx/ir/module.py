@@ -132,6 +132,11 @@ class Module:
         return "".join(item.text for item in self.items if isinstance(item, Raw | Declaration))
 
     @cached_property
+    def is_big_endian(self) -> bool:
+        """Whether the data layout says that the most significant byte of a number comes first."""
+        return 'target datalayout = "E' in self.raw_text()
+
+    @cached_property
     def attribute_groups(self) -> dict[str, str]:
         """Text between the braces of each `attributes #N = { ... }`, by `#N`."""
         return attribute_groups(self.raw_text())

@@ -184,6 +184,32 @@ def _shortened(errors: str) -> str:
     return "; ".join(dict.fromkeys(lines[:4])) or errors.strip()[:400]
 
 
+def compile_ir(compiler: str, text: str, triple: str, opt_level: int = 2) -> bytes:
+    """The object file that a clang makes of LLVM assembly.
+
+    Args:
+        compiler: The clang, such as `clang-16`; options may follow.
+        text: The assembly.
+        triple: The triple of the machine.
+        opt_level: LLVM's optimisation level, 0 to 3.
+
+    Raises:
+        UsageError: The compiler is not installed.
+        EmulationError: It cannot compile the text.
+    """
+    words = shlex.split(compiler)
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError(f"the compiler '{compiler}' is not installed")
+    options = [f"-O{opt_level}", f"--target={normalized(triple)}", "-Wno-override-module"]
+    with tempfile.TemporaryDirectory(prefix="tlx-emulator-") as folder:
+        image = Path(folder) / "module.o"
+        command = [*words, *options, "-c", "-x", "ir", "-", "-o", str(image)]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise EmulationError(f"{words[0]} does not compile the module for '{triple}': {_shortened(done.stderr)}")
+        return image.read_bytes()
+
+
 @cache
 def toolchain(triple: str) -> Toolchain:
     """The compiler and linker for a triple.

@@ -37,11 +37,20 @@ def normalized(triple: str) -> str:
 
 _SPELLINGS: Final = {"arm64": "aarch64", "ppc64le": "powerpc64le", "ppc64": "powerpc64", "riscv64gc": "riscv64"}
 
+_BIG_ENDIAN: Final = frozenset({"m68k", "mips", "mips64", "powerpc", "powerpc64", "s390x", "sparc", "sparcv9"})
+"""Architectures whose names do not say it, as those of `aarch64_be` and `armeb` do."""
+
 
 def architecture(triple: str) -> str:
     """The architecture of a triple, or of one as the system spells it: `powerpc64le` for `ppc64le`."""
     name = triple.partition("-")[0]
     return _SPELLINGS.get(name, name)
+
+
+def is_big_endian(triple: str) -> bool:
+    """Whether the machines of a triple keep the most significant byte of a word first."""
+    name = architecture(triple)
+    return name.endswith(("eb", "_be")) or name in _BIG_ENDIAN
 
 
 def native_triple() -> str:

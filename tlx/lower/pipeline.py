@@ -19,6 +19,7 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
+from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, resolve_target
 
 if TYPE_CHECKING:
@@ -138,7 +139,27 @@ def lower_text(
     outline = finds_duplicates and options.start_after is None
     module = parse(text, filename, is_parsed, duplicates=finds_duplicates, outline=outline)
     _remark_duplicates(module, options.remarks)
+    if not is_compiled and options.stop_after in (None, STAGE_NAMES[-1]):
+        _check_compiler(module, _resolved(target, options, options.triple or triple_of(text)), options)
     return str(lower(module, target, options=options, is_compiled=is_compiled))
+
+
+def _check_compiler(module: Module, target: Target, options: Options) -> None:
+    """Refuse to write code that no LLVM compiles which reads it; report the first version that does.
+
+    Raises:
+        LoweringError: The module has typed pointers, which only versions read that do not compile the target's code.
+    """
+    first, reasons = target.compiler
+    names = " and ".join(reasons)
+    if module.typed_pointers and first > LAST_WITH_TYPED_POINTERS:
+        message = (
+            f"LLVM {first} or later compiles code with {names}, but only LLVM {LAST_WITH_TYPED_POINTERS} and older "
+            "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code by --emit=obj"
+        )
+        raise LoweringError(message, name=module.source.name)
+    if first > OLDEST_LLVM:
+        options.remarks.add("analysis", "legalize", f"LLVM {first} or later compiles code with {names}")
 
 
 def has_work(text: str) -> bool:

@@ -6,7 +6,8 @@ import math
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -29,6 +30,33 @@ def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
     if seed is None or math.isinf(cycles):
         return cycles
     return (zlib.crc32(repr((seed, *candidate)).encode()) + 1) / (1 << 32)
+
+
+OLDEST_LLVM: Final = 14
+"""The oldest version of LLVM that reads the output."""
+LAST_WITH_TYPED_POINTERS: Final = 16
+"""The last version of LLVM that reads pointers written as `float*`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerVersions:
+    """The first versions of LLVM that compile a target's code; older ones fail, or leave calls of what they lack.
+
+    Attributes:
+        first: For all code.
+        features: For code with a feature, where that is a later one.
+    """
+
+    first: int = OLDEST_LLVM
+    features: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __str__(self) -> str:
+        later = ", ".join(f"{name} {version}" for name, version in self.features.items())
+        return f"{self.first} ({later})" if later else str(self.first)
+
+    def needed_by(self, features: Collection[str]) -> list[tuple[int, str]]:
+        """The versions for features that are on (`+amx-fp16`), with the features."""
+        return [(version, name) for name, version in self.features.items() if f"+{name}" in features]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +82,11 @@ def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value
 
 def swapped(emit: DotEmitter) -> DotEmitter:
     """A dot product with its operands swapped, for signs that an instruction has in the other order only."""
+    return partial(_emit_swapped, emit)
 
-    def emit_swapped(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-        return emit(b, acc, rhs, lhs)
 
-    return emit_swapped
+def _emit_swapped(emit: DotEmitter, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    return emit(b, acc, rhs, lhs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +99,7 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor); 1 for outer products of a matrix unit.
         feature: The subtarget feature that provides it.
         cycles: Reciprocal throughput, in cycles, on a full register.
-        slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
+        slower: Features, and the cycles on processors with any of them, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator, or that it cannot use.
@@ -88,7 +116,7 @@ class Dot:
     temporaries: int = 0
     widening_loads: WideningLoads | None = None
     cycles: float = 0.5
-    slower: tuple[str, float] | None = None
+    slower: tuple[tuple[str, ...], float] | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (1, 2, 4, 8):
@@ -98,6 +126,18 @@ class Dot:
     def pays(self, core: CoreModel) -> bool:
         """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""
         return self.width / self.cycles >= core.products
+
+    def pays_in_place(self, core: CoreModel, rows: int) -> bool:
+        """Whether it pays for `rows` rows times a right operand whose rows are interleaved for it.
+
+        Slower dot products do where the right operand would be converted for a few rows only: the conversion of an
+        element takes 0.7 cycles, a product 1/16 of a cycle rather than 1/32 (bfloat, Xeon 6/207/2 without AMX,
+        November 2026: 8 rows 101 % of the dot products' peak in place, 24 rows converted 96 %, 32 rows 104 %).
+        """
+        return self.pays(core) or rows <= _FEW_ROWS
+
+
+_FEW_ROWS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +324,9 @@ class BlockCosts:
             share the caches.
         crowded_pixels: Bytes; positions of a convolution's input, whose windows overlap, share cache sets if they are a
             multiple of it apart.
+        crowded_row: Of a register's products where rows of the right operand share sets of the first-level cache. With
+            it, gradients of 3 x 3 x 32 x 64 weights sum along the columns of images of 16 x 16 instead of their rows,
+            and are 1.14 to 1.19 times as fast (AVX-512, Xeon 6/207/2, 2026-11-29).
         register: Bytes of the registers that these costs count.
         line: Of a register's products where the left operand has another cache line for each position of K. Not priced
             by `KernelCosts.copied_column`: float products of 512 with a column-major A were then .97 times as fast, and
@@ -329,6 +372,7 @@ class BlockCosts:
     crowded_pixels: int = 512
     register: int = 64
     line: float = 0.05
+    crowded_row: float = 0.1
     store: tuple[float, float] = (2, 6)
     transposed_narrow: float = 4
     horizontal_reduction: float = 4
@@ -420,6 +464,7 @@ class KernelLimits:
     Attributes:
         unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
         unpacked_far_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
+        crowded_rows: Rows from which B is packed if its rows share few cache sets: panels of several lines, and of one.
         k_pass: Positions of K in a pass: the minimum if a pass prefetches the B of the next one, and the maximum.
         paged_k_pass: The maximum if each row of B is in another page.
         paged_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
@@ -443,6 +488,7 @@ class KernelLimits:
 
     unpacked_rows: int = 19
     unpacked_far_rows: int = 128
+    crowded_rows: tuple[int, int] = (128, 96)
     k_pass: tuple[int, int] = (32, 2048)
     paged_k_pass: int = 128
     paged_groups: int = 64

@@ -33,13 +33,15 @@ def native_target() -> Target:
     Raises:
         UsageError: This machine runs none of the targets' code.
     """
-    return best_target(targets().values(), cpu_flags(), host_caches())
+    return best_target(_host_targets(), cpu_flags(), host_caches())
 
 
 def best_target(
-    candidates: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
+    candidates: Iterable[Target], flags: frozenset[str], sizes: Caches | None, architecture: str = platform.machine()
 ) -> Target:
     """The best of some targets for a machine with these flags and caches, and an architecture by the system's name.
+
+    Without `sizes`, the target's own stay.
 
     Raises:
         UsageError: The machine runs none of the targets' code.
@@ -48,14 +50,13 @@ def best_target(
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
-    return with_host_dot_costs(
-        replace(best.with_features(_feature_changes(best, flags, architecture)), caches=sizes), flags
-    )
+    best = best.with_features(_feature_changes(best, flags, architecture))
+    return with_host_dot_costs(best if sizes is None else replace(best, caches=sizes), flags)
 
 
 def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
     """The target with dot products as fast as on a machine with these flags."""
-    slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
+    slower = {feature for dot in target.dots if dot.slower is not None for feature in dot.slower[0]}
     return target.with_dot_costs([feature for feature in slower if has_feature(feature, flags)])
 
 
@@ -82,9 +83,9 @@ def cpu_flags() -> frozenset[str]:
     """
     with contextlib.suppress(OSError):
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
-        readers = {target.features_in_cpuinfo for target in targets().values() if target.features_in_cpuinfo}
+        readers = {target.features_in_cpuinfo for target in _host_targets() if target.features_in_cpuinfo}
         if listed := _features_in_cpuinfo(text).union(*(read(text) for read in readers)):
-            finders = {target.detect_features for target in targets().values() if target.detect_features is not None}
+            finders = {target.detect_features for target in _host_targets() if target.detect_features is not None}
             return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
 
@@ -104,6 +105,12 @@ def _extensions(isa: str) -> Iterator[str]:
     for letter in letters:
         yield from _G if letter == "g" else (letter,)
     yield from (name for name in (*more, *named) if name)
+
+
+@cache
+def _host_targets() -> tuple[Target, ...]:
+    """The targets for machines of this architecture; modules of others are not imported."""
+    return tuple(targets(platform.machine()).values())
 
 
 def host_caches() -> Caches:
@@ -142,7 +149,7 @@ def has_feature(feature: str, flags: frozenset[str]) -> bool:
 @cache
 def _linux_names() -> dict[str, str]:
     """Linux's names of features, where they differ from LLVM's in more than punctuation."""
-    return {name: linux for target in targets().values() for name, linux in target.linux_names.items()}
+    return {name: linux for target in _host_targets() for name, linux in target.linux_names.items()}
 
 
 @cache

@@ -200,6 +200,9 @@ class TileKind:
             products of vectors. Their sums are as wide as one another.
         cycles: Of a product of whole tiles, of `step_bytes` along K.
         operands_take_tiles: Whether operands are in tile registers, too.
+        unroll: Most steps of K in an iteration of the inner loop.
+        loads_ahead: For operands of a register for each group: by how many products a register is loaded before its
+            first use. With 0, a tile's registers are loaded together, right before the first product of the tile.
     """
 
     rows: int
@@ -210,6 +213,8 @@ class TileKind:
     dots: tuple[Dot, ...]
     cycles: float
     operands_take_tiles: bool = False
+    unroll: int = 1
+    loads_ahead: int = 0
 
     def __post_init__(self) -> None:
         operands = sum(self.grid) if self.operands_take_tiles else 0

@@ -15,10 +15,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.triples import architecture
+from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
+    CompilerVersions,
     CoreModel,
     Dot,
     FloatInstructions,
@@ -67,15 +68,17 @@ class Target:
         name: What `--target=` calls it.
         title: One line for `tlx targets`.
         triples: Triples of the machines that it is for, the usual one first; empty for any machine.
+        big_endian: Whether the machine that code is generated for is: the first of two elements is then the upper half
+            of the word that they fill. `for_triple` sets it.
 
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
         attributes: Further attributes of its kernels.
+        compilers: The first versions of LLVM that compile its code.
         finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
     Vector registers:
-        big_endian: Whether the first byte of a number is its highest; `for_triple` sets it.
         vector_bytes: Bytes of a vector register.
         widths: Bytes of a vector register of all machines of the target, where they differ: `--vector-bits`, the
             processor, or a feature selects one of them.
@@ -130,12 +133,13 @@ class Target:
     name: str
     title: str
     triples: tuple[str, ...] = ()
+    big_endian: bool = False
 
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    compilers: CompilerVersions = field(default_factory=CompilerVersions)
     finish: Finisher | None = None
 
-    big_endian: bool = False
     vector_bytes: int = 16
     widths: tuple[int, ...] = ()
     width_features: tuple[tuple[str, int], ...] = ()
@@ -275,11 +279,9 @@ class Target:
         return not self.triples or architecture(triple) in map(architecture, self.triples)
 
     def for_triple(self, triple: str) -> Target:
-        """The target with the vector registers and the order of bytes of a triple's architecture."""
+        """The target with the vector registers of a triple's architecture, and its byte order."""
         sized = _sized(self, [], architecture(triple))
-        if architecture(triple) not in _BIG_ENDIAN:
-            return sized
-        return replace(sized, big_endian=True, versions=tuple(v.for_triple(triple) for v in sized.versions))
+        return replace(sized, big_endian=True) if is_big_endian(triple or native_triple()) else sized
 
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of `bits` bits, and as many registers as machines with such vectors have.
@@ -319,12 +321,24 @@ class Target:
 
     def with_dot_costs(self, have: Collection[str]) -> Target:
         """The target with dot products as fast as on processors with these features."""
-        slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
+        slower = [(dot, dot.slower) for dot in self.dots if dot.slower is not None]
+        slow = {dot: cycles for dot, (features, cycles) in slower if not set(features).isdisjoint(have)}
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def compiler(self) -> tuple[int, tuple[str, ...]]:
+        """The first version of LLVM that compiles its code, and the names of what needs it: targets or features."""
+        needs = [
+            need
+            for version in self.versions or (self,)
+            for need in ((version.compilers.first, version.name), *version.compilers.needed_by(version.features))
+        ]
+        first = max(version for version, _ in needs)
+        return first, tuple(dict.fromkeys(name for version, name in needs if version == first))
 
     def can_permute(self, bits: int) -> bool:
         """Whether one instruction permutes the elements of a register, each of `bits` bits."""
@@ -393,10 +407,6 @@ def normalized_feature(feature: str) -> str:
     return re.sub(r"[-_.]", "", feature)
 
 
-_BIG_ENDIAN: Final = ("powerpc64", "s390x", "aarch64_be", "mips", "mips64", "sparc64")
-"""Architectures whose first byte of a number is its highest."""
-
-
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
     """The target with the vectors of these features or that architecture, if it leaves its vectors open."""
     for vectors in target.vectors:
@@ -437,13 +447,16 @@ SEMANTICS_MODULE: Final = "semantics"
 
 
 @cache
-def target_modules() -> dict[str, str]:
+def target_modules(machine: str = "") -> dict[str, str]:
     """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
 
-    They are in `tlx.legalize` or in one of its folders, each of which is an architecture. A module whose name begins
-    with an underscore is not a target.
+    They are in `tlx.legalize` or in one of its folders, each of which is for the machines of its `TRIPLES`. A module
+    whose name begins with an underscore is not a target.
+
+    Args:
+        machine: Architecture of the machines that the modules are for, as the system spells it; empty for any.
     """
-    modules = {name.rpartition(".")[2]: name for name in _target_module_names()}
+    modules = {name.rpartition(".")[2]: name for name in _target_module_names(machine)}
     return {name: modules[name] for name in sorted(modules) if not name.startswith("_") and name != SEMANTICS_MODULE}
 
 
@@ -453,14 +466,16 @@ def semantics_modules() -> list[str]:
 
 
 @cache
-def _target_module_names() -> tuple[str, ...]:
-    """The modules in `tlx.legalize` and in its folders."""
+def _target_module_names(machine: str = "") -> tuple[str, ...]:
+    """The modules in `tlx.legalize` and in its folders for a machine."""
     names: list[str] = []
     package = importlib.import_module(_TARGET_GROUP)
     for info in pkgutil.iter_modules(package.__path__):
         name = f"{_TARGET_GROUP}.{info.name}"
         if info.ispkg:
             folder = importlib.import_module(name)
+            if machine and architecture(machine) not in map(architecture, folder.TRIPLES):
+                continue
             names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
         else:
             names.append(name)
@@ -468,18 +483,22 @@ def _target_module_names() -> tuple[str, ...]:
 
 
 @cache
-def targets() -> dict[str, Target]:
-    """All targets by name: the modules of `tlx.legalize`, then other packages' entry points."""
+def targets(machine: str = "") -> dict[str, Target]:
+    """Targets by name: the modules of `tlx.legalize`, then other packages' entry points.
+
+    Args:
+        machine: Architecture of the machines that they are for, as the system spells it; empty for any.
+    """
     from importlib.metadata import entry_points
 
     by_name: dict[str, Target] = {}
-    for name in target_modules():
+    for name in target_modules(machine):
         target = target_of_module(name)
-        if target is not None:
+        if target is not None and (not machine or target.is_for(machine)):
             by_name[target.name] = target
     for entry in entry_points(group=_TARGET_GROUP):
         target = entry.load()
-        if isinstance(target, Target):
+        if isinstance(target, Target) and (not machine or target.is_for(machine)):
             by_name[target.name] = target
     return by_name
 

@@ -25,6 +25,12 @@ def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
         os.environ[name] = str(threads)
 
 
+def library_threads() -> int:
+    """The number of threads that `prepare_libraries` has set."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdecimal() and int(text) else 1
+
+
 def processors_for(cpu: int | None, threads: int = 1) -> list[int]:
     """A processor for each thread: `cpu` first, by default the last one.
 

@@ -148,6 +148,40 @@ class LayerProblem:
 
 
 @dataclass(frozen=True)
+class BlockedProblem:
+    """A product of matrices that are stored block by block: blocks of `blocks` = (mb, nb, kb) elements of M, N and K.
+
+        a[M/mb][K/kb][mb][kb]   b[N/nb][K/kb][kb][nb]   c[M/mb][N/nb][mb][nb]
+                                b[N/nb][K/kb][kb/v][nb][v]   if `gemm.vnni`
+
+    Attributes:
+        activated: Whether it is a layer, `c = relu(a @ b + bias)`.
+    """
+
+    gemm: GemmProblem
+    blocks: tuple[int, int, int]
+    activated: bool = False
+
+    @property
+    def a_shape(self) -> tuple[int, ...]:
+        """In memory order; K as pairs if b is interleaved."""
+        (mb, _, kb), v = self.blocks, self.gemm.factor
+        return (self.gemm.m // mb, self.gemm.k // kb, mb, *((kb // v, v) if self.gemm.vnni else (kb,)))
+
+    @property
+    def b_shape(self) -> tuple[int, ...]:
+        """In memory order."""
+        (_, nb, kb), v = self.blocks, self.gemm.factor
+        return (self.gemm.n // nb, self.gemm.k // kb, kb // v, nb, *((v,) if self.gemm.vnni else ()))
+
+    @property
+    def c_shape(self) -> tuple[int, ...]:
+        """In memory order."""
+        mb, nb, _ = self.blocks
+        return self.gemm.m // mb, self.gemm.n // nb, mb, nb
+
+
+@dataclass(frozen=True)
 class BatchProblem:
     """`count` products of one shape, consecutive in memory; their sum is c if `reduced`."""
 

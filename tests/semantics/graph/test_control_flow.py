@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -127,6 +128,81 @@ def test_large_states_that_change_places_are_not_copied(name: str, stores: int) 
         graph.output(state, f"out{k}")
     loop = graph.text().partition("\nwhile:")[2].partition("\nback:")[0]
     assert loop.count("call void @llvm.tensor.store") == stores
+
+
+MOVES: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "rotate": lambda a, b, c: (b, c, a),
+    "rotate back": lambda a, b, c: (c, a, b),
+    "queue": lambda a, b, c: ((a + b + c) * 0.3, a, b),
+    "products": lambda a, b, c: (b, c, a @ b * 0.1),
+    "twice": lambda a, b, c: (b, b, a),
+    "three and two": lambda a, b, c, d, e: (b, c, a, e + 1.0, d),
+    "four and three": lambda a, b, c, d, e, f, g: (b, c, d, a, f, g, e),
+    "seven": lambda a, b, c, d, e, f, g: (b, c, d, e, f, g, a),
+    "some": lambda a, b, c, d, e: (d, b, a + c, c, e + d),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 8])
+def test_large_states_that_move_in_cycles(trips: int, name: str) -> None:
+    """Elements that depend on the iteration go with them."""
+    rng, move = np.random.default_rng(8), MOVES[name]
+    arrays = [random(rng, (40, 40), np.dtype(np.float32)) * 0.5 for _ in range(move.__code__.co_argcount)]
+
+    def build(g: Any, n: Value, *state: Value) -> Any:
+        return g.while_loop(lambda i, *_: i < n, lambda i, *s: (i + 1, *move(*s)), 0, *state)
+
+    expected = tuple(x.astype(np.float64) for x in arrays)
+    for _ in range(trips):
+        expected = move(*expected)
+    same(build, (trips, *expected), number(trips), *arrays)
+
+
+def test_random_moves_of_large_states() -> None:
+    rng = np.random.default_rng(9)
+    for _ in range(6):
+        count, trips = int(rng.integers(2, 6)), int(rng.integers(0, 8))
+        sources, renewed = rng.integers(0, count, count), rng.random(count) < 0.3
+        arrays = [random(rng, (33, 40), np.dtype(np.float32)) for _ in range(count)]
+
+        def move(*s: Any, sources: Any = sources, renewed: Any = renewed) -> tuple[Any, ...]:
+            return tuple(s[k] * 0.5 + 1.0 if new else s[k] for k, new in zip(sources, renewed, strict=True))
+
+        def build(g: Any, n: Value, *state: Value, move: Any = move) -> Any:
+            return g.while_loop(lambda i, *_: i < n, lambda i, *s: (i + 1, *move(*s)), 0, *state)
+
+        expected = tuple(x.astype(np.float64) for x in arrays)
+        for _ in range(trips):
+            expected = move(*expected)
+        same(build, (trips, *expected), number(trips), *arrays)
+
+
+@pytest.mark.parametrize(("name", "bodies", "stores"), [("rotate", 3, 0), ("queue", 3, 3), ("three and two", 6, 6)])
+def test_large_states_that_move_in_cycles_are_not_copied(name: str, bodies: int, stores: int) -> None:
+    """In the loop, only what is new is stored, once in each iteration; behind each exit but one, all that moved."""
+    graph, move = Graph("f"), MOVES[name]
+    state = [graph.parameter(f"x{k}", (40, 40)) for k in range(move.__code__.co_argcount)]
+    n = graph.parameter("n", (), "int64")
+
+    def holds(i: Value, *_: Value) -> Value:
+        return i < n
+
+    def step(i: Value, *old: Value) -> Any:
+        return (i + 1, *move(*old))
+
+    states = graph.while_loop(holds, step, 0, *state)
+    for k, x in enumerate(states):
+        graph.output(x, f"out{k}")
+    parts = re.split(r"\n(?=\w[\w.]*:)", graph.text().partition("\nwhile:")[2])
+    count = {"back": 0, "do": 0}
+    for part in parts:
+        kind = next((kind for kind in count if re.match(rf"{kind}(\.\d+)?:", part)), None)
+        if kind == "back":
+            count["back"] += 1
+        elif kind == "do":
+            count["do"] += part.count("call void @llvm.tensor.store")
+    assert count == {"back": bodies - 1, "do": stores}
 
 
 def test_state_that_stays_is_not_copied() -> None:

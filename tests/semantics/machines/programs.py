@@ -6,6 +6,7 @@ The evaluator computes what they mean from their input.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,8 @@ KINDS: Final = {
 SHAPES: Final = ((1, 3, 5), (16, 24, 32), (33, 42, 70), (61, 59, 67), (40, 80, 64))
 ROUNDING: Final = {2: 2.0**-7, 4: 2.0**-18, 8: 2.0**-40}
 """Bounds relative to the largest result, by bytes of an element: sums are in another order."""
+TYPED_COMPILERS: Final = ("clang-14",)
+"""Compilers that read typed pointers only."""
 FLAT: Final = "zeroinitializer, <2 x i32> zeroinitializer"
 
 
@@ -147,13 +150,38 @@ def assert_near(found: Array, exact: Array) -> None:
     np.testing.assert_allclose(result, wanted, rtol=0, atol=bound)
 
 
-def check_products(machine: Machine, *, threads: bool = False, opt_level: int = 2) -> EmulatedModule:
-    """Products of all types and several shapes."""
-    text = "".join(product_text(kind, shape) for kind in KINDS for shape in SHAPES)
+def with_typed_pointers(text: str) -> str:
+    """Functions of `product_text` with pointers as LLVM 14 writes them."""
+    functions = text.split("\ndefine ")
+    return "\ndefine ".join([functions[0], *map(_with_typed_pointers, functions[1:])])
+
+
+def _with_typed_pointers(function: str) -> str:
+    elements = {pointer: element for element, pointer in re.findall(r"elementtype\((\w+)\) (%\w)", function)}
+    for pointer, element in elements.items():
+        function = function.replace(f"ptr noalias {pointer}", f"{element}* noalias {pointer}")
+    function = re.sub(r"ptr elementtype\((\w+)\)", r"\1* elementtype(\1)", function)
+    cast = rf"  %q = bitcast {elements['%c']}* %c to \1*\n  store \1 %r, \1* %q"
+    return re.sub(r"  store (<.*>) %r, ptr %c", cast, function)
+
+
+def check_products(
+    machine: Machine,
+    *,
+    kinds: Collection[str] = tuple(KINDS),
+    shapes: Sequence[tuple[int, int, int]] = SHAPES,
+    threads: bool = False,
+    opt_level: int = 2,
+    compiler: str = "",
+) -> EmulatedModule:
+    """Products of all types and several shapes; `compiler` is a clang, for which pointers are as it writes them."""
+    text = "".join(product_text(kind, shape) for kind in kinds for shape in shapes)
     options = replace(machine.options, threads="openmp", thread_cycles=0) if threads else None
-    code, module = machine.compile(text, opt_level=opt_level, options=options), parse(text)
-    for kind in KINDS:
-        for shape in SHAPES:
+    source = with_typed_pointers(text) if compiler in TYPED_COMPILERS else text
+    code = machine.compile(source, opt_level=opt_level, options=options, compiler=compiler)
+    module = parse(text)
+    for kind in kinds:
+        for shape in shapes:
             function = "_".join([kind, *map(str, shape)])
             found, *operands = product_arguments(kind, shape)
             exact = found.copy()

@@ -95,3 +95,104 @@ def test_kernels_with_tiles_are_the_only_ones_in_streaming_mode() -> None:
     functions = [part for part in re.split(r"(?m)^define ", lowered)[1:] if "@__arm" not in part.partition("{")[0]]
     modes = {"call void @llvm.aarch64.sme." in part: "aarch64_pstate_sm_body" in part for part in functions}
     assert modes == {False: False, True: True}
+
+
+def test_memory_is_allocated_outside_of_streaming_mode() -> None:
+    text = programs.product_text("bfloat", LARGE)
+    lowered = lower_text(text, target="sme512", options=Options(triple="aarch64-linux-gnu"))
+    functions = re.split(r"(?m)^define ", lowered)[1:]
+    streaming = [part for part in functions if "aarch64_pstate_sm_body" in part]
+    assert streaming
+    assert not any(re.search(r"@(malloc|free)\(", part) for part in streaming)
+    assert sum("call noalias ptr @malloc(" in part and "call void @free(" in part for part in functions) == 1
+    programs.check_products(SME512, kinds=("bfloat",), shapes=(LARGE,)).close()
+
+
+LARGE = (150, 170, 190)
+SLICES = 64
+MOVED_SLICES = f"""
+define internal void @move(ptr %memory, i1 %stores) "aarch64_inout_za" "target-features"="+sme" {{
+entry:
+  br label %loop
+
+loop:
+  %slice = phi i32 [ 0, %entry ], [ %next, %end ]
+  %offset = mul i32 %slice, {SLICES}
+  %row = getelementptr i8, ptr %memory, i32 %offset
+  br i1 %stores, label %store, label %load
+
+store:
+  call void @llvm.aarch64.sme.str(i32 %slice, ptr %row, i32 0)
+  br label %end
+
+load:
+  call void @llvm.aarch64.sme.ldr(i32 %slice, ptr %row, i32 0)
+  br label %end
+
+end:
+  %next = add i32 %slice, 1
+  %done = icmp eq i32 %next, {SLICES}
+  br i1 %done, label %return, label %loop
+
+return:
+  ret void
+}}
+declare void @llvm.aarch64.sme.ldr(i32, ptr, i32)
+declare void @llvm.aarch64.sme.str(i32, ptr, i32)
+"""
+BLOCK_OF_ITS_OWN = f"""
+define void @caller(ptr %c, ptr %x, ptr %y, ptr %za, ptr %saved, ptr %block) "target-features"="+sme" {{
+  store ptr %saved, ptr %block
+  %slices = getelementptr i8, ptr %block, i64 8
+  store i64 {SLICES}, ptr %slices
+  call void @llvm.aarch64.sme.za.enable()
+  call void @move(ptr %za, i1 false)
+  %address = ptrtoint ptr %block to i64
+  call void @llvm.aarch64.sme.set.tpidr2(i64 %address)
+  call void @PRODUCT(ptr %c, ptr %x, ptr %y)
+  %lazy = call i64 @llvm.aarch64.sme.get.tpidr2()
+  store i64 %lazy, ptr %block
+  call void @llvm.aarch64.sme.za.disable()
+  ret void
+}}
+declare void @llvm.aarch64.sme.za.enable()
+declare void @llvm.aarch64.sme.za.disable()
+declare void @llvm.aarch64.sme.set.tpidr2(i64)
+declare i64 @llvm.aarch64.sme.get.tpidr2()
+"""
+BLOCK_OF_LLVM = """
+define void @caller(ptr %c, ptr %x, ptr %y, ptr %za, ptr %saved, ptr %block) "aarch64_new_za" "target-features"="+sme" {
+  call void @move(ptr %za, i1 false)
+  call void @PRODUCT(ptr %c, ptr %x, ptr %y)
+  call void @move(ptr %saved, i1 true)
+  store i64 0, ptr %block
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("caller", "shape", "compiler"),
+    [
+        (BLOCK_OF_ITS_OWN, (33, 42, 70), ""),
+        (BLOCK_OF_LLVM, LARGE, ""),
+        pytest.param(BLOCK_OF_ITS_OWN, LARGE, "clang-19", marks=pytest.mark.long),
+        pytest.param(BLOCK_OF_LLVM, (33, 42, 70), "clang-19", marks=pytest.mark.long),
+    ],
+    ids=["saved", "restored", "saved, clang-19", "restored, clang-19"],
+)
+def test_za_that_a_caller_has_left_to_be_saved(caller: str, shape: tuple[int, int, int], compiler: str) -> None:
+    """The kernel saves ZA to the caller's buffer and says so by a null TPIDR2_EL0; the caller may restore it."""
+    text = programs.product_text("float", shape)
+    name = "_".join(["float", *map(str, shape)])
+    code = SME512.compile(text + caller.replace("PRODUCT", name) + MOVED_SLICES, compiler=compiler)
+    found, *operands = programs.product_arguments("float", shape)
+    exact = found.copy()
+    za = np.random.default_rng(3).integers(0, 256, SLICES * 64).astype(np.uint8)
+    saved, block = np.zeros_like(za), np.full(2, -1, np.int64)
+    code.caller(found, *operands, za, saved, block)
+    evaluate(parse(text), name, exact, *operands)
+    programs.assert_near(found, exact)
+    np.testing.assert_array_equal(saved, za)
+    assert block[0] == 0
+    code.close()

@@ -26,7 +26,7 @@ from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
 from tlx.target.lookup import find_target
-from tlx.target.target import Target
+from tlx.target.target import Target, targets
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
@@ -81,6 +81,11 @@ def test_each_option_is_part_of_the_key(option: str) -> None:
     assert key(**{option: OTHER_VALUES[option]}) != key()
 
 
+@pytest.mark.parametrize("name", [*targets()])
+def test_every_target_has_a_key(name: str) -> None:
+    assert key(target=name) is not None
+
+
 def test_input_target_and_level_are_part_of_the_key() -> None:
     assert len({key(), key(b"y"), key(target="avx512"), key(target="avx2+avxvnni"), key(others={"level": 3})}) == 5
 
@@ -124,6 +129,11 @@ def test_knobs_are_part_of_the_key(tmp_path: Path) -> None:
     keys = [key(knobs=make()) for make in makers]
     assert len(set(keys)) == len(makers)
     assert [key(knobs=make()) for make in makers] == keys
+
+
+@pytest.mark.parametrize("target", targets())
+def test_code_for_each_target_is_cached(target: str) -> None:
+    assert cache_key(b"x", target, Options(), {}) is not None
 
 
 def test_what_has_no_lasting_name_is_not_cached() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
@@ -14,7 +14,7 @@ from tlx.target.host import cpu_flags, version_for
 from tlx.tuning import machine
 
 if TYPE_CHECKING:
-    from tlx.bench.setting import Setting, WorkloadSelection
+    from tlx.bench.setting import Setting, Watch, WorkloadSelection
 
 Echo = Callable[[str], object]
 ROW: Final = "models"
@@ -26,7 +26,7 @@ def show(choice: WorkloadSelection, echo: Echo) -> None:
         echo(model.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
+def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> bool:
     """Measure, or read earlier reports, and print, write and plot the results.
 
     Returns:
@@ -47,7 +47,7 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     from tlx.bench import report as reports
     from tlx.bench.models import tables
 
-    report = _read(choice, setting.sources) if setting.sources else _measured(choice, setting, echo)
+    report = _read(choice, setting.sources) if setting.sources else _measured(choice, setting, echo, watch)
     if not report[tables.CELLS]:
         raise UsageError("the reports have no such models")
     for line in tables.terminal_table(report):
@@ -81,7 +81,7 @@ def _selected(choice: WorkloadSelection) -> list[Model]:
     return select_models(choice.rows[1:], choice.types, choice.sizes)
 
 
-def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
+def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
     from tlx.bench import measure
     from tlx.bench import report as reports
     from tlx.bench.models import tables
@@ -114,25 +114,12 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
         echo(f"left out: {name} ({why})")
     bench = ModelBench(setting.target, libraries, setting.rounds, setting.seconds, setting.threads)
     cells: list[dict[str, Any]] = []
-    for model in _watched(models):
-        cells.append(tables.record(bench.measure(model)))
-        if not sys.stderr.isatty():
-            echo(tables.progress_line(cells[-1]))
-        if setting.report is not None:  # an interrupted run keeps what it has measured
-            reports.write(setting.report, {**facts, tables.CELLS: cells})
+    with watch("models", len(models)) as step:
+        for model in models:
+            cells.append(tables.record(bench.measure(model)))
+            step(model.name)
+            if not sys.stderr.isatty():
+                echo(tables.progress_line(cells[-1]))
+            if setting.report is not None:  # an interrupted run keeps what it has measured
+                reports.write(setting.report, {**facts, tables.CELLS: cells})
     return {**facts, tables.CELLS: cells}
-
-
-def _watched(models: Sequence[Model]) -> Iterator[Model]:
-    """The models, with a progress bar on a terminal."""
-    import click
-
-    if not sys.stderr.isatty():
-        yield from models
-        return
-
-    def name(model: Model | None) -> str:
-        return model.name if model else ""
-
-    with click.progressbar(models, label="models", item_show_func=name, file=sys.stderr) as bar:
-        yield from bar

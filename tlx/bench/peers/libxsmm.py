@@ -2,8 +2,8 @@
 
 libxsmm is column-major: our row-major c = a @ b is its C = A B with A = b, B = a, and m and n swapped.
 
-    for j step nb, for i step mb:               loops in machine code
-      brgemm(&c[i, j], &a[i, :], &b[:, j])      sums over all blocks of K
+    for j step nb, for i step mb:               loops in machine code, split among threads
+      brgemm(&c[i, j], &a[i, :], &b[:, j])      sums over all blocks of K; bias and ReLU of layers are in the kernel
 
 Versions since 2021 have `libxsmm_dispatch_gemm_v2` or, later, `libxsmm_dispatch_gemm`; release 1.17 has neither and is
 used for float and double only.
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths
 from tlx.intrinsics.numpy_types import Array
+from tlx.tuning import machine
 from tlx.tuning.timing import (
     LOOP_LABEL,
     NativeCall,
@@ -30,7 +31,7 @@ from tlx.tuning.timing import (
     loop_function,
     seconds,
 )
-from tlx.tuning.workload import BatchProblem, GemmProblem, Workload, WorkloadBuffer
+from tlx.tuning.workload import BatchProblem, BlockedProblem, GemmProblem, LayerProblem, Workload, WorkloadBuffer
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
 _TRANSPOSE_A: Final = 1
@@ -69,6 +70,23 @@ class BatchReduceConfig(ctypes.Structure):
     ]
 
 
+class UnaryOperations(ctypes.Structure):
+    """`libxsmm_gemm_ext_unary_argops`: functions of A, B and C, with leading dimensions, flags, whether to store."""
+
+    _fields_ = [(f"{name}_{operand}", ctypes.c_int) for operand in "abc" for name in ("ld", "type", "flags", "store")]
+
+
+class BinaryOperation(ctypes.Structure):
+    """`libxsmm_gemm_ext_binary_postops`: what is added to the sums."""
+
+    _fields_ = [(name, ctypes.c_int) for name in ("ld", "input_type", "type", "flags")]
+
+
+_RELU: Final = 5
+_ADD: Final = 1
+_BROADCAST_COLUMN: Final = 4  # libxsmm's columns are our rows
+
+
 class Libxsmm:
     """The library, as a peer."""
 
@@ -82,7 +100,8 @@ class Libxsmm:
         self._end = "_v2" if new[0] else ""
         self._dispatch: Any = getattr(library, f"libxsmm_dispatch_gemm{self._end}", None)
         self._reduce: Any = getattr(library, f"libxsmm_dispatch_brgemm{self._end}", None)
-        for function in (self._dispatch, self._reduce):
+        self._reduce_layer: Any = getattr(library, f"libxsmm_dispatch_brgemm_ext{self._end}", None)
+        for function in (self._dispatch, self._reduce, self._reduce_layer):
             if function is not None:
                 function.restype = ctypes.c_void_p
         generation = "2" if self._dispatch is not None else "1.17"
@@ -90,13 +109,23 @@ class Libxsmm:
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """A single kernel, then loops around a kernel with several block sizes."""
-        gemm = work.problem
         if self._dispatch is None:
             yield from self._old(work, arrays)
-        if isinstance(gemm, BatchProblem) and self._dispatch is not None:
-            yield from self._batch(gemm, arrays)
-        if not isinstance(gemm, GemmProblem) or self._dispatch is None or "c" in gemm.columns:
             return
+        match work.problem:
+            case BatchProblem() as batch:
+                yield from self._batch(batch, arrays)
+            case BlockedProblem() as blocked:
+                yield from self._of_blocks(blocked, arrays)
+            case LayerProblem(gemm) if self._reduce_layer is not None:
+                yield from self._product(gemm, arrays)
+            case GemmProblem() as gemm if "c" not in gemm.columns:
+                yield from self._product(gemm, arrays)
+            case _:
+                return
+
+    def _product(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """A product, or a layer if there is a bias."""
         if gemm.prepared:
             yield from self._panels(gemm, arrays)
             return
@@ -105,16 +134,33 @@ class Libxsmm:
         if gemm.rhs.bytes == 1 and not gemm.vnni:
             return
         flags = _flags(gemm)
-        if max(gemm.m, gemm.n, gemm.k) <= 2 * _WHOLE:
+        if "bias" not in arrays and max(gemm.m, gemm.n, gemm.k) <= 2 * _WHOLE:
             kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, flags)
             if kernel:
                 block = (ctypes.c_uint64 * PARAMETER_WORDS)()
-                block[4], block[8], block[12] = (arrays[n].ctypes.data for n in "bac")
+                block[A_WORD], block[B_WORD], block[C_WORD] = (arrays[n].ctypes.data for n in "bac")
                 step = NativeCall(kernel, (("ptr", ctypes.addressof(block)),))
                 yield Attempt(call_loop([step], (self._library, block, arrays)), "one kernel")
         if gemm.columns or min(gemm.m, gemm.n) < _BLOCKS[0][0]:
             return
         yield from self._blocked(gemm, arrays, flags)
+
+    def _of_blocks(self, problem: BlockedProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """A kernel call for each block of C; the kernel interleaves rows of B of a narrow type if they are not yet."""
+        gemm, (mb, nb, kb) = problem.gemm, problem.blocks
+        shape = _shape(gemm, mb, nb, kb, leading=(nb, kb, nb))
+        strides = (kb * nb * gemm.rhs.bytes, mb * kb * gemm.lhs.bytes)
+        kernel = self._summing(shape, strides, _flags(gemm), arrays)
+        if kernel:
+            block = mb * nb * gemm.out.bytes
+            loops = BlockLoops(
+                kernel,
+                gemm.m // mb,
+                gemm.n // nb,
+                gemm.k // kb,
+                (mb * gemm.k * gemm.lhs.bytes, nb * gemm.k * gemm.rhs.bytes, gemm.n // nb * block, block, nb),
+            )
+            yield Attempt(compile_loop(loops.text(_addresses(arrays)), (self._library, arrays)))
 
     def _old(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """A kernel of release 1.17, which takes pointers to its operands as arguments."""
@@ -137,28 +183,28 @@ class Libxsmm:
         """A kernel call for each product, or one that sums over the batch; B of a narrow type is interleaved first."""
         gemm = batch.gemm
         sizes = [gemm.m * gemm.k * gemm.lhs.bytes, gemm.k * gemm.n * gemm.rhs.bytes, gemm.m * gemm.n * gemm.out.bytes]
-        pointers = {name: array.ctypes.data for name, array in arrays.items()}
+        pointers = _addresses(arrays)
         calls, summed = (1, batch.count) if batch.reduced else (batch.count, 1)
-        for narrow in (False, True) if gemm.rhs.bytes < 4 and gemm.n % 32 == 0 else (False,):
-            like = replace(gemm, vnni=narrow)
-            if gemm.rhs.bytes == 1 and not narrow:
+        for narrow in (False, True) if gemm.rhs.bytes < 4 and gemm.n % 32 == 0 and not gemm.vnni else (False,):
+            like = replace(gemm, vnni=narrow or gemm.vnni)
+            if gemm.rhs.bytes == 1 and not like.vnni:
                 continue
             shape = _shape(like, gemm.m, gemm.n, gemm.k)
-            stride = BatchReduceConfig(_STRIDED, sizes[1], sizes[0], 0)
             kernel = (
-                self._reduce(shape, _flags(like), 0, stride)
+                self._summing(shape, (sizes[1], sizes[0]), _flags(like))
                 if batch.reduced
                 else self._dispatch(shape, _flags(like), 0)
             )
             if not kernel:
                 continue
-            first, operands, packed = "", pointers, None
+            first, rows, operands, packed = "", 0, pointers, None
             if narrow:  # B as a whole is one matrix of count * K rows
                 whole = replace(like, k=batch.count * gemm.k)
                 packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).fill(0)
                 first = packing_function(whole, pointers["b"], packed.ctypes.data)
+                rows = whole.k // whole.factor
                 operands = {**pointers, "b": packed.ctypes.data}
-            text = batch_loop(kernel, calls, summed, sizes, operands, first)
+            text = batch_loop(kernel, calls, summed, sizes, operands, (first, rows))
             yield Attempt(compile_loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
 
     def _packed(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
@@ -180,16 +226,16 @@ class Libxsmm:
             v = like.factor
             panels = WorkloadBuffer("b", gemm.rhs, (gemm.n // nb, gemm.k // v, nb, v), output=True).fill(0)
             panels[...] = arrays["b"].reshape(gemm.k // v, v, gemm.n // nb, nb).transpose(2, 0, 3, 1)
-            pointers = {name: array.ctypes.data for name, array in (arrays | {"b": panels}).items()}
+            pointers = _addresses(arrays | {"b": panels})
             for mb, kb in product(row_blocks(gemm.m), (*_K_BLOCKS, gemm.k)):
                 if gemm.k % kb:
                     continue
-                shape = _shape(like, mb, nb, kb, leading_b=nb)
-                strides = BatchReduceConfig(_STRIDED, kb * nb * gemm.rhs.bytes, kb * gemm.lhs.bytes, 0)
-                kernel = self._reduce(shape, _flags(like), 0, strides)
+                shape = _shape(like, mb, nb, kb, leading=(nb, gemm.k, gemm.n))
+                strides = (kb * nb * gemm.rhs.bytes, kb * gemm.lhs.bytes)
+                kernel = self._summing(shape, strides, _flags(like))
                 if kernel:
-                    text = product_loops(like, kernel, (mb, nb, kb), pointers, 0, gemm.n, gemm.k * gemm.rhs.bytes)
-                    repeat = compile_loop(text, (self._library, arrays, panels))
+                    loops = _row_major_loops(like, kernel, (mb, nb, kb), gemm.n, gemm.k * gemm.rhs.bytes)
+                    repeat = compile_loop(loops.text(pointers), (self._library, arrays, panels))
                     yield Attempt(repeat, f"blocks of {mb}x{nb}x{kb}, B packed beforehand")
 
     def kernel(self, gemm: GemmProblem, m: int, n: int, k: int, flags: int) -> int | None:
@@ -198,12 +244,19 @@ class Libxsmm:
 
     def _blocked(self, gemm: GemmProblem, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
         """Loops around a kernel for several block sizes; for large products, the two fastest on part of the columns."""
-        pointers = {name: array.ctypes.data for name, array in arrays.items()}
-        kernels = {blocks: kernel for blocks in _blocks(gemm) if (kernel := self._summing(gemm, blocks, flags))}
+        pointers = _addresses(arrays)
+        kernels: dict[Blocks, int] = {}
+        for blocks in _blocks(gemm):
+            strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
+            if kernel := self._summing(_shape(gemm, *blocks), strides, flags, arrays):
+                kernels[blocks] = kernel
 
         def repeat(blocks: Blocks, columns: int, pack: int) -> Repeat:
-            text = product_loops(gemm, kernels[blocks], blocks, pointers, pack, columns)
-            return compile_loop(text, (self._library, arrays))
+            loops = _row_major_loops(gemm, kernels[blocks], blocks, columns)
+            if pack:
+                packing = packing_function(gemm, pack, pointers["b"])
+                loops = replace(loops, packing=packing, packed=gemm.k // gemm.factor)
+            return compile_loop(loops.text(pointers), (self._library, arrays))
 
         sizes = list(kernels)
         if gemm.m * gemm.n * gemm.k > _LARGE:
@@ -212,10 +265,27 @@ class Libxsmm:
             note = f"blocks of {'x'.join(map(str, blocks))}" + (", packs b" if flat else "")
             yield Attempt(repeat(blocks, gemm.n, flat), note)
 
-    def _summing(self, gemm: GemmProblem, blocks: Blocks, flags: int) -> int | None:
-        """A kernel that sums the products of blocks along K."""
-        strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
-        return self._reduce(_shape(gemm, *blocks), flags, 0, BatchReduceConfig(_STRIDED, *strides, 0))
+    def _summing(
+        self, shape: GemmShape, strides: tuple[int, int], flags: int, arrays: Mapping[str, Array] | None = None
+    ) -> int | None:
+        """A kernel that sums products of blocks, with bias and ReLU if there is an array of biases; None without one.
+
+        Args:
+            shape: Shape of the blocks.
+            strides: Bytes between consecutive blocks of libxsmm's A and B.
+            flags: Flags of the product.
+            arrays: The operands.
+        """
+        config = BatchReduceConfig(_STRIDED, *strides, 0)
+        if arrays is None or "bias" not in arrays:
+            return self._reduce(shape, flags, 0, config)
+        relu, bias = UnaryOperations(), BinaryOperation(shape.ldc, _DATATYPES["f32"], _ADD, _BROADCAST_COLUMN)
+        relu.ld_c, relu.type_c = shape.ldc, _RELU
+        return self._reduce_layer(shape, flags, 0, config, relu, bias)
+
+
+def _addresses(arrays: Mapping[str, Array]) -> dict[str, int]:
+    return {name: array.ctypes.data for name, array in arrays.items()}
 
 
 def row_blocks(m: int) -> list[int]:
@@ -254,20 +324,21 @@ def _flags(gemm: GemmProblem) -> int:
     return flags | (_VNNI_A if gemm.vnni else 0)
 
 
-def _shape(gemm: GemmProblem, m: int, n: int, k: int, leading_b: int = 0) -> GemmShape:
-    leading_a = leading_b or (gemm.n if gemm.vnni else gemm.b_shape[1])
+def _shape(gemm: GemmProblem, m: int, n: int, k: int, leading: tuple[int, int, int] | None = None) -> GemmShape:
+    """The shape of a part of a product; the leading dimensions of our B, A and C are those of the whole by default."""
+    whole = gemm.n if gemm.vnni else gemm.b_shape[1], gemm.a_shape[1], gemm.c_shape[1]
     types = [_DATATYPES[e.name] for e in (gemm.rhs, gemm.lhs, gemm.out, gemm.accumulator)]
-    return GemmShape(n, m, k, leading_a, gemm.a_shape[1], gemm.c_shape[1], *types)
+    return GemmShape(n, m, k, *(leading or whole), *types)
 
 
-# libxsmm_gemm_param: four words each for the operation, A, B, C.
-PARAMETER_WORDS: Final = 16
+# libxsmm_gemm_ext_param: four words each for the operation, A, B, C, D (the bias), and three that are not used.
+PARAMETER_WORDS: Final = 32
 COUNT_WORD: Final = 2
 A_WORD: Final = 4
 B_WORD: Final = 8
 C_WORD: Final = 12
+BIAS_WORD: Final = 16
 
-_PACK: Final = "  call void @pack()\n"
 _MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
 
 
@@ -282,37 +353,129 @@ def _parameters(summed: int) -> str:
   %pa = getelementptr i64, ptr %p, i64 {A_WORD}
   %pb = getelementptr i64, ptr %p, i64 {B_WORD}
   %pc = getelementptr i64, ptr %p, i64 {C_WORD}
+  %pd = getelementptr i64, ptr %p, i64 {BIAS_WORD}
 """
 
 
-def product_loops(
-    gemm: GemmProblem,
-    kernel: int,
-    blocks: tuple[int, int, int],
-    pointers: dict[str, int],
-    flat: int,
-    columns: int,
-    wide: int = 0,
-) -> str:
-    """The loops over blocks of rows and of the first `columns` columns; the kernel sums over K.
+@dataclass(frozen=True)
+class BlockLoops:
+    """Loops around a kernel that computes a block of C as a sum along K; threads take consecutive blocks.
+
+        for j in columns, for i in rows:  kernel(a + i a_step, b + j b_step, c + i c_down + j c_right, bias + j biases)
+
+    Attributes:
+        kernel: Address of the kernel.
+        rows: Number of blocks along M.
+        columns: Number of blocks along N.
+        summed: Number of products that the kernel sums.
+        steps: (a_step, b_step, c_down, c_right) in bytes, and the number of biases, of float, in a block.
+        packing: The text of a function `@pack` to call first, which interleaves a range of B's rows.
+        packed: Number of those rows.
+    """
+
+    kernel: int
+    rows: int
+    columns: int
+    summed: int
+    steps: tuple[int, int, int, int, int]
+    packing: str = ""
+    packed: int = 0
+
+    def text(self, pointers: Mapping[str, int]) -> str:
+        """The module, for operands at these addresses."""
+        return self._of_range(pointers) + self.packing + _MEMSET + self._repeated(machine.library_threads())
+
+    def _of_range(self, pointers: Mapping[str, int]) -> str:
+        """The function `@blocks`, which computes the blocks from `%first` up to `%last`."""
+        a, b, down, right, biases = self.steps
+        body = f"""  %t = add i64 %first, %blocks.i
+  %j = udiv i64 %t, {self.rows}
+  %i = urem i64 %t, {self.rows}
+  %ia = mul i64 %i, {a}
+  %a = add i64 %ia, {pointers["a"]}
+  %jb = mul i64 %j, {b}
+  %b = add i64 %jb, {pointers["b"]}
+  %ic = mul i64 %i, {down}
+  %jc = mul i64 %j, {right}
+  %ijc = add i64 %ic, %jc
+  %c = add i64 %ijc, {pointers["c"]}
+  %jd = mul i64 %j, {4 * biases}
+  %d = add i64 %jd, {pointers.get("bias", 0)}
+  store i64 %d, ptr %pd
+{_kernel_call(self.kernel)}"""
+        return _range_function("blocks", body, _parameters(self.summed))
+
+    def _repeated(self, threads: int) -> str:
+        """The function `@repeat`: all blocks, `%n` times, after packing."""
+        total = self.rows * self.columns
+        if threads == 1:
+            pack = f"  call void @pack(i64 0, i64 {self.packed})\n" if self.packing else ""
+            return loop_function(f"{pack}  call void @blocks(i64 0, i64 {total})\n")
+        pack = _shared_call("pack", self.packed) + "  call void @GOMP_barrier()\n" if self.packing else ""
+        team = "  call void @GOMP_parallel(ptr @member, ptr null, i32 0, i32 0)\n"
+        return loop_function(team) + _MEMBER.replace("CALLS", pack + _shared_call("blocks", total))
+
+
+_MEMBER: Final = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare void @GOMP_barrier()
+declare i32 @omp_get_thread_num()
+declare i32 @omp_get_num_threads()
+
+define internal void @member(ptr %unused) {
+  %number = call i32 @omp_get_thread_num()
+  %members = call i32 @omp_get_num_threads()
+  %begin = zext i32 %number to i64
+  %team = zext i32 %members to i64
+  %end = add i64 %begin, 1
+CALLS  ret void
+}
+"""
+
+
+def _shared_call(name: str, total: int) -> str:
+    """A thread's call of a function of a range, on its share of 0 to `total`."""
+    return f"""  %{name}.0 = mul i64 %begin, {total}
+  %{name}.1 = udiv i64 %{name}.0, %team
+  %{name}.2 = mul i64 %end, {total}
+  %{name}.3 = udiv i64 %{name}.2, %team
+  call void @{name}(i64 %{name}.1, i64 %{name}.3)
+"""
+
+
+def _range_function(name: str, body: str, first: str = "", last: str = "", attributes: str = "") -> str:
+    """The function `@NAME(i64 %first, i64 %last)`: a body for `%NAME.i` from 0 up to the length of the range.
+
+    Args:
+        name: Its name.
+        body: The body.
+        first: Instructions before the loop.
+        last: The last block of the body, if it has several.
+        attributes: Attributes of the function.
+    """
+    return f"""define internal void @{name}(i64 %first, i64 %last) {attributes} {{
+entry:
+{first}  %size = sub i64 %last, %first
+  %empty = icmp eq i64 %size, 0
+  br i1 %empty, label %done, label %start
+start:
+{counted_loop(name, "start", "%size", body, last=last)}  br label %done
+done:
+  ret void
+}}
+"""
+
+
+def _row_major_loops(gemm: GemmProblem, kernel: int, blocks: Blocks, columns: int, wide: int = 0) -> BlockLoops:
+    """The loops over blocks of all rows and of the first `columns` columns of row-major matrices.
 
     `wide` is the number of bytes between the starts of two columns of B, if it is not interleaved as a whole.
     """
     mb, nb, kb = blocks
-    out, lhs = gemm.out.bytes, gemm.lhs.bytes
+    out = gemm.out.bytes
     wide = wide or gemm.rhs.bytes * gemm.factor
-    call = f"""  %ia = mul i64 %rows.i, {gemm.k * lhs}
-  %a = add i64 %ia, {pointers["a"]}
-  %ic = mul i64 %rows.i, {gemm.n * out}
-  %jc = mul i64 %columns.i, {out}
-  %ijc = add i64 %ic, %jc
-  %c = add i64 %ijc, {pointers["c"]}
-{_kernel_call(kernel)}"""
-    place = f"  %jb = mul i64 %columns.i, {wide}\n  %b = add i64 %jb, {pointers['b']}\n"
-    rows = counted_loop("rows", "columns", gemm.m, call, mb)
-    body = _PACK * bool(flat) + counted_loop("columns", LOOP_LABEL, columns, place + rows, nb, "rows.end")
-    text = loop_function(body, "columns.end", _parameters(gemm.k // kb)) + _MEMSET
-    return text + (packing_function(gemm, flat, pointers["b"]) if flat else "")
+    steps = (mb * gemm.k * gemm.lhs.bytes, nb * wide, mb * gemm.n * out, nb * out, nb)
+    return BlockLoops(kernel, gemm.m // mb, columns // nb, gemm.k // kb, steps)
 
 
 def _kernel_call(kernel: int) -> str:
@@ -325,7 +488,10 @@ def _kernel_call(kernel: int) -> str:
 
 
 def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
-    """The function `@pack`, which interleaves v rows of B, [K][N] -> [K/v][N][v], in registers of up to 64 bytes."""
+    """The function `@pack`: interleaves v rows of B, [K][N] -> [K/v][N][v], in registers of up to 64 bytes.
+
+    It takes a range of groups of v rows.
+    """
     v, size = gemm.factor, gemm.rhs.bytes
     lanes = min(64 // size, gemm.n)
     row, type_ = gemm.n * size, f"i{8 * size}"
@@ -346,7 +512,7 @@ def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
         )
         joins += f"  %j = shufflevector {two} %j0, {two} %j1, <{4 * lanes} x i32> <{order}>\n"
     result = "%j" if v == 4 else "%j0"
-    body = f"""  %kr = mul i64 %rows.i, {v * row}
+    body = f"""  %kr = mul i64 %group, {v * row}
   %nc = mul i64 %columns.i, {size}
   %off = add i64 %kr, %nc
   %from = add i64 %off, {flat}
@@ -356,18 +522,22 @@ def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
   %place = inttoptr i64 %q to ptr
   store <{v * lanes} x {type_}> {result}, ptr %place, align 64
 """
-    columns = counted_loop("columns", "rows", gemm.n, body, lanes)
-    rows = counted_loop("rows", "entry", gemm.k // v, columns, last="columns.end")
+    columns = "  %group = add i64 %first, %pack.i\n" + counted_loop("columns", "pack", gemm.n, body, lanes)
     attributes = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
-    return f"define internal void @pack() {attributes} {{\nentry:\n{rows}  ret void\n}}\n"
+    return _range_function("pack", columns, last="columns.end", attributes=attributes)
 
 
 def batch_loop(
-    kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int], first: str = ""
+    kernel: int,
+    calls: int,
+    summed: int,
+    sizes: list[int],
+    pointers: dict[str, int],
+    packing: tuple[str, int] = ("", 0),
 ) -> str:
     """Kernel calls on consecutive operands, each summing `summed` products; `sizes` are the bytes of A, B and C.
 
-    `first` is the text of a function `@pack` that is called before the loop.
+    `packing` is the text of a function `@pack` that is called before the loop, and the end of its range.
     """
     a, b, c = sizes
     call = f"""  %ia = mul i64 %calls.i, {a}
@@ -377,5 +547,7 @@ def batch_loop(
   %b = add i64 %ib, {pointers["b"]}
   %c = add i64 %ic, {pointers["c"]}
 {_kernel_call(kernel)}"""
-    body = _PACK * bool(first) + counted_loop("calls", LOOP_LABEL, calls, call)
+    first, rows = packing
+    pack = f"  call void @pack(i64 0, i64 {rows})\n" if first else ""
+    body = pack + counted_loop("calls", LOOP_LABEL, calls, call)
     return loop_function(body, "calls.end", _parameters(summed)) + _MEMSET + first

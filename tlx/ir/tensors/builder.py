@@ -317,6 +317,7 @@ class TensorBuilder(Builder):
         body = f"call {result} {callee}({spelled}){self.debug}"
         call = self.emit("call", result, [callee, *args], body, name, source_type=type_)
         call.arg_attributes = (attribute, *("" for _ in args[1:]))
+        call.trailer = self.debug
         if tensor is not None:
             self.tensor_types[str(call.value)] = tensor
         return call

@@ -24,6 +24,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
+from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
 from tlx.target.target import Target
@@ -62,8 +63,11 @@ def _legalize_kernel(module: Module, function: Function, context: LoweringContex
     emulation = unit.emulation if shapes and context.options.emulate_matrix else None
     extra = emulation.attributes if emulation else ()
     mode = unit.attributes if legalizer.uses_tiles else ()
-    words = ["nounwind", *extra, "noinline", '"no-builtins"', *mode, *target.function_attributes]
-    function.replace_attributes(" ".join(words))
+    words = " ".join(["nounwind", *extra, "noinline", '"no-builtins"', *target.function_attributes])
+    if mode:
+        enter_mode(module, function, words, " ".join(mode))
+    else:
+        function.replace_attributes(words)
     return LegalizedKernel(function, shapes, has_mode=bool(mode))
 
 

@@ -19,7 +19,7 @@ Tiles whose last columns are padding are stored through scratch memory:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -143,7 +143,7 @@ class TileProducts:
         # One group of a B whose tiles are not in sequence is a step of dot products on vectors.
         least = grid.group_bytes + (right.type.rank != _TILES_IN_SEQUENCE_RANK)
         are_whole = acc.shape == grid.shape and lhs.shape[0] == acc.shape[0]
-        are_groups = least <= depth <= kind.step_bytes and depth % grid.group_bytes == 0
+        are_groups = least <= depth <= kind.step_bytes * kind.unroll and depth % grid.group_bytes == 0
         is_left = self.unit.a_layout == "rows" or self.packed_a(op.tensors[1]) is not None
         fits = are_whole and are_groups and is_left and grid.rows * grid.columns <= kind.grid[0] * kind.grid[1]
         return grid if fits else None
@@ -452,6 +452,8 @@ class MatrixLegalizer(VectorLegalizer):
         starts = self._starts(acc.source, grid)
         operations, columns = self.operations(grid.dot), grid.columns
         groups = lhs.type.shape[1] // grid.dot.width
+        if grid.kind.loads_ahead:
+            return self._product_by_groups(starts, (lhs, rhs), grid, groups)
         a: dict[int, TileOperand] = {}
         b: dict[int, TileOperand] = {}
         sums: list[Value] = []
@@ -471,28 +473,73 @@ class MatrixLegalizer(VectorLegalizer):
         self._store_pending()
         return sums
 
+    def _product_by_groups(
+        self, starts: list[Callable[[], Value]], operands: tuple[Tensor, Tensor], grid: TileGrid, groups: int
+    ) -> list[Value]:
+        """Emit a product, group by group; a register is loaded some products ahead of its first use.
+
+        LLVM keeps the order of loads and products where it knows nothing of the products' side effects.
+        """
+        operations, count, ahead = self.operations(grid.dot), len(starts), grid.kind.loads_ahead
+        lhs, rhs = operands
+        a: dict[tuple[int, int], Value] = {}
+        b: dict[tuple[int, int], Value] = {}
+        sums: list[Value] = []
+        for number in range(count * groups):
+            for coming in range(number + ahead if number else 0, min(number + ahead + 1, count * groups)):
+                group, place = divmod(coming, count)
+                row, column = divmod(place, grid.columns)
+                if (column, group) not in b:
+                    (b[column, group],) = operations.load_b(
+                        _group(self._address_of_b(rhs, column, grid), group), 1, streaming=self._streams(rhs)
+                    )
+                if (row, group) not in a:
+                    (a[row, group],) = operations.load_a(_group(self._address_of_a(lhs, row, grid), group), 1)
+            group, place = divmod(number, count)
+            row, column = divmod(place, grid.columns)
+            if group == 0:
+                self._store_pending(1)
+                sums.append(starts[place]())
+            sums[place] = operations.product(groups, sums[place], a[row, group], b[column, group])
+            self._prefetch(-(-len(self.pending_prefetches) // max(1, count - number)))
+        self._store_pending()
+        return sums
+
     def _load_a(self, tensor: Tensor, row: int, grid: TileGrid, groups: int) -> TileOperand:
         """A tile of A, `row` tiles below the first one, by rows or in groups along K."""
+        return self.operations(grid.dot).load_a(self._address_of_a(tensor, row, grid), groups)
+
+    def _address_of_a(self, tensor: Tensor, row: int, grid: TileGrid) -> TileAddress:
         packed, size = self.tile_products.packed_a(tensor), bytes_of(tensor.type.element)
         if self.unit.a_layout == "groups":
             assert packed is not None
             strides = packed.type.strides(packed.pitches)
-            address = TileAddress(packed.source, row * strides[0] * size, strides[1] * size)
-        else:
-            stride = tensor.type.strides(tensor.pitches)[0] * size
-            address = TileAddress(tensor.source, row * grid.kind.rows * stride, stride)
-        return self.operations(grid.dot).load_a(address, groups)
+            return TileAddress(packed.source, row * strides[0] * size, strides[1] * size)
+        stride = tensor.type.strides(tensor.pitches)[0] * size
+        return TileAddress(tensor.source, row * grid.kind.rows * stride, stride)
 
     def _load_b(self, tensor: Tensor, column: int, grid: TileGrid, groups: int) -> TileOperand:
         """A tile of B, `column` tiles after the first one (4-D) or to its right (3-D)."""
+        address, streaming = self._address_of_b(tensor, column, grid), self._streams(tensor)
+        return self.operations(grid.dot).load_b(address, groups, streaming=streaming)
+
+    def _streams(self, tensor: Tensor) -> bool:
+        """Whether tiles of B bypass the first-level cache."""
+        packed = self.tile_products.packed_b(tensor)
+        return packed is not None and is_streaming(packed.definition)
+
+    def _address_of_b(self, tensor: Tensor, column: int, grid: TileGrid) -> TileAddress:
         packed = self.tile_products.packed_b(tensor)
         assert packed is not None
         stride = packed.type.strides(packed.pitches)[0] * bytes_of(packed.type.element)
         in_sequence, line = packed.type.rank == _TILES_IN_SEQUENCE_RANK, grid.kind.columns * grid.group_bytes
         step, pitch = (stride, line) if in_sequence else (line, stride)
-        address = TileAddress(packed.source, column * step, pitch)
-        streaming = is_streaming(packed.definition)
-        return self.operations(grid.dot).load_b(address, groups, streaming=streaming)
+        return TileAddress(packed.source, column * step, pitch)
+
+
+def _group(address: TileAddress, number: int) -> TileAddress:
+    """The address of a group of a tile."""
+    return replace(address, offset=address.offset + number * address.stride)
 
 
 def _first_place(entry: Block) -> int:

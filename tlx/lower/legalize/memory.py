@@ -113,7 +113,9 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if present & (present - 1) and bits_of(element) in target.masked_bits:
-        return b.masked_load(type_, address, align, _mask(width, present))
+        lanes = _power_of_two(width)
+        loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
+        return loaded if lanes == width else b.shuffle(loaded, None, range(width))
     part = b.load(VectorType(present, element), address, align)
     return zero_padded(b, part, width)
 
@@ -124,7 +126,8 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     element = _element_of(register)
     align = bits_of(element) // 8
     if present < width and present & (present - 1) and bits_of(element) in target.masked_bits:
-        b.masked_store(register, address, align, _mask(width, present))
+        lanes = _power_of_two(width)
+        b.masked_store(resized(b, register, lanes), address, align, _mask(lanes, present))
         return
     if present == 1 < width:
         b.store(b.extract_element(register, 0), address, align)
@@ -137,6 +140,14 @@ def _data(type_: TensorType) -> tuple[int, int]:
     data = type_.data_shape
     inner = type_.count // type_.shape[0] // type_.shape[1] if type_.rank > 1 else 1
     return data[0], (data[1] * inner if type_.rank > 1 else 1)
+
+
+def _power_of_two(count: int) -> int:
+    """The next one.
+
+    Without optimisation, LLVM 22 never ends when it splits masked loads and stores of other counts for SVE.
+    """
+    return 1 << (count - 1).bit_length()
 
 
 def _mask(width: int, present: int) -> Value:

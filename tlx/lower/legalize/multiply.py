@@ -331,7 +331,7 @@ def _by_fma(
         return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
 
     def vector(index: int, at: int) -> Value:
-        if isinstance(right, PermutedRight) and right.are_pairs_of_floats(target) and acc.element == FLOAT:
+        if isinstance(right, PermutedRight) and right.are_pairs_of_floats and acc.element == FLOAT:
             return right.floats(b, at, index)
         return _widened(b, target, right.vector(b, at, index), right.element, acc.element, signs[1])
 

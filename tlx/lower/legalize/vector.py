@@ -167,7 +167,7 @@ class VectorLegalizer(TileValues):
         permuted = self.permuted.get(str(tensor.source))
         if permuted is not None:
             tile = with_lanes(self.b, self.registers(permuted), self.lanes(tensor.type.element))
-            return PermutedRight(tile, permuted.type.shape, lanes, self.target.vector_bytes * 8)
+            return PermutedRight(tile, permuted.type.shape, lanes, self.target.vector_bytes * 8, self.target.big_endian)
         vnni = self._vnni(tensor)
         if vnni is not None:
             source, factor = vnni
@@ -257,10 +257,10 @@ class VectorLegalizer(TileValues):
     def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
         source = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
-        if source and (
-            floats := permuted_bfloat_as_float(self.b, self.target, self.registers(source), source.type.shape)
-        ):
-            return floats
+        if source:
+            tile, big_endian = self.registers(source), self.target.big_endian
+            if floats := permuted_bfloat_as_float(self.b, tile, source.type.shape, big_endian=big_endian):
+                return floats
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
             self.context.remarks.add("missed", "legalize", text, instruction.span)

@@ -140,6 +140,7 @@ class PermutedRight:
         shape: Their shape: rows, blocks, x, y, columns of a run.
         lanes: Elements of the accumulator's registers.
         vector_bits: Width of a register.
+        big_endian: Whether the first element of a pair is the upper half of their word.
         interleaved: Registers interleaved within lanes, by group and block.
     """
 
@@ -147,6 +148,7 @@ class PermutedRight:
     shape: tuple[int, ...]
     lanes: int
     vector_bits: int
+    big_endian: bool
     interleaved: dict[tuple[int, int], list[Value]] = field(default_factory=dict[tuple[int, int], list[Value]])
 
     @property
@@ -154,15 +156,11 @@ class PermutedRight:
         """Element type."""
         return self.tile.element
 
-    def are_pairs_of_floats(self, target: Target) -> bool:
-        """Whether even and odd elements go to different registers, and are the low and the high half of a float."""
+    @property
+    def are_pairs_of_floats(self) -> bool:
+        """Whether even and odd elements go to different registers, and are halves of a float."""
         _, _, x, y, run = self.shape
-        return (
-            not target.big_endian
-            and self.element == BFLOAT
-            and (x, y, run) == (self.lanes, 2, 1)
-            and self.tile.lanes == 2 * self.lanes
-        )
+        return self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
 
     def vector(self, b: Builder, k: int, index: int) -> Value:
         """Register `index` of row k."""
@@ -172,10 +170,10 @@ class PermutedRight:
         return with_lanes(b, permuted, self.lanes).regs[0][index]
 
     def floats(self, b: Builder, k: int, index: int) -> Value:
-        """Register `index` of row k as floats: the even elements shifted up, or the odd ones masked."""
+        """Register `index` of row k as floats: the lower halves of words shifted up, or the upper ones masked."""
         wide = VectorType(self.lanes, I32)
         bits = b.cast("bitcast", self.tile.regs[k][index // 2], wide)
-        if index % 2:
+        if index % 2 != self.big_endian:
             bits = b.binary("and", bits, const_ints(I32, [-(1 << 16)] * self.lanes))
         else:
             bits = b.binary("shl", bits, const_ints(I32, [16] * self.lanes))
@@ -232,11 +230,13 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
     return merged
 
 
-def permuted_bfloat_as_float(b: Builder, target: Target, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
+def permuted_bfloat_as_float(
+    b: Builder, tile: Registers, shape: tuple[int, ...], *, big_endian: bool
+) -> Registers | None:
     """A bfloat tile with permuted columns as float; None unless even and odd columns go to different registers."""
     lanes = shape[2]
-    right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT))
-    if not right.are_pairs_of_floats(target):
+    right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT), big_endian)
+    if not right.are_pairs_of_floats:
         return None
     regs = tuple(tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows))
     return Registers(FLOAT, tile.rows, tile.cols, lanes, regs)

@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import Final
 
+from tlx.diagnostics import Span
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow, FunctionLoops, has_independent_loops
 from tlx.ir.functions import Function
@@ -114,6 +115,40 @@ class _Temporary:
         return self.offset + self.size
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedTemporary:
+    """A temporary and its place in a block of memory.
+
+    Attributes:
+        name: Its name; for the scratch memory of a kernel, that of the kernel.
+        offset: Bytes from the start of the block.
+        size: Bytes.
+        lifetime: The points of the function at which it is live.
+    """
+
+    name: str
+    offset: int
+    size: int
+    lifetime: Sequence[LiveInterval]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """The blocks of memory of a function, for reports on the lowering; among the `facts` of the function.
+
+    Attributes:
+        heap: The temporaries in the block on the heap.
+        stack: Those on the stack, one after the other where sharing a block would save too little.
+        points: How many points the function has.
+        marks: The points of calls, with the user's code from which they are lowered.
+    """
+
+    heap: Sequence[PlannedTemporary]
+    stack: Sequence[PlannedTemporary]
+    points: int
+    marks: Sequence[tuple[int, Span]]
+
+
 def plan_memory(module: Module, context: LoweringContext, *, threads: bool) -> None:
     """Give each function one block of memory for all its temporaries and the scratch memory of its kernels.
 
@@ -135,7 +170,7 @@ def _plan_blocks(module: Module, buffers: Mapping[str, _Buffers], *, threads: bo
     scratch = _move_scratch_to_callers(module, buffers, users, with_workspace, threads=threads)
     for function in module.functions:
         own, kernels = buffers[function.name], scratch.get(function.name, [])
-        if own.on_heap or kernels or len(own.on_stack) > 1:
+        if own.on_heap or own.on_stack or kernels:
             _FunctionPlan(module, function, own, kernels, has_workspace=function.name in with_workspace).run()
 
 
@@ -243,7 +278,7 @@ def _add_scratch_parameter(module: Module, kernel: Function, allocation: _Site) 
     allocation.block.instructions.remove(call)
     for block in kernel.blocks:
         block.instructions = [i for i in block.instructions if i.callee != "free" or not _is_one_of(i.args[0], {name})]
-    replacement.blocks, replacement.names = kernel.blocks, kernel.names
+    replacement.blocks, replacement.names, replacement.facts = kernel.blocks, kernel.names, kernel.facts
 
 
 def _pass_scratch(module: Module, call: _Site, base: Value, offset: int) -> None:
@@ -348,9 +383,23 @@ class _FunctionPlan:
         for temporary in self.scratch:
             call = self.lifetimes.positions[id(temporary.site.instruction)]
             temporary.lifetime = self.lifetimes.of_accesses([call], call[0])
+        marks, points = self._marks()
         self._share_stack(on_stack)
         if on_heap or self.scratch:
             self._share_heap(on_heap)
+        plan = MemoryPlan(_planned([*on_heap, *self.scratch]), _planned(on_stack), points, marks)
+        self.function.facts[MemoryPlan] = plan
+
+    def _marks(self) -> tuple[list[tuple[int, Span]], int]:
+        """The points of calls with the user's code, and the number of points."""
+        marks: list[tuple[int, Span]] = []
+        point = 0
+        for name in self.lifetimes.flow.order:
+            for instruction in self.lifetimes.flow.blocks[name].instructions:
+                if instruction.is_call and instruction.span is not None:
+                    marks.append((point, instruction.span))
+                point += 2
+        return marks, point
 
     def _temporaries(self, allocations: Iterable[_Site]) -> list[_Temporary]:
         return [
@@ -363,6 +412,10 @@ class _FunctionPlan:
         """Have one alloca hold the temporaries on the stack, if that saves enough."""
         size = _assign_offsets(temporaries)
         if size + _MIN_STACK_SAVING > sum(temporary.size for temporary in temporaries):
+            for temporary, offset in zip(
+                temporaries, accumulate((t.size for t in temporaries), initial=0), strict=False
+            ):
+                temporary.offset = offset
             return
         entry = self.function.entry
         removed = {id(temporary.site.instruction) for temporary in temporaries}
@@ -407,6 +460,14 @@ class _FunctionPlan:
             address = b.retype(address, allocation.source_type)
         for use in self.lifetimes.uses.get(name, ()) if address != allocation.value else ():
             set_operand(use.instruction, use.index, address)
+
+
+def _planned(temporaries: Iterable[_Temporary]) -> list[PlannedTemporary]:
+    return [
+        PlannedTemporary(str(site.result or site.callee), temporary.offset, temporary.size, temporary.lifetime)
+        for temporary in temporaries
+        for site in (temporary.site.instruction,)
+    ]
 
 
 def _merge_null_checks(function: Function, names: AbstractSet[str], base: Value) -> None:

@@ -19,7 +19,14 @@ from tlx.lower.memory.planner import choose_allocators, plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.kernels import HoistedPanels, KernelCache, PackingKernel, PreparedPanels, insert_fences
+from tlx.lower.to_tiles.kernels import (
+    HoistedPanels,
+    KernelCache,
+    PackingKernel,
+    PreparedPanels,
+    facts_of,
+    insert_fences,
+)
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
@@ -116,9 +123,11 @@ class _FunctionLowering:
                 text = f"bfloat expression computed in float: not rounded after {unrounded}"
                 self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
 
-    def _builder(self, name: str) -> Builder:
-        """A builder of instructions that are inserted later."""
-        return Builder(self.kernels.module, self.function, Block(name))
+    def _builder(self, name: str, at: Instruction) -> Builder:
+        """A builder of instructions that are inserted later, for the tree of a store."""
+        b = Builder(self.kernels.module, self.function, Block(name))
+        b.span = at.span
+        return b
 
     def _run_selected_kernels(self) -> None:
         """Call the kernels selected for each product but the last, which becomes the problem of the match."""
@@ -128,7 +137,7 @@ class _FunctionLowering:
                 continue
             is_in_loop = bool(self.loops.around(self.snapshot.block_of[id(match.store)]))
             selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop, prepared=self.prepared)
-            b = self._builder("steps")
+            b = self._builder("steps", match.store)
             temporaries = [(self.hoist_points.allocate(b, *memory), memory[0]) for memory in selected.temporaries]
             pointers = [(pointer, view.element) for pointer, view in match.pointers]
             operands = dict.fromkeys(operand for step in selected.steps for operand in step.operands)
@@ -148,7 +157,7 @@ class _FunctionLowering:
             return self.kernels.recipes(gemm, self.target, at, with_knobs=False)
 
         for copy in find_shared_copies(self.hoist_points, self.snapshot, self.matches, recipes):
-            b = self._builder("copy")
+            b = self._builder("copy", copy.first)
             _call(b, self.kernels.of(copy.problem, self.target, copy.first), copy.serve(self.hoist_points, b))
             if copy.block is None:
                 self.calls[id(copy.first)] += b.block.instructions
@@ -161,13 +170,16 @@ class _FunctionLowering:
         kernels, block_of = self.kernels, self.snapshot.block_of
         fusions = find_row_fusions(kernels.module, self.snapshot.tensors, self.matches, self.target)
         fused = {id(store) for fusion in fusions for store in fusion.stores}
+        trees = {id(match.store): [*match.consumed, match.store] for match in self.matches}
+        trees |= {id(f.match.store): [i for store in f.stores for i in trees[id(store)]] for f in fusions}
         self.calls |= {store: [] for store in fused}
         others = [match for match in self.matches if id(match.store) not in fused]
         matches = [*(fusion.match for fusion in fusions), *others]
         parallel = self._parallel_blocks(matches) if kernels.uses_threads else dict[str, int]()
         for match in matches:
             is_inner = block_of[id(match.store)].name in parallel
-            self.calls[id(match.store)] += self._kernel_call(kernels.inner if is_inner else kernels, match)
+            tree = trees[id(match.store)]
+            self.calls[id(match.store)] += self._kernel_call(kernels.inner if is_inner else kernels, match, tree)
 
     def _parallel_blocks(self, matches: Sequence[Match]) -> dict[str, int]:
         """The blocks in loops whose iterations threads share, with the number of these iterations."""
@@ -187,9 +199,9 @@ class _FunctionLowering:
                 context.remarks.add("applied", "to-tiles", text, match.store.span)
         return blocks
 
-    def _kernel_call(self, kernels: KernelCache, match: Match) -> list[Instruction]:
-        """The call of a kernel that replaces a store."""
-        b, block = self._builder("call"), self.snapshot.block_of[id(match.store)]
+    def _kernel_call(self, kernels: KernelCache, match: Match, tree: Sequence[Instruction]) -> list[Instruction]:
+        """The call of a kernel that replaces a tree, or several whose rows are fused."""
+        b, block = self._builder("call", match.store), self.snapshot.block_of[id(match.store)]
         b.debug = match.store.debug_location
         args = [b.retype(pointer, view.element) for pointer, view in match.pointers]
         match.problem = self.hoist_points.batch_loops.with_batch(match.problem, block, match.pointers)
@@ -200,15 +212,16 @@ class _FunctionLowering:
                 assert self.prepared is not None
                 panels = self.prepared.address(b, panels.place, panels.at)
             elif isinstance(panels, HoistedPanels):
-                panels = self._pack_before(panels.block, panels.packing, match.pointers[2])
+                panels = self._pack_before(panels.block, panels.packing, match)
             args[2] = b.retype(panels, prepacked.element)
         kernel = kernels.of(match.problem, self.target, match.store)
+        facts_of(kernel, match.problem, self.target).add_tree(tree)
         call_function(b, kernel, [*args, *(kernel_scalar(b, scalar) for scalar in match.scalars)])
         return b.block.instructions
 
-    def _pack_before(self, block: Block, packing: PackingKernel, operand: tuple[Value, MatrixView]) -> Value:
-        """Pack B at the end of a block; returns the panels."""
-        b, (source, view) = self._builder("pack"), operand
+    def _pack_before(self, block: Block, packing: PackingKernel, match: Match) -> Value:
+        """Pack B of a product at the end of a block; returns the panels."""
+        b, (source, view) = self._builder("pack", match.store), match.pointers[2]
         panels = b.retype(self.hoist_points.allocate(b, I8, packing.size), packing.element)
         call_function(b, packing.kernel, [panels, b.retype(source, view.element)])
         self.hoist_points.insert_at_end(block, b.block)

@@ -6,10 +6,11 @@ several threads             a kernel that computes a part of the tiles, run by a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tlx.diagnostics import Span
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
@@ -103,6 +104,34 @@ class PrepackedB:
     problem: Gemm
     element: Type
     panels: Value | HoistedPanels | PreparedPanels
+
+
+@dataclass(eq=False)
+class KernelFacts:
+    """Why a kernel exists, for reports on the lowering; among the `facts` of its function.
+
+    Attributes:
+        problem: What it computes.
+        target: The machine it is for.
+        recipe: How it computes a product; None for other problems, and for a dispatcher of several versions.
+        trees: For each call in the program, the user's code that it computes, that of the store last.
+    """
+
+    problem: Problem
+    target: Target
+    recipe: Recipe | None = None
+    trees: list[tuple[Span, ...]] = field(default_factory=list[tuple[Span, ...]])
+
+    def add_tree(self, instructions: Iterable[Instruction]) -> None:
+        """Add the tree that a call of the kernel replaces: the instructions in it, the store last."""
+        self.trees.append(tuple(dict.fromkeys(i.span for i in instructions if i.span is not None)))
+
+
+def facts_of(kernel: Function, problem: Problem, target: Target, recipe: Recipe | None = None) -> KernelFacts:
+    """The facts about a kernel; those that are passed if it has none yet."""
+    facts = kernel.facts.setdefault(KernelFacts, KernelFacts(problem, target, recipe))
+    assert isinstance(facts, KernelFacts)
+    return facts
 
 
 _Key = tuple[Problem, tuple[str, ...]]
@@ -356,10 +385,13 @@ class KernelCache:
         if isinstance(problem, Gemm):
             selected = recipe or self._selected(problem, target, at)
             if isinstance(selected, Recipe):
-                return self._product(problem, target, at, selected)
+                kernel = self._product(problem, target, at, selected)
+                facts_of(kernel, problem, target, selected)
+                return kernel
             problem = selected
         if isinstance(problem, LineShuffle):
             kernel = shuffle_kernel(self.module, problem, target)
+            facts_of(kernel, problem, target)
             self.cycles[kernel.name] = problem.cycles
             return kernel
         if not isinstance(problem, Copy):
@@ -371,6 +403,7 @@ class KernelCache:
         max_threads = most_threads(parts.total, parts.cycles, thread_cycles) if parts else 1
         if parts is None or max_threads < 2:
             kernel = self._kernel(problem, target)
+            facts_of(kernel, problem, target)
             self.cycles[kernel.name] = problem_cycles(problem, target)
             if isinstance(problem, RowFusion):
                 self.written[kernel.name] = tuple({part.pointers[0]: None for part in problem.parts})

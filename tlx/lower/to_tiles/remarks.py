@@ -11,6 +11,7 @@ from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
+from tlx.lower.to_tiles.select.blocking import FEW_PLACES, places_in_a_page
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -179,13 +180,15 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
         return f"the {_UNITS[recipe.mma.unit]} reads groups of {recipe.mma.width} along K"
     if not view.is_row_major and view.interleave == 1:
         return "it is column-major"
-    if recipe.mma.unit == "dot" and recipe.mma.correction != "none":
+    if recipe.mma.correction != "none":
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
     if pitch % target.caches.page == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_in_words(view.size * size)} exceed L2's {size_in_words(target.caches.l2)}"
+    if places_in_a_page(pitch, target) <= FEW_PLACES:
+        return f"rows {size_in_words(pitch)} apart share cache sets"
     return "its panels are read again by every row of tiles"
 
 

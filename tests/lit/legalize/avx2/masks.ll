@@ -1,11 +1,14 @@
-; Padded rows of 32- and 64-bit elements are loaded and stored with masks; a whole half of a register needs no mask.
+; Padded rows of 32- and 64-bit elements are loaded and stored with masks, of as
+; many elements as the next power of two; a whole half of a register needs no mask.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define void @f(ptr %c, ptr %a) nounwind noinline "no-builtins" "target-features"="+avx2,+fma,+f16c" "min-legal-vector-width"="256" "prefer-vector-width"="256" {
-; CHECK-NEXT: %[[T:.*]] = call <7 x float> @llvm.masked.load.v7f32.p0(ptr %a, i32 4, <7 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>, <7 x float> zeroinitializer)
-; CHECK-NEXT: %[[T_1:.*]] = fadd <7 x float> %[[T]], %[[T]]
-; CHECK-NEXT: call void @llvm.masked.store.v7f32.p0(<7 x float> %[[T_1]], ptr %c, i32 4, <7 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false>)
+; CHECK-NEXT: %[[T:.*]] = call <8 x float> @llvm.masked.load.v8f32.p0(ptr %a, i32 4, <8 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false>, <8 x float> zeroinitializer)
+; CHECK-NEXT: %[[T_1:.*]] = shufflevector <8 x float> %[[T]], <8 x float> undef, <7 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6>
+; CHECK-NEXT: %[[T_2:.*]] = fadd <7 x float> %[[T_1]], %[[T_1]]
+; CHECK-NEXT: %[[T_3:.*]] = shufflevector <7 x float> %[[T_2]], <7 x float> undef, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 undef>
+; CHECK-NEXT: call void @llvm.masked.store.v8f32.p0(<8 x float> %[[T_3]], ptr %c, i32 4, <8 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false>)
 ; CHECK-NEXT: ret void
 ; CHECK-NEXT: }
 ; CHECK-LABEL: define void @g(ptr %c, ptr %a) nounwind noinline "no-builtins" "target-features"="+avx2,+fma,+f16c" "min-legal-vector-width"="256" "prefer-vector-width"="256" {

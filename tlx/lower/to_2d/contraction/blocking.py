@@ -69,11 +69,20 @@ class Blocking:
 
     @property
     def loops(self) -> list[CollapsedDims]:
-        """The loops around blocks: those that step through the larger operand are the outer ones."""
-        larger = max((LHS, RHS), key=self.block_bytes)
+        """The loops around blocks: those that step through the larger operand are the outer ones.
+
+        The block of the larger operand then stays in the cache while the other operand is read. Where blocks have the
+        same size, the operand that is larger as a whole is read once, and the smaller one repeatedly.
+        """
+        larger = max((LHS, RHS), key=lambda column: (self.block_bytes(column), self._whole_bytes(column)))
         inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
         outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
         return [*self.batch, *outer, *inner]
+
+    def _whole_bytes(self, column: int) -> int:
+        """Bytes of an operand that all blocks of the result read."""
+        loops = (*self.batch, *self.outer_m, *self.outer_n)
+        return self.block_bytes(column) * math.prod(run.extent for run in loops if run.strides[column])
 
     def sliced_operand(self, near: int) -> int | None:
         """The operand that is copied slice by slice, so that the copy stays in `near` bytes of cache, or None."""
@@ -143,6 +152,8 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * costs.transposed_element
+    if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
+        cycles += costs.crowded_row * terms * depth * rows * vectors
     cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     multiplied = blocking.blocks * products * cycles

@@ -85,16 +85,21 @@ def is_interleaved(op: TensorOp, target: Target) -> bool:
     return _is_read(type_.element, width, target) and result.shape == (groups * width, columns)
 
 
-def _is_read(element: Type, width: int, target: Target) -> bool:
-    """Whether the matrix unit, or dot products, read right operands with `width` interleaved rows."""
-    return any(d.lhs[0] == d.rhs[0] == str(element) and d.width == width for d in _dots(target))
+def _is_read(element: Type, width: int, target: Target, rows: int | None = None) -> bool:
+    """Whether the matrix unit, or dot products, read right operands with `width` interleaved rows.
+
+    `rows` is the number of rows of the left operand, if it is known.
+    """
+    return any(d.lhs[0] == d.rhs[0] == str(element) and d.width == width for d in _dots(target, rows))
 
 
-def _dots(target: Target) -> Iterable[Dot]:
+def _dots(target: Target, rows: int | None) -> Iterable[Dot]:
     """The matrix unit's products; if there is none, the dot products of vectors that handle all signs of operands."""
     if target.matrix is not None:
         return target.usable_matrix_dots
-    dots = [dot for dot in target.usable_dots if dot.widening_loads is None and dot.pays(target.core)]
+    core = target.core
+    pay = [d for d in target.usable_dots if (d.pays(core) if rows is None else d.pays_in_place(core, rows))]
+    dots = [dot for dot in pay if dot.widening_loads is None]
     kinds = {(dot.lhs, dot.rhs, dot.width) for dot in dots}
     return [d for d in dots if "f" in d.lhs or ((d.lhs[0], "u"), (d.rhs[0], "s"), d.width) in kinds]
 
@@ -114,7 +119,8 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
         return None
     (columns, at), width = n[0], inner[0][0]
     groups = next((walk for walk in c.k if _steps(walk) == (width, width * columns)), None)
-    if groups is None or at[RHS] != width or at[OUT] != 1 or not _is_read(c.rhs.element, width, target):
+    rows_of_lhs = math.prod(walk[0] for walk in c.m)
+    if groups is None or at[RHS] != width or at[OUT] != 1 or not _is_read(c.rhs.element, width, target, rows_of_lhs):
         return None
     rows = LoopDim(groups.extent * width, (1, columns, *groups.strides[OUT:]))
     others = [walk for walk in c.k if walk not in (groups, inner[0])]

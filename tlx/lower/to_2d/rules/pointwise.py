@@ -175,6 +175,7 @@ def emit_fused_product(
     blocks = _EpilogueBlocks(context, op, product, _epilogue_operands(context, b, op, extents))
     dims = [StridedDim(extent, stride) for extent, stride in zip(extents, steps, strict=True)]
     place = TensorView.strided(target.storage, target.element, dims)
+    b.span = product.instruction.span
     PRODUCT_RULES[product.intrinsic.name](context, b, product, place, blocks.epilogue(target, bool(reduced)))
 
 
@@ -228,7 +229,9 @@ class _EpilogueBlocks:
     ) -> Value:
         """Emit the group on a block, without the reduction at its root."""
         remark_fused(self.context.remarks, self.op, self.context.memory.groups.members(self.op)[:-1])
-        return self._tree(b, vector, rows, cols, leaves).operand(self.op)
+        operand = self._tree(b, vector, rows, cols, leaves).operand(self.op)
+        b.span = self.op.instruction.span
+        return operand
 
     def _tree(
         self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]
@@ -256,6 +259,8 @@ def _steps(target: TensorView, extents: Sequence[int], reduced: Sequence[int]) -
 class GroupExpression:
     """Emits the expression of a group on a block of `rows` x `cols`.
 
+    Each instruction has the span of the operation that it computes, and the builder is left with the root's.
+
     Attributes:
         groups: The fusion groups.
         b: The builder.
@@ -273,6 +278,7 @@ class GroupExpression:
 
     def leaf(self, tensor: Tensor, view: TensorView, pointer: Value, strides: tuple[int, int]) -> None:
         """Load an operand."""
+        self.b.span = tensor.definition.span or self.b.span
         vector: Value = load_block(self.b, pointer, view.element, self.rows, self.cols, *strides)
         if tensor.type.element == I1:
             vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
@@ -308,6 +314,7 @@ class GroupExpression:
         return self.results[id(op)]
 
     def _compute(self, op: TensorOp) -> Value:
+        self.b.span = op.instruction.span
         vectors = [self._operand(tensor) for tensor in op.tensors]
         if op.intrinsic.name == ORDINARY:
             return self._ordinary(op.instruction, vectors)

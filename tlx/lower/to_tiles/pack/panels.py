@@ -392,19 +392,30 @@ def load_vnni(
     return b.typeinfo(flat, tile(element, k, n), "b")
 
 
-def column_sums(
-    b: TensorBuilder, panel: Value, out: Value, size: int, groups: int, width: int, accumulator: Type
-) -> None:
-    """`out[n] = -128 * sum_k panel[k][n]`: the dot product of 128 (u8) with B, as the kernel computes it, negated."""
-    type_ = VectorType(size, accumulator)
-    acc_type = tile(accumulator, 1, size)
-    with b.loop(0, groups, carry=[zero(type_)], name="k") as loop:
-        acc = b.typeinfo(loop.carried[0], acc_type, "sum")
-        ones = b.typeinfo(const_ints(I8, [-128] * width), tile(I8, 1, width), "x128")
-        rows = load_vnni(b, I8, b.gep(I8, panel, b.mul(loop.index, size * width)), (width, size, width))
-        loop.next(b.mma("usmma", acc, ones, rows, acc_type))
-    negated = b.binary("sub", zero(type_), loop.results[0])
-    b.tensor_store(out, b.typeinfo(negated, acc_type, "colsum"))
+def column_sums(b: TensorBuilder, panel: Value, out: Value, size: int, depth: int, recipe: Recipe) -> None:
+    """The correction for the flipped bytes of A: a sum for each of `size` columns of a panel of B of `depth` rows.
+
+    out[n] = -128 * sum_k panel[k][n]      A + 128 (u8) by s8: the dot product of 128 (u8) with B, negated
+    out[n] =  128 * sum_k panel[k][n]      A - 128 (s8) by u8: the dot product of -128 (s8) with B, negated
+
+    Rows are summed a group at a time or, on a matrix unit, a step at a time in all tiles.
+    """
+    mma, on_tiles = recipe.mma, recipe.mma.unit == "matrix"
+    width, rows = (recipe.tile.lanes, recipe.tile.kstep) if on_tiles else (size, mma.width)
+    none, acc_type = zero(VectorType(width, mma.accumulator)), tile(mma.accumulator, 1, width)
+    starts = range(0, size, width)
+    with b.loop(0, depth // rows, carry=[none for _ in starts], name="k") as loop:
+        sums: list[Value] = []
+        for start, carried in zip(starts, loop.carried, strict=True):
+            acc = b.typeinfo(carried, acc_type, "sum")
+            ones = b.typeinfo(const_ints(I8, [-128] * rows), tile(I8, 1, rows), "x128")
+            first = b.gep(I8, panel, start * rows) if start else panel
+            block = load_vnni(b, I8, b.gep(I8, first, b.mul(loop.index, size * rows)), (rows, width, mma.width))
+            sums.append(b.mma(mma.name, acc, ones, block, acc_type))
+        loop.next(*sums)
+    for start, total in zip(starts, loop.results, strict=True):
+        to = b.gep(mma.accumulator, out, start) if start else out
+        b.tensor_store(to, b.typeinfo(b.binary("sub", none, total), acc_type, "colsum"))
 
 
 def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
@@ -508,8 +519,8 @@ def packing_kernel(
                 here = b.gep(gemm.b.element, first, terms.offset(1, term.index))
                 packer.pack_b(here, there, columns, gemm.k)
             if sums is not None:
-                out, groups = b.gep(recipe.mma.accumulator, sums, place), form.depth // recipe.mma.width
-                column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
+                out = b.gep(recipe.mma.accumulator, sums, place)
+                column_sums(b, panel, out, columns.size, form.depth, recipe)
     b.ret()
     return function
 

@@ -42,7 +42,8 @@ not faster.
 
 from __future__ import annotations
 
-from math import isqrt
+from math import gcd, isqrt
+from typing import Final
 
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
@@ -50,6 +51,9 @@ from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_l
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.hardware import drawn_cycles
 from tlx.target.target import Target
+
+FEW_PLACES: Final = 4
+"""Places in a page up to which rows of B share cache sets."""
 
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
@@ -70,10 +74,40 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return False
     if gemm.m <= limits.unpacked_rows:
         return True
+    if _rows_crowd(gemm, size, target):
+        return False
     if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
         return True
     near = not b_misses_l2(gemm, target) or gemm.m <= limits.unpacked_far_rows
     return near and not rows_share_sets(gemm, size, target)
+
+
+def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
+    """Whether rows of B share so few sets of L1 that reading a panel in place for many row tiles takes long.
+
+    A pitch of 2 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Unpacked and packed, in G/s (float,
+    Xeon 6/207/2, 2026-11-29):
+
+                     128x768x3072   128x512x784   256x512x512   512x512x128   128x2304x768   96x768x768   128x256x256
+        AVX2         48 and 70      61 and 75                   67 and 82     69 and 73      61 and 73    84 and 82
+        AVX-512      99 and 128     138 and 144   130 and 152   157 and 161   141 and 141    151 and 140  162 and 153
+    """
+    limits = target.core.limits
+    if gemm.b.interleave != 1 or gemm.k <= limits.paged_groups:
+        return False
+    places = places_in_a_page(gemm.b.row_stride * size, target)
+    narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
+    if places == FEW_PLACES:
+        is_long = gemm.k > target.caches.page // target.caches.line * places
+        crowded = is_long and (narrow or b_misses_l2(gemm, target))
+    else:
+        crowded = places < FEW_PLACES
+    return crowded and gemm.m >= limits.crowded_rows[narrow]
+
+
+def places_in_a_page(pitch: int, target: Target) -> int:
+    """At how many different places in a page rows begin that are `pitch` bytes apart."""
+    return target.caches.page // gcd(pitch, target.caches.page)
 
 
 def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:

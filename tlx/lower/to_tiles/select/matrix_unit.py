@@ -26,6 +26,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.recipe import (
     Blocks,
+    Correction,
     MultiplyAdd,
     Packing,
     Prefetch,
@@ -41,8 +42,15 @@ from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 from tlx.target.target import Target
 
 
-def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
-    """The recipe for a product whose types the target's matrix unit multiplies.
+def matrix_unit_recipe(
+    gemm: Gemm,
+    target: Target,
+    accumulator: Type,
+    dot: Dot,
+    correction: Correction,
+    knobs: Knobs = NO_KNOBS,
+) -> Recipe:
+    """The recipe for a product whose types the target's matrix unit multiplies, with that correction.
 
     Raises:
         UsageError: The knobs do not fit.
@@ -53,12 +61,14 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     grid = knob_constraints.matrix_grid(knobs, kind) or _grid(gemm, target, kind)
     mr, nr = kind.rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
-    kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
+    kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
+    if kstep == deepest and (gemm.m, gemm.n) == (mr, nr):
+        kstep = _k_step(gemm.k, deepest, dot.width)
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
-    name = MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
+    signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
     recipe = Recipe(
-        MultiplyAdd("matrix", name, gemm.a.element, gemm.b.element, accumulator, dot.width),
+        MultiplyAdd("matrix", MMA_NAMES[signs], gemm.a.element, gemm.b.element, accumulator, dot.width, correction),
         Tile(mr, nr, kstep, kind.columns, unit_rows=kind.rows),
         Blocks(mr, nr, kc),
         Packing(a=False, b=True),
@@ -97,6 +107,11 @@ def _k_step(k: int, most: int, width: int) -> int:
     return k // steps if k % (steps * width) == 0 and k > width else most
 
 
+def _steps_at_once(steps: int, kind: TileKind) -> int:
+    """Steps of K in an iteration: as many as divide all of them, so that none is padding."""
+    return next(count for count in range(kind.unroll, 0, -1) if steps % count == 0)
+
+
 def _grid(gemm: Gemm, target: Target, kind: TileKind) -> tuple[int, int]:
     """Accumulators along M and N."""
     (rows, columns), across = kind.grid, -(-gemm.n // kind.columns)
@@ -126,6 +141,8 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
         return "the unit reads it in groups along K"
     if not gemm.a.is_row_major:
         return "the unit reads it by rows"
+    if recipe.mma.correction != "none":
+        return "its bytes change sign"
     if gemm.k % recipe.tile.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
         return "the unit reads whole tiles of it"
     return ""
@@ -147,6 +164,8 @@ def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of B cannot be read in place; empty if they can."""
+    if recipe.mma.correction != "none":
+        return "its columns are summed"
     if gemm.b.interleave != recipe.mma.width or (recipe.mma.width == 1 and not gemm.b.is_row_major):
         return "the unit reads it in groups"
     reads_beyond = any(

@@ -11,6 +11,9 @@ from tlx.ir.values import Value
 from tlx.lower.remarks import ArithmeticUnit
 from tlx.lower.to_tiles.problem import Gemm
 
+Correction = Literal["none", "columns", "rows"]
+"""Which sums correct a product of flipped signs; see `MultiplyAdd`."""
+
 
 @dataclass(frozen=True, slots=True)
 class MultiplyAdd:
@@ -32,7 +35,7 @@ class MultiplyAdd:
     operand_b: Type
     accumulator: Type
     width: int = 1
-    correction: Literal["none", "columns", "rows"] = "none"
+    correction: Correction = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it."""
     whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
     packs = recipe.packing.b and not recipe.packing.prepacked_b
-    return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
+    multiplies_all = recipe.mma.correction == "none" and not gemm.all_pairs  # else sums of columns come first
+    return packs and gemm.m <= recipe.tile.mr and whole and multiplies_all
 
 
 def a_stays_in_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -89,8 +90,10 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     assert matrix is not None
     timing, kind = matrix.timing, recipe_kind(recipe, target)
     rows, columns = -(-gemm.m // kind.rows), -(-gemm.n // kind.columns)
-    steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    tiles, depth = rows * columns, steps * recipe.tile.kstep * size
+    steps, kstep = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets), recipe.tile.kstep
+    if kstep * size > kind.step_bytes:
+        steps, kstep = steps * (kstep * size // kind.step_bytes), kind.step_bytes // size
+    tiles, depth = rows * columns, steps * kstep * size
     p, q = min(rows, recipe.tile.mr // kind.rows), min(columns, recipe.tile.nr // kind.columns)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
@@ -104,7 +107,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     load_a = _tile_of_a(gemm, recipe, target, place) + reload
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
-    lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
+    lines = kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
         lines * columns * packs_b * gemm.packs_per_product * row_of_b + kind.rows * rows * recipe.packing.a * row_of_a
     )

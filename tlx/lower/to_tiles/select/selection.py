@@ -8,6 +8,7 @@ matrix unit multiplies the types    as they are            tile product, 2x2 acc
 vector dot product multiplies them  as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 available     A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 available     B xor 128              A @ (B - 128) + 128 * rowsum(A)
+u8*u8 with only s8*u8 available     A xor 128              (A - 128) @ B + 128 * colsum(B)
 bytes with only i16*i16 available   i16, VNNI              pairs of i16
 anything else, and where a dot      accumulator's type     fused multiply-add
   product is too slow
@@ -16,7 +17,7 @@ anything else, and where a dot      accumulator's type     fused multiply-add
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from tlx.diagnostics import Note, UsageError
 from tlx.ir.instructions import Instruction
@@ -25,7 +26,7 @@ from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
 from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
-from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
@@ -81,14 +82,14 @@ def _select_on(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe:
     types = _types(gemm)
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is not None and (knobs.tile is not None or gemm.b.interleave > 1 or gemm.all_pairs):
-        return matrix_unit_recipe(gemm, target, types.narrow, tile_dot, knobs)
+        return matrix_unit_recipe(gemm, target, types.narrow, *tile_dot, knobs)
     recipe, cycles = _in_registers(gemm, target)
     if not knobs:
         dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
         streamed = streaming_recipe(gemm, target, streaming_methods(gemm, dots, types.narrow, types.accumulator))
         return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
     if recipe.mma.unit == "matrix" and tile_dot is not None:
-        return matrix_unit_recipe(gemm, target, types.narrow, tile_dot, knobs)
+        return matrix_unit_recipe(gemm, target, types.narrow, *tile_dot, knobs)
     return _on_vectors(gemm, target, types, knobs)
 
 
@@ -102,7 +103,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     if tile_dot is None or target.matrix is None:
         return recipe, cycles
     tiled, streamed = target.matrix.timing.vectors_lead
-    on_tiles = matrix_unit_recipe(gemm, target, types.narrow, tile_dot)
+    on_tiles = matrix_unit_recipe(gemm, target, types.narrow, *tile_dot)
     by_tiles = cost(gemm, on_tiles, target).total
     if by_tiles < cycles * tiled:
         return on_tiles, by_tiles / streamed
@@ -121,22 +122,31 @@ def _types(gemm: Gemm) -> _Types:
     return _Types(accumulator, _narrow_accumulator(gemm, accumulator))
 
 
-def _matrix_dot(gemm: Gemm, target: Target, types: _Types) -> Dot | None:
-    """The matrix unit's instruction for a product, if it has one."""
-    dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
-    return _find_dot(gemm, types.narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
+def _matrix_dot(gemm: Gemm, target: Target, types: _Types) -> tuple[Dot, Correction] | None:
+    """The matrix unit's instruction for a product, if it has one, and the correction that its signs need."""
+    return _corrected_matrix_dot(gemm, target, types.narrow) if gemm.c.is_row_major else None
+
+
+def _corrected_matrix_dot(gemm: Gemm, target: Target, accumulator: Type) -> tuple[Dot, Correction] | None:
+    """The same, whatever the layout of C. Panels of A are in an order whose rows are not summed."""
+    for lhs, rhs, correction in _dot_signs(gemm):
+        dot = _find_dot(gemm, accumulator, target.usable_matrix_dots, lhs, rhs)
+        if dot is not None and correction != "rows":
+            return dot, correction
+    return None
 
 
 def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
     """Whether the target's matrix unit multiplies these types."""
     narrow = _narrow_accumulator(gemm, gemm_accumulator_type(gemm))
-    return _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign) is not None
+    return _corrected_matrix_dot(gemm, target, narrow) is not None
 
 
 def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> Recipe:
     """The recipe on vector registers."""
     accumulator, narrow = types
-    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+    in_place = gemm.b.interleave > 1  # `to_2d` has decided that dot products read it so
+    dots = tuple(dot for dot in target.usable_dots if in_place or dot.pays(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
@@ -156,13 +166,13 @@ def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
     return I32 if bytes_only and gemm.total_k * 255 * 255 < 1 << 31 else accumulator
 
 
-def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:
+def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Correction]]:
     """Operand signs of the dot products that can compute this product, best first, with the correction each needs."""
     direct = (gemm.lhs_sign, gemm.rhs_sign, "none")
     if direct[:2] == ("s", "s"):
         return [direct, ("u", "s", "columns")]
     if direct[:2] == ("u", "u"):
-        return [direct, ("u", "s", "rows")]
+        return [direct, ("u", "s", "rows"), ("s", "u", "columns")]
     return [direct]
 
 

@@ -21,18 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot, log2
-from typing import Final, Literal
+from typing import Final
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.recipe import Blocks, MultiplyAdd, Packing, Recipe, Tile
+from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
 from tlx.target.hardware import Dot, Sign, drawn_cycles
 from tlx.target.target import Target
-
-Correction = Literal["none", "columns", "rows"]
 
 _MOST_PRODUCTS: Final = 128  # instructions of a step
 _LANE_BITS: Final = 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
@@ -22,7 +22,17 @@ from tlx.lower.to_tiles.select.blocking import (
     rows_share_sets,
 )
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
-from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
+from tlx.lower.to_tiles.select.recipe import (
+    PAIR,
+    Blocks,
+    Correction,
+    MultiplyAdd,
+    Packing,
+    Prefetch,
+    Recipe,
+    Tile,
+    round_up,
+)
 from tlx.lower.to_tiles.select.recipe_cost import (
     dot_product_columns_cycles,
     dot_product_rows,
@@ -65,7 +75,7 @@ class _Product:
     target: Target
     accumulator: Type
     dot: Dot | None
-    correction: Literal["none", "columns", "rows"]
+    correction: Correction
 
     @property
     def full(self) -> int:
@@ -124,7 +134,7 @@ def vector_recipe(
     accumulator: Type,
     dot: Dot | None,
     signs: tuple[Sign, Sign],
-    correction: Literal["none", "columns", "rows"],
+    correction: Correction,
     knobs: Knobs,
 ) -> Recipe:
     """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction.

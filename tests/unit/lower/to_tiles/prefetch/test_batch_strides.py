@@ -124,7 +124,7 @@ def test_short_iterations_prefetch_further_ahead(size: int, rounds: int) -> None
 def test_matrix_units_prefetch_for_the_next_iteration() -> None:
     """16 x 16 x 16 bfloat moves 2 KB a round."""
     remarks = Remarks()
-    tlx.compile(batch("bf16", 10000, 16).text(), "amx", options=Options(emulate_matrix=True, remarks=remarks))
+    tlx.compile(batch("bf16", 10000, (16, 16, 16)).text(), "amx", options=Options(emulate_matrix=True, remarks=remarks))
     assert any("the next iteration's operands prefetched" in remark.message for remark in remarks)
 
 
@@ -139,7 +139,7 @@ def test_operands_that_stay_do_not_count_as_moved() -> None:
 def test_results_stored_non_temporally(offset: int) -> None:
     """Aligned results are written by non-temporal stores, others by ordinary ones: both are right."""
     count, n = 3000, 32
-    compiled = tlx.compile(batch("f32", count, n).text(), "native")
+    compiled = tlx.compile(batch("f32", count, (n, n, n)).text(), "native")
     random = np.random.default_rng(1)
     a, b = (random.standard_normal((count, n, n), np.float32) for _ in range(2))
     memory = np.zeros(count * n * n + 32, np.float32)
@@ -157,7 +157,7 @@ def test_sums_of_tile_products_stored_non_temporally(offset: int) -> None:
     count, n = 12, 32
     target = replace(find_target("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))
     options = Options(emulate_matrix=True, remarks=Remarks())
-    compiled = tlx.compile(batch("bf16", count, n).text(), target, options=options)
+    compiled = tlx.compile(batch("bf16", count, (n, n, n)).text(), target, options=options)
     assert any("non-temporal stores" in remark.message for remark in options.remarks or ())
     random = np.random.default_rng(2)
     a, b = (random.integers(-9, 9, (count, n, n)).astype(ml_dtypes.bfloat16) for _ in range(2))

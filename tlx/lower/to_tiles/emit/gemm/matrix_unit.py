@@ -35,7 +35,7 @@ from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
 from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks
 from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.expression import may_alias_leaf
-from tlx.lower.to_tiles.pack.panels import load_vnni
+from tlx.lower.to_tiles.pack.panels import column_sums, load_vnni
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles, round_up
 from tlx.lower.to_tiles.select.recipe_cost import packs_by_steps
@@ -75,6 +75,8 @@ class MatrixUnitOperands(Operands):
         if recipe.packing.a:
             height = sum(r.count * r.size for r in self.function.rows) if self.packs_all_of_a else recipe.tile.mr
             self.panel_a = scratch.reserve(recipe.mma.operand_a, self.depth * height)
+        if recipe.mma.correction == "columns" and self.packs_b:
+            self.sums = scratch.reserve(recipe.mma.accumulator, self.packed_columns)
         self._all_panels = self.panel_b, self.sums
 
     def at_a_time(self, columns: EqualTiles) -> int:
@@ -121,6 +123,14 @@ class MatrixUnitOperands(Operands):
             here = b.gep(view.element, source, self.terms.offset(1, term.index))
             there = b.gep(self.recipe.mma.operand_b, panel, b.mul(term.index, self.term_depth * columns.size))
             self.packer_b.pack_b(here, there, columns, self.gemm.k)
+        self._sum_columns(columns, j)
+
+    def _sum_columns(self, columns: EqualTiles, j: Value) -> None:
+        """Sum the columns of packed panel `j`, if they correct the result."""
+        if self.sums is None:
+            return
+        out = self.b.gep(self.recipe.mma.accumulator, self.sums.pointer, self.b.mul(j, columns.size))
+        column_sums(self.b, self._panel(columns, j), out, columns.size, self.depth, self.recipe)
 
     def _pack_across(self, columns: EqualTiles, start: Value, panels: Value) -> None:
         """Pack all panels of a block from column `start` on, a step of K at a time, to read long runs of B's rows."""
@@ -139,6 +149,9 @@ class MatrixUnitOperands(Operands):
                     self.packer_b.pack_block_of_b(at, to, columns, depth)
 
             blocked_loop(b, self.gemm.k, recipe.tile.kstep, "kp", step)
+        if self.sums is not None:
+            with b.loop(0, panels, name="jp", nonempty=True) as j:
+                self._sum_columns(columns, j.index)
 
     def pack_all_of_a(self) -> None:
         """Pack all row tiles, one after the other."""
@@ -360,7 +373,7 @@ class PendingSums:
         if peel and not self.k_loop.operands.packs_by_steps:
             return self.emit_tile(block, i, none, []), const_int(I64, 1)
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
-        start = self.tile.start(block, (i, i), (row, block.column))
+        start = self.tile.uncorrected_start(block, (row, block.column))
         return [start, *self._place(row, block.column)], none
 
     def _place(self, row: Value, column: Value) -> list[Value]:

@@ -137,8 +137,7 @@ class Operands:
             if recipe.mma.correction == "columns":
                 assert self.sums is not None
                 out = b.gep(recipe.mma.accumulator, self.sums.pointer, b.mul(loop.index, columns.size))
-                groups = whole // recipe.mma.width
-                column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
+                column_sums(b, panel, out, columns.size, whole, recipe)
         b.keep_in_memory(self.panel_b.pointer)
 
     def pack_a(self, part: KPass, rows: EqualTiles, row: Value, tiles: Value) -> None:

@@ -125,6 +125,17 @@ class RegisterTile:
 
     def start(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
         """The initial sums: zero, Acc or partial sums, plus a correction."""
+        start, correction = self.uncorrected_start(block, place), self._correction(block, ij, place[1])
+        if correction is None:
+            return start
+        return self.b.binary("add", start, correction) if self._starts_from_memory(block) else correction
+
+    def _starts_from_memory(self, block: CacheBlock) -> bool:
+        """Whether the sums start from Acc or partial sums."""
+        return not block.part.first or self.gemm.acc is not None
+
+    def uncorrected_start(self, block: CacheBlock, place: tuple[Value, Value]) -> Value:
+        """The initial sums without a correction."""
         b, recipe, gemm, function = self.b, self.recipe, self.gemm, self.function
         rows, columns = block.rows, block.columns
         start: Value = zero(VectorType(rows.size * columns.size, recipe.mma.accumulator))
@@ -134,10 +145,7 @@ class RegisterTile:
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
             token = b.tensor_load(function.at(view, base, *place), type_, (0, view.row_stride), "c")
             start = convert_tile(b, b.tovector(token, type_, "c.old"), recipe.mma.accumulator, "s")
-        correction = self._correction(block, ij, place[1])
-        if correction is None:
-            return start
-        return correction if view is None else b.binary("add", start, correction)
+        return start
 
     def _correction(self, block: CacheBlock, ij: tuple[Value, Value], column: Value) -> Value | None:
         """The excess of the xor trick, as a tile; None where it is not used."""

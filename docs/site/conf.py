@@ -1,0 +1,30 @@
+"""The site: `make site`. Sphinx reads the whole repository, so that links between its folders hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import tlx
+
+project: Final = "TLX"
+author: Final = "The TLX developers"
+release: Final = tlx.__version__
+
+extensions: Final = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_external_toc"]
+external_toc_path: Final = "docs/site/contents.yml"
+include_patterns: Final = [
+    "*.md",
+    "docs/*.md",
+    "docs/*.rst",
+    "docs/reference/*.md",
+    "examples/*/*.md",
+    "benchmarks/*.md",
+]
+myst_heading_anchors: Final = 4
+default_role: Final = "code"  # docstrings are written with single backticks
+highlight_language: Final = "text"
+suppress_warnings: Final = ["misc.highlighting_failure"]  # Pygments does not know `elementtype`
+
+html_theme: Final = "furo"
+html_title: Final = f"TLX {release}"
+html_extra_path: Final = ["index.html"]

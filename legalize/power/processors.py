@@ -1,0 +1,28 @@
+"""Power's processors by LLVM's names: features, caches, and what a core does in a cycle.
+
+POWER9 Processor User's Manual, instruction latencies: a multiply-add takes 6 to 7 cycles, two start in a cycle; LLVM,
+lib/Target/PowerPC/P10InstrResources.td: Power10 starts four, and two loads, in a cycle. Caches are those of a core of
+four threads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.target.hardware import Caches, CoreModel, Processor
+
+POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
+_POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
+_POWER10: Final = (*_POWER9, "power10-vector")
+
+POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
+POWER8_CORE: Final = CoreModel(latency=7)
+"""POWER8 and POWER9."""
+POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
+POWER10_CORE: Final = CoreModel(products=4, loads=2, latency=7, width=8)
+
+PROCESSORS: Final = {
+    "pwr8": Processor(POWER8),
+    "pwr9": Processor(_POWER9),
+    **dict.fromkeys(("pwr10", "pwr11"), Processor(_POWER10, caches=POWER10_CACHES, core=POWER10_CORE)),
+}

@@ -1,0 +1,80 @@
+"""Machine code of the LLVM versions that compile a target's code computes what its programs mean.
+
+The input of clang 14 has typed pointers. Code is optimised: LLVM 14 and 15 crash on that for Hexagon otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.emulation import Machine
+from tests.semantics.machines import programs, test_arm, test_hexagon, test_mma, test_power, test_riscv, test_sme
+from tests.tools import quick
+from tlx.diagnostics import LoweringError
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.remarks import Remarks
+from tlx.target.lookup import resolve_target
+
+COMPILERS: Final = (14, 15, 16, 19)
+MACHINES: Final = (
+    *(test_arm.NEON, test_arm.SVE, test_arm.SVE256, test_arm.SVE512, test_sme.SME, test_sme.SME512),
+    *(test_mma.MMA, test_power.POWER8, test_power.POWER9, test_power.BIG_ENDIAN),
+    *(test_riscv.RVV, test_riscv.RVV512, test_riscv.LONGER, test_hexagon.HVX, Machine("generic", "qemu-aarch64")),
+)
+SHAPES: Final = ((16, 24, 32), (33, 42, 70))
+
+
+def _versions(machine: Machine) -> list[int]:
+    first, _ = resolve_target(machine.target, features=machine.features, triple=machine.options.triple).compiler
+    return [version for version in COMPILERS if version >= first]
+
+
+PAIRS: Final = [(machine, f"clang-{version}") for machine in MACHINES for version in _versions(machine)]
+QUICK: Final = {(test_arm.NEON, "clang-14"), (test_mma.MMA, "clang-14"), (test_riscv.LONGER, "clang-16")}
+
+
+ORDERED: Final = sorted(PAIRS, key=lambda pair: pair not in QUICK)
+
+
+@pytest.mark.parametrize("pair", quick(ORDERED, len(QUICK)), ids=lambda pair: f"{pair[0]} {pair[1]}")
+def test_products(pair: tuple[Machine, str]) -> None:
+    machine, compiler = pair
+    if machine == test_hexagon.HVX:  # floats take minutes to compile, and LLVM 19 crashes on the second shape
+        programs.check_products(machine, kinds=("usmma", "smma"), shapes=SHAPES[:1], compiler=compiler).close()
+    else:
+        programs.check_products(machine, shapes=SHAPES, compiler=compiler).close()
+
+
+TYPED: Final = programs.with_typed_pointers(programs.product_text("smma", (16, 24, 32)))
+
+
+@pytest.mark.parametrize(
+    ("target", "feature", "version"),
+    [("sme512", "", 19), ("rvv", "+zvfhmin", 19), ("rvv", "+experimental-zvqdotq", 21)],
+)
+def test_typed_pointers_that_no_compiler_of_the_code_reads(target: str, feature: str, version: int) -> None:
+    name = feature.removeprefix("+") or target
+    options = Options(features=(feature,) if feature else ())
+    with pytest.raises(
+        LoweringError, match=f"error: LLVM {version} or later compiles code with {name}, but only LLVM 16"
+    ):
+        lower_text(TYPED, target=target, options=options)
+    lower_text(TYPED, target=target, options=options, is_compiled=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("avx2", None),
+        ("avx2+avxvnniint8", "LLVM 16 or later compiles code with avxvnniint8"),
+        ("avx512,amx+amx-fp16", "LLVM 16 or later compiles code with amx-fp16"),
+        ("rvv", "LLVM 16 or later compiles code with rvv"),
+    ],
+)
+def test_remarks_name_the_first_version(target: str, message: str | None) -> None:
+    remarks = Remarks()
+    lower_text(TYPED, target=target, options=Options(remarks=remarks))
+    assert [r.message for r in remarks if "or later compiles" in r.message] == [message] * (message is not None)
