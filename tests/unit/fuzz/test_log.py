@@ -69,12 +69,13 @@ def test_a_batch_is_written_when_it_is_complete(tmp_path: Path) -> None:
 
 def test_failed_programs_are_run_again(tmp_path: Path) -> None:
     results: tuple[Result, Result] = ("failed", "passed")
+    path = tmp_path / "log"
     for result in results:
-        log = FuzzLog.read(tmp_path / "log")
+        log = FuzzLog.read(path)
         assert not log.has_run(NEON, 7)
         log.note(NEON, 7, result)
         log.flush()
-    assert list(FuzzLog.read(log.path).totals()) == [
+    assert list(FuzzLog.read(path).totals()) == [
         "neon: 1 programs: 1 passed, 0 refused, 0 failed; seeds 7; --code-only"
     ]
 
