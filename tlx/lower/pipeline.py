@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Final
 
-from tlx.diagnostics import LoweringError, Source, TlxError
-from tlx.ir.parser.module import without_collection
+from tlx.diagnostics import LoweringError, Source, Span, TlxError
+from tlx.ir.parser.module import first_typed_pointer, without_collection
 from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import has_large_vectors
@@ -157,7 +157,8 @@ def _check_compiler(module: Module, target: Target, options: Options) -> None:
             f"LLVM {first} or later compiles code with {names}, but only LLVM {LAST_WITH_TYPED_POINTERS} and older "
             "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code by --emit=obj"
         )
-        raise LoweringError(message, name=module.source.name)
+        place = first_typed_pointer(module.source.text)
+        raise LoweringError(message, None if place is None else Span(module.source, *place), name=module.source.name)
     if first > OLDEST_LLVM:
         options.remarks.add("analysis", "legalize", f"LLVM {first} or later compiles code with {names}")
 

@@ -99,12 +99,17 @@ def needs_lowering(text: str) -> bool:
 
 def uses_typed_pointers(text: str) -> bool:
     """Whether a module spells pointers as `T*`: decided by the first pointer in it."""
+    return first_typed_pointer(text) is not None
+
+
+def first_typed_pointer(text: str) -> tuple[int, int] | None:
+    """Where the first pointer of a module is that is spelled as `T*`; None if its first one is opaque."""
     for match in _POINTER.finditer(text):
         if match.group(1):
-            return False
+            return None
         if match.group(2):
-            return True
-    return False
+            return match.span(2)
+    return None
 
 
 class _ModuleParser:

@@ -140,6 +140,10 @@ class ConstantWeights:
         """The global that holds B packed for each version; None if the program has to pack it."""
         if self.run_kernel is None or not any(recipe.packing.b for recipe, _ in versions):
             return None
+        if any(target.big_endian for _, target in versions):
+            text = "the evaluator, which would pack it, is little endian, and the target is not"
+            self._remark("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
+            return None
         forms = list({form.at: form for form in packed_forms(gemm, versions)}.values())
         size = forms[-1].at + forms[-1].size
         if size > self.max_bytes:
