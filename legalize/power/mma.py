@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, I8, I32, StructType, Type, VectorType
 from tlx.legalize.power.vsx import TARGET as VSX
-from tlx.target.hardware import Dot
+from tlx.target.hardware import CompilerVersions, Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ TARGET: Final = replace(
         a_layout="groups",
         accumulators="registers",
     ),
+    compilers=CompilerVersions(16),  # LLVM 14 and 15 compile unsigned bytes wrong
     triples=("powerpc64le-linux-gnu",),  # the operands of `assemble.acc` are in this byte order
     requires=("mma", "arch_3_1"),
 )

@@ -37,10 +37,11 @@ import click
 from tlx.diagnostics import TlxError, UsageError
 from tlx.fuzz.campaign import drop_items
 from tlx.fuzz.mutation import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.judge import disassemble
 from tlx.lower.pipeline import raise_front_ends, verify
+from tlx.target.hardware import LAST_WITH_TYPED_POINTERS
 from tlx.target.target import targets
 
 SECONDS: Final = 2.0
@@ -51,6 +52,10 @@ _BITCODE: Final = 0.03
 _LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.15
 _TARGETS: Final = tuple(targets())
+_TARGETS_OF_OLD_READERS: Final = tuple(
+    name for name, target in targets().items() if target.compiler[0] <= LAST_WITH_TYPED_POINTERS
+)
+"""Code for the others is refused where pointers are typed."""
 _DISCARD: Final = ("-o", "/dev/null")
 _QUICK: Final = ("lower", "--no-verify-each", *_DISCARD)
 _SOUND: Final = (
@@ -162,7 +167,8 @@ class _Trial:
         )
         command = choose.choice(_SOUND if whole else (*_SOUND, *_RUNNING))
         if command[0] == "lower":
-            command = (*command, f"--target={choose.choice(_TARGETS)}")
+            known = _TARGETS_OF_OLD_READERS if uses_typed_pointers(text) else _TARGETS
+            command = (*command, f"--target={choose.choice(known)}")
         return cls(text, ".ll", command, whole)
 
     def run(self, program: click.Command) -> None:
