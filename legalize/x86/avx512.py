@@ -36,9 +36,9 @@ _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
 _MAGNITUDE_FROM_ONE: Final = 0b0100
 """VGETMANTPS: mantissas from 1 to 2 without the sign."""
-_SLOW: Final = (("amx-tile", "avx512fp16"), 2.0)
+_SLOW: Final = (("amx-tile",), 2.0)
 """Cycles of VDPBF16PS on Intel's processors since Sapphire Rapids: half the rate of VFMADD231PS (measured there and on
-Emerald Rapids). They have AMX, which a virtual machine may hide, and half-precision arithmetic."""
+Emerald Rapids), if AMX is not hidden by a virtual machine."""
 _FLOATS: Final = VectorType(16, FLOAT)
 
 
