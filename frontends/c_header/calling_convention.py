@@ -53,6 +53,7 @@ from tlx.ir.types import (
     bits_of,
     bytes_of,
     is_scalar_number,
+    next_power_of_two,
 )
 from tlx.ir.values import Constant, ConstExpr, ConstFloat, ConstInt, Global, Local, Value, const_float, const_ints
 
@@ -291,7 +292,7 @@ class Coercion:
 
 def passed_scalar_bits(bits: int) -> int:
     """Width of the scalar in which a small vector of `bits` bits is passed: a power of two, at least 8."""
-    return max(8, 1 << (bits - 1).bit_length())
+    return max(8, next_power_of_two(bits))
 
 
 def _float_as(builder: Builder, value: Value, type_: FloatType, element: FloatType) -> Value:

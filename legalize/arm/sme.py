@@ -29,6 +29,26 @@ if TYPE_CHECKING:
     from tlx.target.target import Target
 
 _REGISTER_FILE_BYTES: Final = 512
+_STORE_SLICE: Final = 0xE1206200  # str za[w15, 0], [x16]
+_LOAD_SLICE: Final = 0xE1006200  # ldr za[w15, 0], [x16]
+
+
+def _moving_slices(move: int) -> tuple[int, ...]:
+    """Code that moves X14 slices of ZA from or to X16, unless X16 is 0, and returns; its ninth word traps."""
+    return (
+        0xB4000130,  # cbz x16, 3f
+        0xAA1F03EF,  # mov x15, xzr
+        0xEB0F01DF,  # 1: cmp x14, x15
+        0x540000C0,  # b.eq 3f
+        move,
+        0x04305830,  # addsvl x16, x16, #1
+        0x910005EF,  # add x15, x15, #1
+        0x17FFFFFB,  # b 1b
+        0xD4200020,  # 2: brk #1
+        0xD65F03C0,  # 3: ret
+    )
+
+
 _SAVE: Final = (
     0xD53BD0B0,  # mrs x16, TPIDR2_EL0      the address of a block: buffer, slices (2 bytes), zeros (6 bytes)
     0xB4000210,  # cbz x16, 3f              nothing was left to be saved
@@ -38,16 +58,7 @@ _SAVE: Final = (
     0x3500016E,  # cbnz w14, 2f             a block of a later version of the standard
     0x7940120E,  # ldrh w14, [x16, #8]
     0xF9400210,  # ldr x16, [x16]
-    0xB4000130,  # cbz x16, 3f
-    0xAA1F03EF,  # mov x15, xzr
-    0xEB0F01DF,  # 1: cmp x14, x15
-    0x540000C0,  # b.eq 3f
-    0xE1206200,  # str za[w15, 0], [x16]
-    0x04305830,  # addsvl x16, x16, #1
-    0x910005EF,  # add x15, x15, #1
-    0x17FFFFFB,  # b 1b
-    0xD4200020,  # 2: brk #1
-    0xD65F03C0,  # 3: ret
+    *_moving_slices(_STORE_SLICE),
 )
 _RESTORE: Final = (
     0xD53BD0AE,  # mrs x14, TPIDR2_EL0
@@ -58,16 +69,7 @@ _RESTORE: Final = (
     0x3500016E,  # cbnz w14, 2f
     0x7940100E,  # ldrh w14, [x0, #8]
     0xF9400010,  # ldr x16, [x0]
-    0xB4000130,  # cbz x16, 3f
-    0xAA1F03EF,  # mov x15, xzr
-    0xEB0F01DF,  # 1: cmp x14, x15
-    0x540000C0,  # b.eq 3f
-    0xE1006200,  # ldr za[w15, 0], [x16]
-    0x04305830,  # addsvl x16, x16, #1
-    0x910005EF,  # add x15, x15, #1
-    0x17FFFFFB,  # b 1b
-    0xD4200020,  # 2: brk #1
-    0xD65F03C0,  # 3: ret
+    *_moving_slices(_LOAD_SLICE),
 )
 """The machine code of functions that change no registers but X14 to X17, which LLVM IR cannot say.
 

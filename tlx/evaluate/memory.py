@@ -9,7 +9,18 @@ from math import prod
 from typing import Final
 
 from tlx.diagnostics import EvaluationError
-from tlx.ir.types import ArrayType, FloatType, IntType, NamedType, PointerType, SimpleType, StructType, Type, VectorType
+from tlx.ir.types import (
+    ArrayType,
+    FloatType,
+    IntType,
+    NamedType,
+    PointerType,
+    SimpleType,
+    StructType,
+    Type,
+    VectorType,
+    next_power_of_two,
+)
 
 POINTER_BYTES = 8
 UNDEFINED = 0xFF
@@ -19,11 +30,6 @@ UNDEFINED = 0xFF
 def round_up(number: int, step: int) -> int:
     """The next multiple of `step`."""
     return -(-number // step) * step
-
-
-def power_of_two(number: int) -> int:
-    """The next power of two."""
-    return 1 << max(number - 1, 0).bit_length()
 
 
 class Layout:
@@ -110,7 +116,7 @@ class Layout:
             return 1 if type_.packed else max((self.align(e) for e in type_.elements), default=1)
         if isinstance(type_, IntType) and type_.bits > 64:
             return self.wide_alignment
-        return power_of_two(self.store_size(type_))
+        return next_power_of_two(self.store_size(type_))
 
     def fields(self, type_: StructType) -> tuple[tuple[int, ...], int]:
         """Offset of each field of a struct, and the size of the struct."""

@@ -131,6 +131,11 @@ class VectorType(Type):
         return f"<{scale}{self.count} x {self.element}>"
 
 
+def next_power_of_two(number: int) -> int:
+    """The least power of two that is not below a number of elements, bits or bytes; 1 for 0."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
 @lru_cache(maxsize=4096)
 def vector_of(count: int, element: Type) -> VectorType:
     """`<count x element>`; equal ones are one object, which makes dictionary lookups faster."""

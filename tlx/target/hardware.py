@@ -99,7 +99,7 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor); 1 for outer products of a matrix unit.
         feature: The subtarget feature that provides it.
         cycles: Reciprocal throughput, in cycles, on a full register.
-        slower: Features, and the cycles on processors with any of them, on which the instruction is slower.
+        slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator, or that it cannot use.
@@ -116,7 +116,7 @@ class Dot:
     temporaries: int = 0
     widening_loads: WideningLoads | None = None
     cycles: float = 0.5
-    slower: tuple[tuple[str, ...], float] | None = None
+    slower: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (1, 2, 4, 8):

@@ -323,8 +323,7 @@ class Target:
 
     def with_dot_costs(self, have: Collection[str]) -> Target:
         """The target with dot products as fast as on processors with these features."""
-        slower = [(dot, dot.slower) for dot in self.dots if dot.slower is not None]
-        slow = {dot: cycles for dot, (features, cycles) in slower if not set(features).isdisjoint(have)}
+        slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:

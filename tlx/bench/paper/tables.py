@@ -159,27 +159,33 @@ def _tables(report: Record) -> Iterator[tuple[str, Row, list[Row]]]:
 def _by_size(report: Record) -> tuple[str, Row, list[Row]]:
     """Tables 2 and 3 of the paper."""
     cells = [(run["target"], cell) for run, cell in _layers(report)]
-    columns = _unique((target, kind(cell)) for target, cell in cells)
-    rows = [
-        [size, *(_mean(c for t, c in cells if (t, kind(c)) == column and c["size"] == size) for column in columns)]
-        for size in sorted(_unique(cell["size"] for _, cell in cells), key=_first_number)
-    ]
+    heads, rows = _means_by_size(cells, sorted(_unique(cell["size"] for _, cell in cells), key=_first_number))
     if rows:
+        columns = _columns(cells)
         rows.append(["geometric mean", *(_mean(c for t, c in cells if (t, kind(c)) == column) for column in columns)])
-    title = "layers, per cent of libxsmm: geometric mean over numbers of threads"
-    return title, ["size", *(" ".join(column) for column in columns)], rows
+    return "layers, per cent of libxsmm: geometric mean over numbers of threads", ["size", *heads], rows
 
 
 def _by_listing(report: Record) -> tuple[str, Row, list[Row]]:
     cells = [(run["target"], cell) for run in report[RUNS] for cell in run["cells"] if cell["row"] == BRGEMM]
     cells = [(target, cell) for target, cell in cells if to_reference(cell)]
-    columns = _unique((target, kind(cell)) for target, cell in cells)
+    heads, rows = _means_by_size(cells, _unique(cell["size"] for _, cell in cells))
+    title = "batch-reduce products, per cent of libxsmm: geometric mean over numbers of threads"
+    return title, ["batch x M x N x K", *heads], rows
+
+
+def _means_by_size(cells: Sequence[tuple[str, Record]], sizes: Sequence[str]) -> tuple[Row, list[Row]]:
+    """Heads and rows of means, a column for each target and kind, a row for each size; cells are with their targets."""
+    columns = _columns(cells)
     rows = [
         [size, *(_mean(c for t, c in cells if (t, kind(c)) == column and c["size"] == size) for column in columns)]
-        for size in _unique(cell["size"] for _, cell in cells)
+        for size in sizes
     ]
-    title = "batch-reduce products, per cent of libxsmm: geometric mean over numbers of threads"
-    return title, ["batch x M x N x K", *(" ".join(column) for column in columns)], rows
+    return [" ".join(column) for column in columns], rows
+
+
+def _columns(cells: Sequence[tuple[str, Record]]) -> list[tuple[str, str]]:
+    return _unique((target, kind(cell)) for target, cell in cells)
 
 
 def _by_threads(report: Record) -> tuple[str, Row, list[Row]]:

@@ -24,7 +24,7 @@ from typing import Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.module import nontemporal_metadata
-from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of, vector_of
+from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of, next_power_of_two, vector_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import (
     Registers,
@@ -103,7 +103,11 @@ def _to_memory(b: Builder, register: Value, element: Type) -> Value:
 
 
 def load_part(b: Builder, target: Target, address: Value, element: Type, width: int, present: int) -> Value:
-    """Load the first `present` of `width` elements; the others are zero."""
+    """Load the first `present` of `width` elements; the others are zero.
+
+    Masks are of powers of two of lanes, here and in `store_part`: LLVM 22 never ends when it splits masked loads and
+    stores of other counts for SVE without optimisation.
+    """
     type_ = vector_of(width, element)
     align = bits_of(element) // 8
     if present == 0:
@@ -113,7 +117,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if present & (present - 1) and bits_of(element) in target.masked_bits:
-        lanes = _power_of_two(width)
+        lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
         return loaded if lanes == width else b.shuffle(loaded, None, range(width))
     part = b.load(VectorType(present, element), address, align)
@@ -126,7 +130,7 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     element = _element_of(register)
     align = bits_of(element) // 8
     if present < width and present & (present - 1) and bits_of(element) in target.masked_bits:
-        lanes = _power_of_two(width)
+        lanes = next_power_of_two(width)
         b.masked_store(resized(b, register, lanes), address, align, _mask(lanes, present))
         return
     if present == 1 < width:
@@ -140,14 +144,6 @@ def _data(type_: TensorType) -> tuple[int, int]:
     data = type_.data_shape
     inner = type_.count // type_.shape[0] // type_.shape[1] if type_.rank > 1 else 1
     return data[0], (data[1] * inner if type_.rank > 1 else 1)
-
-
-def _power_of_two(count: int) -> int:
-    """The next one.
-
-    Without optimisation, LLVM 22 never ends when it splits masked loads and stores of other counts for SVE.
-    """
-    return 1 << (count - 1).bit_length()
 
 
 def _mask(width: int, present: int) -> Value:

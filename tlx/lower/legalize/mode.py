@@ -36,7 +36,6 @@ def enter_mode(module: Module, kernel: Function, attributes: str, mode: str) -> 
         attributes: Its attributes, as text.
         mode: The attributes of the mode, as text.
     """
-    kernel.replace_attributes(attributes)
     known = {argument.name for argument in kernel.arguments}
     calls = [i for i in kernel.instructions() if i.callee in ALLOCATORS]
     allocations = [call for call in calls if call.result is not None and _is_known(call, known)]
@@ -45,6 +44,7 @@ def enter_mode(module: Module, kernel: Function, attributes: str, mode: str) -> 
     if not allocations:
         kernel.replace_attributes(f"{mode} {attributes}")
         return
+    kernel.replace_attributes(attributes)
     parameters = [(argument.type, argument.attributes, argument.name) for argument in kernel.arguments]
     parameters += [(call.value.type, "", call.value.name) for call in allocations]
     name = module.global_names.fresh(f"{kernel.name}.mode")

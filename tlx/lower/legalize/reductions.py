@@ -33,7 +33,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.tensors.model import FunctionTensors, TensorOp
-from tlx.ir.types import I32, FloatType, Type, VectorType, scalar_of
+from tlx.ir.types import I32, FloatType, Type, VectorType, next_power_of_two, scalar_of
 from tlx.ir.values import Local, Value, const_int
 from tlx.lower.legalize.conversions import even_and_odd
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
@@ -81,7 +81,7 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
 def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], lanes: int) -> Value:
     """Reduce each register to one number; returns the numbers in order, as a register."""
     count = len(registers)
-    padded = 1 << (count - 1).bit_length()
+    padded = next_power_of_two(count)
     registers = [*registers, *[registers[-1]] * (padded - count)]
     combine = partial(emit_combine, b, operation)
     width = lanes

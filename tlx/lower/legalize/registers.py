@@ -30,7 +30,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import Instruction
-from tlx.ir.types import BFLOAT, HALF, I1, I16, FloatType, IntType, Type, VectorType, bits_of, vector_of
+from tlx.ir.types import (
+    BFLOAT,
+    HALF,
+    I1,
+    I16,
+    FloatType,
+    IntType,
+    Type,
+    VectorType,
+    bits_of,
+    next_power_of_two,
+    vector_of,
+)
 from tlx.ir.values import (
     Aggregate,
     Constant,
@@ -379,7 +391,7 @@ def _concatenated(b: Builder, first: Value, second: Value, count: int) -> Value:
 
 def transposed(b: Builder, tile: Registers) -> Registers:
     """RxC -> CxR, R and C of any size; see `_columns`."""
-    block = min(_power_of_two(tile.rows), tile.lanes)
+    block = min(next_power_of_two(tile.rows), tile.lanes)
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for start in range(0, tile.rows, block):
         height = min(block, tile.rows - start)
@@ -404,8 +416,8 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     if present < len(rows):
         columns = _columns(b, rows[:present], count)
         return [zero_padded(b, c, len(rows)) for c in columns]
-    height, block = len(rows), _power_of_two(len(rows))
-    width = max(block, _power_of_two(count))
+    height, block = len(rows), next_power_of_two(len(rows))
+    width = max(block, next_power_of_two(count))
     lane = lane_elements(_element(rows[0]))
     lane = lane if 1 < lane < width else width
     size = min(block, lane)
@@ -465,15 +477,11 @@ def _transposed_lanes(b: Builder, registers: list[Value], lane: int) -> list[Val
 def lane_elements(element: Type) -> int:
     """Elements in a 16-byte lane of a register; 1 for elements that are not whole bytes."""
     bits = bits_of(register_element(element))
-    return _LANE_BITS // bits if bits >= _BYTE and _power_of_two(bits) == bits else 1
+    return _LANE_BITS // bits if bits >= _BYTE and next_power_of_two(bits) == bits else 1
 
 
 def _is_zero(register: Value) -> bool:
     return isinstance(register, Keyword) and register.word == "zeroinitializer"
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << (number - 1).bit_length()
 
 
 def _element(register: Value) -> Type:

@@ -23,7 +23,7 @@ from tlx.ir.instructions import Instruction, may_write
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import Use, definitions, uses
-from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, Type, VectorType, bytes_of
+from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, Type, VectorType, bytes_of, next_power_of_two
 from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
@@ -343,7 +343,7 @@ def size_of(type_: Type | None) -> int | None:
         return None if element is None else type_.count * element
     if isinstance(type_, VectorType) and not type_.scalable:
         element = size_of(type_.element)
-        return None if element is None else 1 << (type_.count * element - 1).bit_length()
+        return None if element is None else next_power_of_two(type_.count * element)
     return None
 
 

@@ -36,7 +36,7 @@ from typing import Final
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I64, Type, VectorType, bits_of, bytes_of
+from tlx.ir.types import I64, Type, VectorType, bits_of, bytes_of, next_power_of_two
 from tlx.ir.values import Local, Value, const_int, zero
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.memory.views import is_deinterleaved
@@ -228,18 +228,14 @@ def _emit_tiles(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], tar
         rest = padded_tiles(inner - done, width, 1)
         spans = [ColumnSpan(EqualTiles(done + r.start, r.count, r.size, r.padding)) for r in rest]
     tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary, straight, interleaved)
-    for rows in padded_tiles(outer, height, _whole(outer % height) if narrow else 1):
+    # LLVM splits loads and stores of other numbers of narrow elements into single ones.
+    for rows in padded_tiles(outer, height, next_power_of_two(outer % height) if narrow else 1):
         if straight:
             tiles.emit_rows(rows, spans)
         else:
             tiles.emit_columns(rows, spans)
     if boundary:
         b.fence()
-
-
-def _whole(count: int) -> int:
-    """The next power of two: LLVM splits loads and stores of other numbers of narrow elements into single ones."""
-    return 1 << max(0, count - 1).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
