@@ -174,7 +174,7 @@ _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
-"""Marks a load of floats none of which is subnormal."""
+"""Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 STREAMING: Final = ", !tlx.passing !{}"
@@ -206,5 +206,5 @@ def is_short(instruction: Instruction) -> bool:
 
 
 def has_no_subnormals(instruction: Instruction) -> bool:
-    """Whether no loaded float is subnormal."""
+    """Whether no float that is loaded or computed needs to be subnormal."""
     return NO_SUBNORMALS in instruction.text

@@ -255,6 +255,44 @@ def test_gelu(target: str) -> None:
     assert np.all(error <= 2.0**-8 * np.abs(expected) + 1e-6 * np.abs(program.values[x]))
 
 
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+def test_one_plus_tanh(target: str) -> None:
+    """1 + tanh u is relatively exact where it nearly cancels, and zero or tiny where tanh is -1."""
+    program = Program(np.random.default_rng(5), has_product=False)
+    u = np.linspace(-60, 60, _COUNT).reshape(_ROWS, _COLUMNS).astype(_BFLOAT)
+    u[0, :3] = [np.nan, -np.inf, np.inf]
+    program.inputs[0][...] = u
+    program.text += f"  %tanh = call {_VECTOR} @llvm.tensor.tanh(token %t.x)\n"
+    program.values["%tanh"] = np.tanh(u.astype(np.float32))
+    program.values["splat (bfloat 0xR3F80)"] = np.ones((_ROWS, _COLUMNS), np.float32)
+    gate = program.operation("fadd", "%tanh", "splat (bfloat 0xR3F80)")
+    text = program.function((program.operation("fmul", gate, gate), "c"))
+    got, other = (np.zeros((_ROWS, _COLUMNS), _BFLOAT) for _ in range(2))
+    evaluate(lower(parse(text), target, options=Options(bf16_intermediates="float")), "f", got, other, *program.inputs)
+    expected = (2 / (1 + np.exp(-2 * u.astype(np.float64)))) ** 2
+    error = np.abs(got.astype(np.float64) - expected)
+    assert np.isnan(got[0, 0])
+    assert np.all(error.ravel()[1:] <= (2.0**-8 + 2.0**-12) * expected.ravel()[1:] + 1e-37)
+
+
+def test_rounding_of_pairs() -> None:
+    """The instruction that rounds two registers flushes subnormal numbers; they are kept: ties, signs, zeros, NaN."""
+    special = [2.0**-126, 2.0**-127, 2.0**-133, 2.0**-134, 3 * 2.0**-134, 2.0**-149, 0.0, np.inf, np.nan, 3.4e38]
+    near = np.concatenate([np.nextafter(np.float32(s), np.array([0, np.inf], np.float32)) for s in special] + [special])
+    x = np.resize(np.concatenate([near, -near]).astype(np.float32), (_ROWS, 64))
+    wide, narrow = f"<{x.size} x float>", f"<{x.size} x bfloat>"
+    text = (
+        f"define void @f(ptr noalias %c, ptr %x) {{\n  %x.0 = load {wide}, ptr %x\n"
+        f"  %y = fptrunc {wide} %x.0 to {narrow}\n  store {narrow} %y, ptr %c\n  ret void\n}}\n"
+    )
+    module = lower(parse(text), "avx512")
+    assert "cvtne2ps2bf16" in str(module)
+    got = np.zeros(x.shape, _BFLOAT)
+    evaluate(module, "f", got, x)
+    assert_equal(got, x.astype(_BFLOAT))
+    assert_equal(np.signbit(got), np.signbit(x))
+
+
 _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "exp": np.exp,
     "tanh": np.tanh,

@@ -81,6 +81,28 @@ def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Va
     return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
 
 
+def bfloats_with_subnormals(round_pair: Callable[[Builder, Value, Value], Value], b: Builder, *pair: Value) -> Value:
+    """Two registers of float as bfloat by an instruction that flushes subnormal numbers, which are kept.
+
+    A number d below the normal ones, zero included, becomes 2^-126 + d, in which the last place of a bfloat has the
+    same weight; the 2^-126 are subtracted from the bits of the result.
+    """
+    count = _count(pair[0])
+    least = _ints(count, 0x0080 << 16)
+    normal: list[Value] = []
+    masks: list[Value] = []
+    for register in pair:
+        bits = b.cast("bitcast", register, VectorType(count, I32))
+        exponents = b.binary("and", bits, _ints(count, 0x7F80 << 16))
+        masks.append(b.icmp("eq", exponents, _ints(count, 0)))
+        raised = b.select(masks[-1], b.binary("or", bits, least), bits)
+        normal.append(b.cast("bitcast", raised, register.type))
+    bits = round_pair(b, *normal)
+    is_raised = b.shuffle(masks[0], masks[1], range(2 * count))
+    halves = const_ints(I16, [0x0080] * (2 * count)), const_ints(I16, [0] * (2 * count))
+    return b.binary("sub", bits, b.select(is_raised, *halves))
+
+
 def _integer_to_float(b: Builder, opcode: str, register: Value, source: IntType, to: Type) -> Value:
     """Integers as floats that round to `to` as the integers do.
 

@@ -98,8 +98,17 @@ def library_call(target: Target, operation: ElementwiseOp, element: Type) -> boo
     return operation.opcode == "frem" or operation.callee.removeprefix("llvm.") in LIBRARY_FUNCTIONS
 
 
-def emit_math(b: Builder, target: Target, name: str, element: Type, register: Value, *, short: bool = False) -> Value:
-    """A function such as tanh of one register, as vector code; `short` as in `emit_math_function`."""
+def emit_math(
+    b: Builder,
+    target: Target,
+    name: str,
+    element: Type,
+    register: Value,
+    *,
+    short: bool = False,
+    flushed: bool = False,
+) -> Value:
+    """A function such as tanh of one register, as vector code; `short` and `flushed` as in `emit_math_function`."""
     if element == DOUBLE:
         return emit_math_function(b, target, name, register, element)
     if works_on_float_pairs(target, element, [element], register):
@@ -107,16 +116,26 @@ def emit_math(b: Builder, target: Target, name: str, element: Type, register: Va
             b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short=True)
         )
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
-    result = emit_math_function(b, target, name, wide, FLOAT, short=short or element == BFLOAT)
+    short = short or element == BFLOAT
+    result = emit_math_function(b, target, name, wide, FLOAT, short=short, flushed=flushed)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
 
 
-def emit_unary(b: Builder, target: Target, name: str, element: Type, register: Value, *, short: bool = False) -> Value:
+def emit_unary(
+    b: Builder,
+    target: Target,
+    name: str,
+    element: Type,
+    register: Value,
+    *,
+    short: bool = False,
+    flushed: bool = False,
+) -> Value:
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `emit_math`."""
     if name == "relu":
         return _relu(b, element, register)
     if name in MATH_INTRINSICS:
-        return emit_math(b, target, name, element, register, short=short)
+        return emit_math(b, target, name, element, register, short=short, flushed=flushed)
     return emit_elementwise(b, target, ElementwiseOp("call", (), "", f"llvm.{name}"), element, [element], [register])
 
 

@@ -24,9 +24,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_streaming
+from tlx.ir.module import Module, is_nontemporal, is_streaming
 from tlx.ir.rewrite import add_incoming
-from tlx.ir.types import BFLOAT, FLOAT, I8, ArrayType, IntType, Type, VectorType, bytes_of, scalar_of
+from tlx.ir.types import FLOAT, I8, ArrayType, IntType, Type, VectorType, bytes_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.registers import Registers, with_lanes
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from tlx.ir.instructions import Block, Instruction
     from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
     from tlx.lower.context import LoweringContext
-    from tlx.lower.operations import ElementwiseOp
     from tlx.target.hardware import Dot
 
 
@@ -275,28 +274,10 @@ class MatrixLegalizer(VectorLegalizer):
         )
         return with_lanes(self.b, Registers(element, *grid.shape, grid.kind.columns, rows), self.lanes(element))
 
-    def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
-        """Round sums to bfloat in pairs of registers, if there is an instruction."""
-        source, lanes = instruction.operands[0], self.lanes(FLOAT)
-        is_rounding = operation.opcode == "fptrunc" and scalar_of(instruction.type) == BFLOAT
-        if is_rounding and self.target.can_round_pairs and cols % (2 * lanes) == 0 and self._is_flushed(source):
-            return self._rounded_pairs(self.flat(source, FLOAT, rows, cols), lanes)
-        return super()._elementwise(instruction, operation, rows, cols)
-
-    def _rounded_pairs(self, sums: Registers, lanes: int) -> Registers:
-        """A tile of floats without subnormals as bfloat."""
-        assert self.target.bfloat_rounding is not None
-        emit, sums = self.target.bfloat_rounding.emit, with_lanes(self.b, sums, lanes)
-        rows = tuple(tuple(emit(self.b, row[i], row[i + 1]) for i in range(0, len(row), 2)) for row in sums.regs)
-        return Registers(BFLOAT, sums.rows, sums.cols, 2 * lanes, rows)
-
-    def _is_flushed(self, value: Value) -> bool:
-        """Whether a vector has no subnormal floats: sums, loads that are marked as sums, and relu of them."""
-        op = self.tensors.definition_of(value)
-        if op is not None and op.intrinsic.name in ("tovector", "relu"):
-            tensor = op.tensors[0]
-            return has_no_subnormals(tensor.definition) if tensor.kind == "load" else self._is_flushed(tensor.source)
-        return isinstance(value, Local) and value.name in self.tiles_of and scalar_of(value.type) == FLOAT
+    def has_no_subnormals(self, value: Value) -> bool:
+        """Whether a vector has no subnormal floats: also sums of the unit."""
+        is_sum = isinstance(value, Local) and value.name in self.tiles_of and scalar_of(value.type) == FLOAT
+        return is_sum or super().has_no_subnormals(value)
 
     def store(self, op: TensorOp) -> None:
         """Store a whole accumulator directly, after the first tile loads of the next product.

@@ -17,12 +17,13 @@ from functools import partial
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, is_nontemporal, is_short
+from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_short
 from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import Type, VectorType, scalar_of
+from tlx.ir.types import BFLOAT, FLOAT, Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.context import LoweringContext
+from tlx.lower.legalize.conversions import bfloats_with_subnormals
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
@@ -230,6 +231,7 @@ class VectorLegalizer(TileValues):
         tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
         emit = partial(emit_unary, self.b, self.target, name, tile.element, short=is_short(op.instruction))
+        emit = partial(emit, flushed=has_no_subnormals(op.instruction))
         emitters = [partial(emit, r) for r in tile.flat()]
         return tile.replaced(emit_interleaved(self.b, emitters))
 
@@ -264,6 +266,8 @@ class VectorLegalizer(TileValues):
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
             self.context.remarks.add("missed", "legalize", text, instruction.span)
+        if operation.opcode == "fptrunc" and self._rounds_pairs(instruction, cols):
+            return self._rounded_pairs(instruction.operands[0], rows, cols)
         lanes = self.lanes_for(instruction.value, element)
         values = instruction.args if operation.opcode == "call" else instruction.operands
         sources = [scalar_of(v.type) for v in values]
@@ -283,6 +287,28 @@ class VectorLegalizer(TileValues):
             for i in range(len(sample))
         ]
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
+
+    def _rounds_pairs(self, rounding: Instruction, cols: int) -> bool:
+        """Whether floats become bfloats two registers at a time, by an instruction."""
+        types = scalar_of(rounding.operands[0].type), scalar_of(rounding.type)
+        return self.target.can_round_pairs and types == (FLOAT, BFLOAT) and cols % (2 * self.lanes(FLOAT)) == 0
+
+    def _rounded_pairs(self, floats: Value, rows: int, cols: int) -> Registers:
+        assert self.target.bfloat_rounding is not None
+        emit, lanes = self.target.bfloat_rounding.emit, self.lanes(FLOAT)
+        if not self.has_no_subnormals(floats):
+            emit = partial(bfloats_with_subnormals, emit)
+        tile = with_lanes(self.b, self.flat(floats, FLOAT, rows, cols), lanes)
+        pairs = tuple(tuple(emit(self.b, row[i], row[i + 1]) for i in range(0, len(row), 2)) for row in tile.regs)
+        return Registers(BFLOAT, rows, cols, 2 * lanes, pairs)
+
+    def has_no_subnormals(self, value: Value) -> bool:
+        """Whether a vector has no subnormal floats: loads that are marked so, and relu of them."""
+        op = self.tensors.definition_of(value)
+        if op is None or op.intrinsic.name not in ("tovector", "relu"):
+            return False
+        tensor = op.tensors[0]
+        return has_no_subnormals(tensor.definition) if tensor.kind == "load" else self.has_no_subnormals(tensor.source)
 
     def _lane_product(self, product: LaneProduct, element: Type, rows: int, cols: int) -> Registers:
         """A sum of adjacent products, in whole registers."""

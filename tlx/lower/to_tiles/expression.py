@@ -220,12 +220,14 @@ class UnaryNode:
         name: The operation.
         operands: The number of its operand node.
         short: Whether an error of 2^-14 is enough for a function of floats, as the result is rounded to bfloat.
+        flushed: Whether zero is good enough for results below the normal numbers.
     """
 
     element: Type
     name: str
     operands: tuple[int, ...]
     short: bool = False
+    flushed: bool = False
 
 
 Node = MatrixLeaf | ScalarLeaf | SplatLeaf | ProductLeaf | InstructionNode | UnaryNode

@@ -1,5 +1,6 @@
 ; Sums of tile products are never subnormal, so an instruction that flushes subnormal floats rounds 32 of them to bfloat.
-; Sums with a bias may be subnormal, and are rounded by integer arithmetic, as are all sums without the instruction.
+; Sums with a bias may be subnormal: such numbers are raised by 2^-126 before the instruction. Without the instruction, all
+; are rounded by integer arithmetic.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=amx --no-request-permission
 ; RUN: FileCheck %s --input-file=%t.ll --implicit-check-not=llvm.tensor. --implicit-check-not=tlx.flushed
@@ -12,8 +13,13 @@
 ; CHECK: define {{.*}}.fused.1(ptr
 ; CHECK: cvtne2ps2bf16
 ; CHECK: define {{.*}}.fused.2(ptr
-; CHECK-NOT: call {{.*}}cvtne2ps2bf16
-; CHECK: add <16 x i32> %{{.*}}, {{.*}}32767
+; CHECK: %[[EXPONENT:[^ ]*]] = and <16 x i32> %[[BITS:[^ ,]*]], {{.*}}2139095040
+; CHECK: %[[SMALL:[^ ]*]] = icmp eq <16 x i32> %[[EXPONENT]], <i32 0,
+; CHECK: %[[RAISED:[^ ]*]] = or <16 x i32> %[[BITS]], {{.*}}8388608
+; CHECK: select <16 x i1> %[[SMALL]], <16 x i32> %[[RAISED]], <16 x i32> %[[BITS]]
+; CHECK: %[[PAIR:.*]] = call <32 x i16> @llvm.x86.avx512bf16.cvtne2ps2bf16.512(
+; CHECK: %[[RAISE:.*]] = select <32 x i1> %{{.*}}, <32 x i16> {{.*}}128
+; CHECK: sub <32 x i16> %[[PAIR]], %[[RAISE]]
 
 ; TILES: call token @llvm.tensor.load{{.*}}<2 x i32> <i32 1, i32 32>{{.*}}, !tlx.flushed !{}
 

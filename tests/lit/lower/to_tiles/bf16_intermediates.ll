@@ -25,6 +25,13 @@
 ; CHECK: define internal void @tlx.map.1x192.bf16.1(
 ; CHECK: @llvm.tensor.tanh.v{{[0-9]+}}f32(token %{{[^,]*}}){{$}}
 
+; 1 + tanh u is 2 sigmoid(2 u), in which nothing cancels; the halved result is the sigmoid itself, and u = 3/4 x is doubled
+; by its constant.
+; CHECK: define internal void @tlx.map.1x192.bf16.2(
+; CHECK: fmul <[[N:[0-9]+]] x float> %{{.*}}, <float {{(1.5|0x3FF8)}}
+; CHECK: %[[GATE:.*]] = call <[[N]] x float> @llvm.tensor.sigmoid.v[[N]]f32(token %{{.*}}), !tlx.short !{}, !tlx.flushed !{}
+; CHECK-NEXT: fmul <[[N]] x float> %{{.*}}, %[[GATE]]
+
 ; EXACT: fadd <32 x bfloat>
 ; EXACT: @llvm.tensor.sigmoid.v32bf16
 ; EXACT: fmul <32 x bfloat>
@@ -34,6 +41,7 @@
 ; REMARK-NEXT: %r = fmul
 ; A single operation is rounded either way, and so is one of which only the sign or the larger one is taken.
 ; REMARK: remark: bfloat expression computed in float: not rounded after tanh [to-tiles]
+; REMARK: remark: bfloat expression computed in float: not rounded after fmul, tanh, fadd, fmul [to-tiles]
 ; REMARK-NOT: computed in float
 ; NONE: remark: fused
 ; MISSPELT: error: {{.*}}'flaot' is not one of 'exact', 'float'{{.*}}float
@@ -70,8 +78,22 @@ define void @once(ptr noalias %c, ptr %a, ptr %b) {
 define void @sum(ptr noalias %c, ptr %a) {
   %ta = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %x = call <192 x bfloat> @llvm.tensor.tanh(token %ta)
-  %y = fadd <192 x bfloat> %x, splat (bfloat 0xR3F80)
+  %y = fadd <192 x bfloat> %x, splat (bfloat 0xR3F00)
   %u = call token @llvm.tensor.typeinfo(<192 x bfloat> %y, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %u, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @gate(ptr noalias %c, ptr %a) {
+  %ta = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %x = call <192 x bfloat> @llvm.tensor.tovector(token %ta)
+  %u = fmul <192 x bfloat> %x, splat (bfloat 0xR3F40)
+  %tu = call token @llvm.tensor.typeinfo(<192 x bfloat> %u, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %tanh = call <192 x bfloat> @llvm.tensor.tanh(token %tu)
+  %sum = fadd <192 x bfloat> splat (bfloat 0xR3F80), %tanh
+  %half = fmul <192 x bfloat> %sum, splat (bfloat 0xR3F00)
+  %y = fmul <192 x bfloat> %x, %half
+  %ty = call token @llvm.tensor.typeinfo(<192 x bfloat> %y, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %ty, <2 x i32> zeroinitializer)
   ret void
 }

@@ -34,7 +34,16 @@ VECTOR_FUNCTIONS: Final[dict[str, Callable[[LaneArithmetic, Value], Value]]] = {
 }
 
 
-def emit_math_function(b: Builder, target: Target, name: str, x: Value, element: Type, *, short: bool = False) -> Value:
+def emit_math_function(
+    b: Builder,
+    target: Target,
+    name: str,
+    x: Value,
+    element: Type,
+    *,
+    short: bool = False,
+    flushed: bool = False,
+) -> Value:
     """Emit a mathematical function of a register.
 
     Args:
@@ -44,6 +53,7 @@ def emit_math_function(b: Builder, target: Target, name: str, x: Value, element:
         x: A vector of float or double, of any length.
         element: Its element type.
         short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
+        flushed: Whether zero is good enough for results below the normal numbers.
 
     Raises:
         ValueError: There is no such function.
@@ -52,4 +62,4 @@ def emit_math_function(b: Builder, target: Target, name: str, x: Value, element:
     if name not in VECTOR_FUNCTIONS:
         msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(VECTOR_FUNCTIONS)}"
         raise ValueError(msg)
-    return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, short=short), x)
+    return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, short=short, flushed=flushed), x)

@@ -51,6 +51,7 @@ class LaneArithmetic:
         element: float or double; bfloat for operations on bits.
         float_instructions: The target's instructions for registers of this size.
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
+        flushed: Whether zero is good enough for results below the normal numbers.
     """
 
     b: Builder
@@ -58,6 +59,7 @@ class LaneArithmetic:
     element: FloatType
     float_instructions: FloatInstructions | None = None
     short: bool = False
+    flushed: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -197,7 +199,9 @@ class LaneArithmetic:
         return self.choose(self.compare("olt", x, bound), bound, x)
 
 
-def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool = False) -> LaneArithmetic:
+def lanes_of(
+    b: Builder, target: Target, x: Value, element: Type, *, short: bool = False, flushed: bool = False
+) -> LaneArithmetic:
     """Arithmetic on registers like `x` on a target.
 
     Raises:
@@ -208,7 +212,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    return LaneArithmetic(b, type_.count, element, target.float_instructions if is_whole else None, short)
+    return LaneArithmetic(b, type_.count, element, target.float_instructions if is_whole else None, short, flushed)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -335,6 +335,8 @@ class CompensatedNumber:
 
 def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """1 / (1 + e^-x)."""
+    if lanes.short and lanes.flushed and lanes.float_instructions is not None:
+        return _flushed_sigmoid(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
     result = round_scaled(lanes, quotient)
     if lanes.float_instructions is not None:
@@ -354,6 +356,14 @@ def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
         power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
         quotient = lanes.ratio(lanes.choose(is_negative, power.number, 1.0), _one_plus(lanes, power))
     return ScaledNumber(quotient, lanes.b.binary("and", is_negative, power.is_subnormal))
+
+
+def _flushed_sigmoid(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
+    """The sigmoid for results of 16 bits, zero where e^-x overflows."""
+    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), -LOG2_E), 2.0 - lanes.bias)
+    r = float_instructions.fraction(lanes.b, t)
+    power = float_instructions.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
+    return float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0))
 
 
 def _one_plus(lanes: LaneArithmetic, x: ScaledNumber) -> Value:

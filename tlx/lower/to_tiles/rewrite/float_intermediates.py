@@ -10,6 +10,11 @@ Leaves are extended once, intermediate results are floats, and the result is rou
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
 functions of bfloat are. A sum may cancel, as 1 + tanh x does in GELU: its operands have the accuracy of float.
 
+With 1 + tanh u = 2 / (1 + e^-2u) nothing cancels, and a result below the normal numbers, which tanh of a float has not,
+may be zero:
+
+    1 + tanh u  ->  2 sigmoid(2 u)
+
 What the program rounds by itself stays rounded: products, and results of conversions to bfloat. A `bitcast` takes the
 bits of the rounded value.
 """
@@ -17,8 +22,10 @@ bits of the rounded value.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Final
 
 from tlx.ir.instructions import CAST_OPCODES
@@ -101,6 +108,28 @@ def _name(node: Node) -> str:
     return node.name if isinstance(node, UnaryNode) else ""
 
 
+def _number(node: Node) -> float | None:
+    """The number of a constant."""
+    if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat):
+        return node.value.value
+    return None
+
+
+def _without_unused(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes that the last one depends on."""
+    used = {len(nodes) - 1}
+    for number in reversed(range(len(nodes))):
+        if number in used:
+            used.update(nodes[number].operands)
+    place = {old: new for new, old in enumerate(sorted(used))}
+    return tuple(
+        replace(node, operands=tuple(place[n] for n in node.operands))
+        if isinstance(node := nodes[old], (InstructionNode, UnaryNode))
+        else node
+        for old in place
+    )
+
+
 class _Widening:
     """Rewrites an expression.
 
@@ -109,6 +138,8 @@ class _Widening:
         same: For each old node, the new node of its value and type, if there is one.
         floats: For each old node of bfloat, the new node of its value as float, if there is one.
         error_factors: For each old node how often its relative error is part of the result's.
+        tanhs: For each old node 1 + tanh u that becomes a sigmoid, the node of tanh, which has no other user.
+        halves: For each new node 2 y with such a sigmoid y, the node y.
     """
 
     def __init__(self, expression: Expression) -> None:
@@ -117,21 +148,25 @@ class _Widening:
         self.nodes: dict[Node, int] = {}
         self.same: dict[int, int] = {}
         self.floats: dict[int, int] = {}
+        self.halves: dict[int, int] = {}
+        self.tanhs = dict(self._sums_with_tanh())
 
     def result(self) -> Expression:
         """The new expression."""
         for number, node in enumerate(self.expression.nodes):
             self._rewrite(number, node)
         last = self._as_is(len(self.expression.nodes) - 1)
-        return replace(self.expression, nodes=tuple(self.nodes)[: last + 1])
+        return replace(self.expression, nodes=_without_unused(tuple(self.nodes)[: last + 1]))
 
     def _rewrite(self, number: int, node: Node) -> None:
-        if isinstance(node, SplatLeaf):
-            return  # as bfloat or float, as its users need it
-        if not isinstance(node, (InstructionNode, UnaryNode)):
+        if isinstance(node, SplatLeaf) or number in self.tanhs.values():
+            return  # the one is bfloat or float, as its users need it; the other becomes part of a sigmoid
+        if number in self.tanhs:
+            self.floats[number] = self._one_plus_tanh(self.expression.nodes[self.tanhs[number]].operands[0])
+        elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
         elif _is_widened(node):
-            self.floats[number] = self._node(self._widened(number, node))
+            self.floats[number] = self._scaled_half(node) or self._node(self._widened(number, node))
         elif _name(node) == "bitcast":
             self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
         elif _name(node) == "fpext" and node.element == FLOAT and self._is_bfloat(node.operands[0]):
@@ -144,6 +179,49 @@ class _Widening:
         if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
             return UnaryNode(FLOAT, name, self._operands(node), short=True)
         return replace(node, element=FLOAT, operands=self._operands(node))
+
+    def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
+        """Nodes 1 + tanh u whose relative error may be 2^-14, and their tanh."""
+        nodes = self.expression.nodes
+        uses = Counter(n for node in nodes if isinstance(node, (InstructionNode, UnaryNode)) for n in node.operands)
+        for number, node in enumerate(nodes):
+            if _is_widened(node) and _name(node) == "fadd" and self.error_factors[number] <= _MOST_USES_OF_SHORT:
+                for one, tanh in permutations(node.operands):
+                    is_tanh = _is_widened(nodes[tanh]) and _name(nodes[tanh]) == "tanh" and uses[tanh] == 1
+                    if is_tanh and _number(nodes[one]) == 1.0:
+                        yield number, tanh
+
+    def _one_plus_tanh(self, u: int) -> int:
+        """1 + tanh u, of an old node."""
+        argument = self._as_float(u)
+        sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), short=True, flushed=True))
+        result = self._times(sigmoid, 2.0)
+        self.halves[result] = sigmoid
+        return result
+
+    def _scaled_half(self, node: Node) -> int:
+        """2 y times a constant as y times twice the constant; 0 if a node is something else."""
+        if _name(node) == "fmul" and isinstance(node, InstructionNode):
+            for constant, other in permutations(node.operands):
+                half = self.halves.get(self.floats.get(other, 0), 0)
+                number = _number(self.expression.nodes[constant])
+                if half and number is not None:
+                    return self._times(half, 2.0 * number)
+        return 0
+
+    def _times(self, x: int, factor: float) -> int:
+        """A new node times a number, exact if that is a power of two."""
+        node, factors = tuple(self.nodes)[x], [factor]
+        if isinstance(node, InstructionNode) and _name(node) == "fmul":
+            for constant, other in permutations(node.operands):
+                number = _number(tuple(self.nodes)[constant])
+                if number is not None:
+                    x, factors = other, [factor, number]
+        product = math.prod(factors)
+        if product == 1.0:
+            return x
+        number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, product)))
+        return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
         return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)
