@@ -46,6 +46,8 @@ the same."""
 _PASS_ERRORS_ON: Final = _COMMUTE_WITH_ROUNDING | {"fmul", "fdiv", "sqrt", "llvm.sqrt"}
 """Operations whose result has at most the sum of their operands' relative errors."""
 _MOST_USES_OF_SHORT: Final = 2
+_LEAST: Final = 2.0**-100
+"""Products of constants from it on, and up to its inverse, are far from underflow and overflow."""
 
 
 def with_float_intermediates(problem: Problem) -> tuple[Problem, str]:
@@ -215,7 +217,7 @@ class _Widening:
         if isinstance(node, InstructionNode) and _name(node) == "fmul":
             for constant, other in permutations(node.operands):
                 number = _number(tuple(self.nodes)[constant])
-                if number is not None:
+                if number is not None and _LEAST < abs(factor * number) < 1 / _LEAST:
                     x, factors = other, [factor, number]
         product = math.prod(factors)
         if product == 1.0:
