@@ -33,15 +33,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I64, Type, VectorType, bits_of, bytes_of, next_power_of_two
+from tlx.ir.types import BFLOAT, FLOAT, I64, Type, VectorType, bits_of, bytes_of, next_power_of_two
 from tlx.ir.values import Local, Value, const_int, zero
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.memory.views import is_deinterleaved
 from tlx.lower.to_tiles.emit.kernel import loop_over_blocks, new_kernel
-from tlx.lower.to_tiles.emit.tiles import column_tile, elements_to_boundary, tile
+from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, column_tile, elements_to_boundary, tile
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Copy, LineShuffle
 from tlx.lower.to_tiles.select.elementwise import ColumnSpan, aligned_spans, plain_spans, store_alignment, tiles_per_run
@@ -94,6 +95,7 @@ class TileCopy:
             load <rows, cols>, by rows or by columns  ->  reshape.block by the group
             load <rows, cols>                         ->  tovector
             load <rows, cols> by columns              ->  transpose
+            load <2, cols> bfloat, one after another  ->  reshape.permute, for halves of words that become floats
 
         Args:
             address: The first element.
@@ -103,6 +105,12 @@ class TileCopy:
             unwritten: How many of the last rows and columns of the copy are not written.
         """
         b, name, flat = self.b, self.name, VectorType(size[0] * size[1], self.element)
+        if missing == NOTHING and group == 1 and self._are_halves_of_words(size[0]):
+            run = TensorType.dense(self.element, (1, 1, size[1], size[0], 1))
+            vector = b.reshape_permute(
+                b.tensor_load(address, run, None, name), SWAPPED_AXES, size, flat, f"{name}.rows"
+            )
+            return b.typeinfo(self.convert(vector), tile(self.to_element, *size, unwritten), f"{name}.packed")
         type_ = (tile if self.by_rows else column_tile)(self.element, *size, missing)
         token = b.tensor_load(address, type_, (0, self.pitch) if self.pitch else None, name)
         if group > 1:
@@ -113,6 +121,11 @@ class TileCopy:
             vector = b.transpose(token, (0, 1), flat, f"{name}.rows")
         type_ = tile(self.to_element, size[0] // group, size[1] * group, unwritten)
         return b.typeinfo(self.convert(vector), type_, f"{name}.packed")
+
+    def _are_halves_of_words(self, rows: int) -> bool:
+        """Whether columns are pairs of bfloat that become floats: by a shift and a mask, without a shuffle."""
+        pairs = not self.by_rows and rows == self.pitch == 2
+        return pairs and (self.element, self.to_element) == (BFLOAT, FLOAT)
 
 
 def clear(b: TensorBuilder, element: Type, to: Value, count: int) -> None:
