@@ -10,11 +10,12 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
+from tlx.ir.dataclasses import dataclass
 from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
