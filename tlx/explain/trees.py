@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from tlx.explain.html import Markup, tag
 from tlx.explain.svg import picture, text
+from tlx.ir.dataclasses import dataclass
 from tlx.lower.to_tiles.expression import (
     Expression,
     InstructionNode,

@@ -14,7 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

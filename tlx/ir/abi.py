@@ -7,11 +7,12 @@ Attributes are text in `tlx.ir`; this module parses that text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Source
+from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import PointerType, Type
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class ParameterAttribute:
         return int(digits) if digits else 0
 
 
+_WORDS: Final = re.compile(r" *+(?:[a-z_]++ *+)*+")
+"""Attributes without numbers, types and strings: most texts, for which the parser is not imported."""
+
+
 @lru_cache(maxsize=4096)
 def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     """The attributes in a text, in order.
@@ -84,6 +89,8 @@ def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     Raises:
         ParseError: A type in them is malformed.
     """
+    if _WORDS.fullmatch(text):
+        return tuple(ParameterAttribute(word, word) for word in text.split())
     from tlx.ir.parser.operands import ValueParser, tokenize
 
     source = Source("<attributes>", text)

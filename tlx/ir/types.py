@@ -6,9 +6,11 @@ The functions at the end are about vectors too large for LLVM's code generator; 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final
+
+from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

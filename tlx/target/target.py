@@ -9,12 +9,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import field, replace
 from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
+from tlx.ir.dataclasses import dataclass
 from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
@@ -490,18 +495,45 @@ def targets(machine: str = "") -> dict[str, Target]:
     Args:
         machine: Architecture of the machines that they are for, as the system spells it; empty for any.
     """
-    from importlib.metadata import entry_points
-
     by_name: dict[str, Target] = {}
     for name in target_modules(machine):
         target = target_of_module(name)
         if target is not None and (not machine or target.is_for(machine)):
             by_name[target.name] = target
-    for entry in entry_points(group=_TARGET_GROUP):
-        target = entry.load()
-        if isinstance(target, Target) and (not machine or target.is_for(machine)):
+    for target in _targets_of_packages():
+        if not machine or target.is_for(machine):
             by_name[target.name] = target
     return by_name
+
+
+def _targets_of_packages() -> list[Target]:
+    """The targets that other packages provide by entry points."""
+    if not _may_have_entry_points(_TARGET_GROUP):
+        return []
+    from importlib.metadata import entry_points
+
+    loaded = [entry.load() for entry in entry_points(group=_TARGET_GROUP)]
+    return [target for target in loaded if isinstance(target, Target)]
+
+
+def _may_have_entry_points(group: str) -> bool:
+    """Whether some package may have entry points of a group; importing `importlib.metadata` takes 20 ms.
+
+    Packages are folders with a file of entry points in the folders of `sys.path`; where other kinds may exist, the
+    answer is yes.
+    """
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
+    if "importlib.metadata" in sys.modules or finders != [PathFinder]:
+        return True
+    for path in sys.path:
+        folder = Path(path)
+        if folder.is_file():
+            return True
+        with suppress(OSError):
+            files = [*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")]
+            if any(f"[{group}]" in file.read_text(encoding="utf-8", errors="replace") for file in files):
+                return True
+    return False
 
 
 def matrix_emulations() -> list[MatrixEmulation]:

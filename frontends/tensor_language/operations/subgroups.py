@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from tlx.frontends.tensor_language.operations.context import Context, Side
@@ -52,6 +51,7 @@ from tlx.frontends.tensor_language.types import (
     promote,
 )
 from tlx.frontends.tensor_language.work_items import UNIFORM, Spread, constant_spread, lane_spread
+from tlx.ir.dataclasses import dataclass
 
 BuiltinName = Literal[
     "group_id", "num_groups", "num_subgroups", "subgroup_size",

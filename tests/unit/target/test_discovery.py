@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -129,14 +131,18 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {
 """
 
 
-@pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package that announces a target under the entry point group."""
-    (tmp_path / "tlx_outside_target.py").write_text(_OUTSIDE)
-    information = tmp_path / "tlx_outside_target-1.0.dist-info"
+def _install_outside(folder: Path) -> None:
+    (folder / "tlx_outside_target.py").write_text(_OUTSIDE)
+    information = folder / "tlx_outside_target-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(_METADATA)
     (information / "entry_points.txt").write_text(_ENTRY)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that announces a target under the entry point group."""
+    _install_outside(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
     targets.cache_clear()
@@ -151,6 +157,24 @@ def test_a_target_of_another_package_lowers() -> None:
     lowered = lower_text(_PROGRAM, target="outside")
     assert "llvm.tensor." not in lowered
     assert "@llvm.fmuladd.v8f32(" in lowered
+
+
+def test_packages_are_searched_only_where_one_has_targets(tmp_path: Path) -> None:
+    def run(program: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", f"import sys, tlx; {program}"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout.strip()
+
+    searches = "tlx.find_target('native'); print('importlib.metadata' in sys.modules)"
+    assert run(searches) == "False"
+    _install_outside(tmp_path)
+    assert run(searches) == "True"
+    assert run("print(tlx.find_target('outside').title)") == "a target of another package"
 
 
 def test_without_the_package_the_target_is_gone() -> None:

@@ -6,10 +6,11 @@ Alignment and metadata attachments, which follow the operands of any instruction
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from tlx.diagnostics import Source, Span
+from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import (
     BINARY_OPCODES,
     CALL_OPCODES,

@@ -41,6 +41,7 @@ from tlx.lower.to_tiles.problem import Gemm, Operand
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.sharing import share_kernels
 from tlx.lower.to_tiles.versions import multiversion_nests
 from tlx.target.target import Target
 
@@ -75,6 +76,8 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
         parallelise_nests(kernels.teams, nests, costs, context.options.thread_cycles)
         if share_teams(kernels.teams, context.remarks):
             choose_allocators(module, context)
+    elif not context.target.versions:
+        share_kernels(module)
 
 
 class _FunctionLowering:

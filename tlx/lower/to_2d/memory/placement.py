@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Keyword, Local, Value

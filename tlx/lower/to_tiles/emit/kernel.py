@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from tlx.ir.builder import Builder, as_value, new_function, partition
+from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bytes_of
