@@ -143,10 +143,11 @@ def emit_code(
 _LESS_WORK: Final = ("-disable-lsr", "-combiner-store-merging=0")
 """Options for parts of large kernels, for code that is as fast in less time.
 
-Without strength reduction, LLVM does not replace the indices of loops by pointers, which takes a fifth of its time there.
-ResNet-50 and an object detector in bfloat run as fast, the detector in float takes 1 % longer. Without merging of stores,
-it does not look for neighbours of stores, which are as wide as a register already: 6 % of its time for ResNet-50, 5 % and
-1 % for the detector in float and bfloat; they run as fast (Intel Xeon, AVX-512, 2026-11-29). Other functions keep both."""
+Without strength reduction, LLVM does not replace the indices of loops by pointers, which takes a fifth of its time.
+ResNet-50 and an object detector in bfloat run as fast, the detector in float takes 1 % longer. Without merging of
+stores, it does not look for neighbours of stores, which are as wide as a register already: 6 % of its time for
+ResNet-50, 5 % and 1 % for the detector in float and bfloat; they run as fast (Intel Xeon, AVX-512, 2026-11-29). Other
+functions keep both."""
 
 
 def emit_objects(
