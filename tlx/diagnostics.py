@@ -16,14 +16,12 @@ from array import array
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Final
-
-from tlx.ir.dataclasses import dataclass
 
 _CONTEXT_COLUMNS: Final = 160
 _LONGEST_COMPARED: Final = 64  # characters of a word that is compared with others

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tlx.diagnostics import Note, VerifyError
 from tlx.frontends.c_header.calling_convention import Coercion, passed_scalar_bits
@@ -36,7 +37,6 @@ from tlx.intrinsics import Operand, OperandKind
 from tlx.intrinsics.tensor_type import TensorType, type_problem
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

@@ -14,12 +14,11 @@ is live (Cytron et al. 1991).
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.frontends.c_header.placeholders import callee_name
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.rewrite import Use, set_operand, uses

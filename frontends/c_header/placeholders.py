@@ -19,13 +19,13 @@ Types are those of the operands and the result of a call; the declaration may di
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from tlx import diagnostics
 from tlx.diagnostics import Note, VerifyError
 from tlx.intrinsics import INTRINSICS, Intrinsic
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.tensors.calls import operand_span

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import partial, update_wrapper
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -16,7 +17,6 @@ from tlx.frontends.jax.program import Function
 from tlx.frontends.jax.reader import read
 from tlx.frontends.jax.translation import Translation
 from tlx.graph import Graph, GraphFunction
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.target.target import Target

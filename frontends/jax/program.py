@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tlx.diagnostics import Source, Span, shown_path
-from tlx.ir.dataclasses import dataclass
 
 DType = np.dtype[Any]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy as np
 from tlx.diagnostics import Source, TlxError, UsageError
 from tlx.frontends.jax.program import Operation, Program, Region, ValueType, live_operations, used_values
 from tlx.graph import Graph, Value
-from tlx.ir.dataclasses import dataclass
 
 _TAKE_EMPTY: Final = ("stablehlo.concatenate", "stablehlo.pad")
 """Operations whose operands may have no elements."""

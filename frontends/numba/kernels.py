@@ -18,6 +18,7 @@ import inspect
 import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -32,11 +33,10 @@ from tlx.frontends.numba.signatures import ArrayType, Signature, parse_signature
 from tlx.graph import Graph, Value
 from tlx.graph.value import Operand
 from tlx.intrinsics.numpy_types import memory_dtype
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, VOID, PointerType, Type
 
 _OUT: Final = "out"

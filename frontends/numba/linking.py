@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import weakref
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -17,7 +18,6 @@ import numpy as np
 import tlx
 from tlx.api.call import array_address
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.judge import escape_nul, upgrade_ir
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
 from tlx.target.host import best_target, host_caches, native_target

@@ -19,7 +19,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -30,7 +30,6 @@ from tlx.api.cache import CacheInput, DiskCache, cached
 from tlx.api.cache_key import cache_key
 from tlx.api.files import InputFormat
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.transform import collect_constructors

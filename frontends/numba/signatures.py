@@ -10,12 +10,12 @@ Element types are named as in numpy and Numba.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from tlx.diagnostics import Source, UsageError, did_you_mean
-from tlx.ir.dataclasses import dataclass
 
 _TOKEN: Final = re.compile(r"\s*(?:(\w+)|(\S))")
 _NAMES: Final = {

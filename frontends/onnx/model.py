@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,7 +17,6 @@ import numpy as np
 
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import bfloat_dtype
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     import onnx

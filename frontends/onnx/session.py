@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,7 +18,6 @@ from tlx.frontends.onnx.model import Argument, Array, Model, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence
 from tlx.frontends.onnx.translate import Translation
 from tlx.graph import Graph, GraphFunction, Value
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.target.target import Target

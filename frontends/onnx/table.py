@@ -13,10 +13,9 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeVar
-
-from tlx.ir.dataclasses import dataclass
 
 PACKAGE: Final = "tlx.frontends.onnx.operators"
 """Its modules have the operators, each those of a subject."""

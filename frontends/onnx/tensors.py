@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NoReturn, TypeAlias, cast
@@ -20,7 +21,6 @@ import numpy as np
 from tlx.diagnostics import TlxError
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import bfloat_dtype, is_float
-from tlx.ir.dataclasses import dataclass
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Tensor: TypeAlias = "Array | Value"

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tlx.diagnostics import Note, TlxWarning, warn
@@ -57,7 +57,6 @@ from tlx.frontends.tensor_language.operations.subgroups import (
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, Extent, MemrefType
 from tlx.frontends.tensor_language.work_items import work_group_sizes
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ import operator
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
 
 import numpy as np
@@ -38,7 +38,6 @@ from tlx.frontends.tensor_language.translation import Standard, emitted, parse
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType, number_of_kind
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.numpy_types import dtype_of as numpy_type
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT
 from tlx.llvm.openmp import Threads
 

@@ -49,13 +49,12 @@ an `__asm__` label.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.syntax.nodes import GROUPS_WITHOUT_SIZE, Function, Program
 from tlx.frontends.tensor_language.types import I64, Extent, GroupType, MemrefType, ScalarType, Type
-from tlx.ir.dataclasses import dataclass
 
 Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "strides", "size", "offset", "launch"]
 

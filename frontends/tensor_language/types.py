@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
-
-from tlx.ir.dataclasses import dataclass
 
 Kind = Literal["bool", "int", "float", "complex"]
 AddressSpace = Literal["global", "local"]

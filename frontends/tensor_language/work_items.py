@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.frontends.tensor_language.syntax.nodes import Function
 from tlx.frontends.tensor_language.types import ScalarType
-from tlx.ir.dataclasses import dataclass
 
 DEFAULT_SUBGROUP_SIZE: Final = 16
 LARGEST_SUBGROUP: Final = 128

@@ -33,10 +33,9 @@ half; these are calls of a function on tiles in memory:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw

@@ -23,11 +23,11 @@ import ctypes
 import mmap
 import platform
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I32, I64, PTR, StructType
 from tlx.ir.values import ConstInt, Text, const_int
 from tlx.target.hardware import Processor

@@ -16,7 +16,7 @@ only their bytes matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -37,7 +37,6 @@ from tlx.evaluate.context import (
 from tlx.evaluate.scalars import fma
 from tlx.evaluate.values import BFLOAT16, DType, element_dtype, signed, to_float
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import VectorType, scalar_of
 
 _TILE_ROWS: Final = 16

@@ -49,9 +49,8 @@ def part_of(module: str) -> str:
     """The direct child of ``tlx`` that a module belongs to: ``tlx.ir.parser.module`` is of ``tlx.ir``.
 
     ``tlx.ir.types`` is a part of its own: the table of intrinsics speaks of LLVM types, and ``tlx.ir`` of the table.
-    So is ``tlx.ir.dataclasses``, with which every part declares its classes.
     """
-    if module in {"tlx.ir.types", "tlx.ir.dataclasses"}:
+    if module == "tlx.ir.types":
         return module
     return ".".join(module.split(".")[:2])
 

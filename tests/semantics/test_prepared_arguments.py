@@ -16,7 +16,7 @@ from tests.tools import quick, quick_by_target, require_openmp, runs
 from tlx.evaluate import Machine
 from tlx.fuzz.check import GuardedArray
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.prepared import block_sizes
+from tlx.ir.prepared import block_sizes
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject
 from tlx.lower.knobs import FixedKnobs, Knobs

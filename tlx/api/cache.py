@@ -24,13 +24,13 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
 from tlx.api.cache_key import cache_key
 from tlx.diagnostics import Source, TlxWarning, UsageError, recorded_warnings
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.remarks import Remarks
 
 if TYPE_CHECKING:

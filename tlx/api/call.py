@@ -15,7 +15,7 @@ import operator
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, SupportsFloat, SupportsIndex, cast
 
@@ -25,8 +25,7 @@ from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
-from tlx.ir.dataclasses import dataclass
-from tlx.ir.tensors.prepared import BLOCK_ALIGN, CONSTANT
+from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
 from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")

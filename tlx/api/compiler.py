@@ -6,6 +6,7 @@ import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -15,9 +16,8 @@ from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Prototype, prototypes, symbol_name
 from tlx.api.wrappers import inherited_attributes, needs_wrapper, with_workspace, wrapper_definition, wrapper_names
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module
-from tlx.ir.tensors.prepared import preparation_name
+from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.lower.options import STAGE_NAMES, Options
@@ -357,7 +357,7 @@ def lower_source(
         TlxError: The module is wrong or cannot be lowered, or does not define the entry.
     """
     from tlx.ir.parser.module import parse, parse_fully
-    from tlx.ir.tensors.prepared import block_sizes
+    from tlx.ir.prepared import block_sizes
     from tlx.lower.front_ends import concerns_front_ends
     from tlx.lower.memory.allocation import workspace_size
     from tlx.lower.pipeline import lower, raise_front_ends

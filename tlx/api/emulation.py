@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -22,9 +22,8 @@ from tlx.api.signatures import Parameter, Prototype
 from tlx.api.wrappers import quoted_name, slot_wrapper_definition
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import memory_dtype
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module
-from tlx.ir.tensors.prepared import preparation_name
+from tlx.ir.prepared import preparation_name
 from tlx.ir.types import I1, PTR, VOID, PointerType, VectorType
 from tlx.llvm.emulator import (
     TABLE,

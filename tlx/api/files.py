@@ -14,12 +14,12 @@ import stat
 import sys
 import tempfile
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.llvm.openmp import Threads

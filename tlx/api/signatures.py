@@ -13,15 +13,15 @@ bits are copied.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Span
 from tlx.ir.abi import MEMORY_ATTRIBUTES, abi_attributes, calling_convention, parse_attributes, pointee_type
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import I1, ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
 from tlx.ir.values import Global, Local, Value
 

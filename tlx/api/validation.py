@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,7 +33,6 @@ from tlx.evaluate import Machine
 from tlx.evaluate.memory import UNDEFINED, AddressSpace, MemoryRegion
 from tlx.evaluate.teams import ThreadTeam
 from tlx.intrinsics.numpy_types import Array, dtype_of
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import needs_lowering, parse, parse_fully

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,6 @@ from tlx.bench import peaks
 from tlx.bench.peers.base import Peer
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.lower.options import Options
 from tlx.lower.remarks import ArithmeticUnit, Prediction, Remarks

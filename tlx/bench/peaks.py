@@ -22,6 +22,7 @@ that arrays that fit a cache are measured in that cache.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
@@ -29,7 +30,6 @@ import numpy as np
 
 from tlx.api.compiler import compile as compile_module
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,7 +14,6 @@ from tlx.api.files import os_error_text
 from tlx.bench import workloads
 from tlx.bench.measure import OURS, PEAK, Cell
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.tuning.timing import FEWEST_QUIET_ROUNDS, QUIET_RATIO, Rates
 
 

@@ -30,6 +30,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -41,7 +42,6 @@ from tlx.bench import peaks
 from tlx.bench.peaks import STEPS, Peak
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm import openmp
 from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, version_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from tlx.bench.peers import base
 from tlx.bench.peers.base import LibraryPaths
 from tlx.bench.setting import Setting
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.target.host import cpu_flags, version_for
 from tlx.tuning import machine, timing
 from tlx.tuning.timing import PinnedCore

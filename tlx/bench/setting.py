@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from tlx.api import files
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.target.target import Target
 from tlx.tuning import machine

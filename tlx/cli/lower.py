@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,7 +14,6 @@ from tlx import __version__
 from tlx.cli.options import file_argument, input_options, lowering_options, output_option, target_option
 from tlx.cli.program import CACHE, STDERR, print_diagnostics
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm import OUTPUT_KINDS, OutputKind
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -11,7 +12,6 @@ from tlx.api.files import os_error_text
 from tlx.cli.options import complete_file, input_options, setting_option, target_option
 from tlx.cli.program import CACHE
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.options import Options
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,6 @@ import click
 from tlx.cli.options import complete_file, input_options, target_option
 from tlx.cli.progress import ProgressBars, Step
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat

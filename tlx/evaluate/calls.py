@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeGuard
 
@@ -37,7 +37,6 @@ from tlx.evaluate.vectors import MATRIX_INTRINSICS, VECTOR_INTRINSICS
 from tlx.intrinsics import is_tensor_name
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.abi import parse_attributes, pointee_type
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import VOID, ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType

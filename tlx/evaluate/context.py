@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,6 @@ from tlx.evaluate.globals import SymbolTable
 from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.teams import ThreadTeam
 from tlx.evaluate.values import Codecs, RuntimeValue
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from tlx.diagnostics import EvaluationError, ParseError, Source
 from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.values import Codecs, RuntimeValue, element_dtype, filled, signed, splat, vector, width_of
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.operands import ValueParser, tokenize

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -44,12 +44,11 @@ from tlx.evaluate.globals import SymbolTable, named_type_bodies
 from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.tensors import StepFactory, elementwise_on_handles
 from tlx.evaluate.values import Codecs, RuntimeValue
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
-from tlx.ir.tensors.prepared import BLOCK_ALIGN, PREPARED, block_sizes, preparation_name
+from tlx.ir.prepared import BLOCK_ALIGN, PREPARED, block_sizes, preparation_name
 from tlx.ir.types import LABEL
 from tlx.ir.values import Value as Operand
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from tlx.diagnostics import EvaluationError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import (
     ArrayType,
     FloatType,

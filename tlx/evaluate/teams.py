@@ -11,14 +11,13 @@ race.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 from typing import Final
 
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
-from tlx.ir.dataclasses import dataclass
 
 _ALONE: Final = "a thread waits for threads of its team that have ended"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -23,7 +24,6 @@ from tlx.evaluate.memory import AddressSpace, MemoryRegion
 from tlx.evaluate.values import RuntimeValue, element_dtype, signed
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, Tensor, TensorOp
 from tlx.ir.types import I1, FloatType, IntType, Type, VectorType

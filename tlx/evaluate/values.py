@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, Final, TypeAlias
@@ -30,7 +31,6 @@ import numpy as np
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.memory import Layout
 from tlx.intrinsics.numpy_types import Array, bfloat_dtype
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType, scalar_of
 
 RuntimeValue: TypeAlias = Any

@@ -11,9 +11,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from tlx.ir.dataclasses import dataclass
 from tlx.target.target import Target
 
 _FUNCTION: Final = re.compile(r'^("?[\w.$-]+"?):')

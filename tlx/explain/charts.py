@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Final
 
 from tlx.explain.html import Markup, tag
 from tlx.explain.svg import in_bytes, picture, text
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

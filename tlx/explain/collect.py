@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
 
 from tlx.diagnostics import Source
 from tlx.explain.provenance import Keys, Line, Origins, Section, keys_in, line_of, sections, source_keys
 from tlx.ir.control_flow import FunctionLoops
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse

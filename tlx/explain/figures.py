@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.remarks import ArithmeticUnit
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, UnaryNode
 from tlx.lower.to_tiles.kernels import KernelFacts

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
@@ -19,7 +20,6 @@ from tlx.explain.provenance import Keys, Line, Section, line_of
 from tlx.explain.svg import in_bytes, legend
 from tlx.explain.tiles import tiles
 from tlx.explain.trees import tree
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.memory.planner import MemoryPlan, PlannedTemporary
 from tlx.lower.remarks import Remark
 from tlx.lower.to_tiles.problem import Copy, Gemm, LineShuffle

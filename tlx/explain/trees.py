@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.explain.html import Markup, tag
 from tlx.explain.svg import picture, text
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.to_tiles.expression import (
     Expression,
     InstructionNode,

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
@@ -28,7 +28,6 @@ from tlx.fuzz.generation.model import Node
 from tlx.fuzz.log import FuzzLog, Result, Series
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.worker import GRAPHS, SECONDS, Request
-from tlx.ir.dataclasses import dataclass
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 

@@ -15,7 +15,7 @@ import random
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -32,7 +32,6 @@ from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.options import RandomOptions
 from tlx.intrinsics.numpy_types import Array, memory_dtype
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import mentions_slow_vectors

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -28,7 +28,6 @@ from typing import Any, Final
 
 from tlx.fuzz.generation.programs import random_program
 from tlx.intrinsics import INTRINSICS
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.front_ends import front_ends
 
 _PIECE: Final = re.compile(r'"[^"]*"|[%@!#$]?[-\w.$]+|\s+|.', re.DOTALL)

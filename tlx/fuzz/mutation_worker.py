@@ -27,7 +27,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from types import FrameType
 from typing import Any, Final
@@ -37,7 +37,6 @@ import click
 from tlx.diagnostics import TlxError, UsageError
 from tlx.fuzz.campaign import drop_items
 from tlx.fuzz.mutation import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.judge import disassemble

@@ -13,11 +13,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import VECTOR_BITS, Options
 from tlx.lower.to_tiles.select.knob_constraints import needed_registers

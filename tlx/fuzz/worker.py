@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +32,6 @@ from tlx.fuzz.graphs.check import check_graph
 from tlx.fuzz.graphs.generator import random_graph
 from tlx.fuzz.graphs.program import GraphProgram
 from tlx.fuzz.options import RandomOptions
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.process import LLVMProcess
 
 GRAPHS: Final = "graphs"

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from tlx.graph.composites import Composites
@@ -35,7 +35,6 @@ from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir import values as ir
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import I64, Type, bytes_of

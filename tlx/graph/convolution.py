@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Final, Literal
 
@@ -23,7 +24,6 @@ from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir import values as ir
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I64, vector_of
 
 Padding = Literal["valid", "same"] | Sequence[tuple[int, int]]

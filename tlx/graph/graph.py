@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,11 +13,10 @@ from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import PTR
 from tlx.lower.memory.buffers import PrivateBuffers
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from tlx.graph.view import View
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.ir import values as ir

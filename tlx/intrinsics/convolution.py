@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.core import (
@@ -16,7 +17,6 @@ from tlx.intrinsics.core import (
 )
 from tlx.intrinsics.products import matrix_product
 from tlx.intrinsics.tensor_type import TensorType, vector_text
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import Type
 
 if TYPE_CHECKING:

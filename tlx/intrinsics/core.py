@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from tlx.intrinsics.tensor_type import TensorType, tensor_type, vector_text
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import FloatType, IntType, Type
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import Type, VectorType, vector_of
 
 

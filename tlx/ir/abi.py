@@ -8,11 +8,11 @@ Attributes are text in `tlx.ir`; this module parses that text.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Source
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import PointerType, Type
 
 if TYPE_CHECKING:

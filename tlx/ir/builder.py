@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function, NameScope, Signature
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

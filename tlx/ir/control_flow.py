@@ -16,11 +16,10 @@ of such loops, and invariant operands may be packed before them. Stage 3 removes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.values import ConstInt, Local

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.types import FunctionType, Type
 from tlx.ir.values import Local

@@ -10,11 +10,11 @@ Metadata of loads and stores: non-temporal stores, streaming loads, loads withou
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from tlx.diagnostics import Source, Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import DuplicateFunction, Function, NameScope, Signature, strip_module_use_lists
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import VOID, PointerType, Type, pointer_to

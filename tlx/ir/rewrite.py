@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function, Signature
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Declaration, Module

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow, NaturalLoop
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw

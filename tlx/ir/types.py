@@ -6,11 +6,9 @@ The functions at the end are about vectors too large for LLVM's code generator; 
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
-
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,11 +6,10 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
 
 

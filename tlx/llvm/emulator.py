@@ -23,6 +23,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal
@@ -30,7 +31,6 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.triples import normalized
 
 if TYPE_CHECKING:

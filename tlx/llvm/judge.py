@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, TlxError, UsageError, VerifyError
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
 
 from tlx.diagnostics import TlxError
-from tlx.ir.dataclasses import dataclass
 
 _CHUNK: Final = 1 << 20
 _QUOTED_LINES: Final = 12

@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.service import LARGE_KERNEL
 
 _PART_SIZE: Final = 1 << 20

@@ -33,9 +33,9 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
 from tlx.target.hardware import BlockCosts, CoreModel, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming, TileKind

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from tlx.diagnostics import Span, UsageError
-from tlx.ir.dataclasses import dataclass
 
 WEIGHT_BYTES: Final = 8 << 20
 """Bytes of a constant B up to which it is packed at compile time: a MB takes 3 MB of text and half a second."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints

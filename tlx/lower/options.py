@@ -7,11 +7,10 @@ the values that it takes. `tlx.cli.options` makes click's options of the setting
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.lower.knobs import WEIGHT_BYTES, KnobSource, no_knobs
 from tlx.lower.remarks import Remarks

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from tlx.ir.control_flow import ControlFlow, natural_loops, remove_marks
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.module import Module

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source, Span, TlxError
 from tlx.ir.parser.module import first_typed_pointer, without_collection
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.tensors.prepared import CONSTANT
 from tlx.ir.types import has_large_vectors
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 
 RemarkKind = Literal["applied", "missed", "analysis"]
 ArithmeticUnit = Literal["fma", "dot", "matrix"]

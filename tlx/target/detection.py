@@ -12,10 +12,10 @@ Which bits a feature has, and where the words are from, is the architecture's da
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I32, I64
 from tlx.ir.values import Value, const_int
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
-
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol
-
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -12,14 +12,13 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.triples import architecture, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,

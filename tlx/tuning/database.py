@@ -19,12 +19,11 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.diagnostics import Source, Span, TlxError, UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import FUSED, NO_KNOBS, OPENMP, KnobOrigin, KnobQuery, Knobs, parse_knobs
 
 if TYPE_CHECKING:

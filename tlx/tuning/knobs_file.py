@@ -20,12 +20,11 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from tlx.diagnostics import Source, Span, UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_value
 
 _MAX_LISTED: Final = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.values import Value, zero
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.operations import MMA_NAMES

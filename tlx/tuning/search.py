@@ -13,11 +13,10 @@ All candidates fit the product and the target, and no two give the same kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, round_up, row_ranges
 from tlx.lower.to_tiles.select.selection import select

@@ -6,10 +6,9 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import OPENMP, KnobQuery, parse_knobs, value_text
 from tlx.tuning.database import BestKnobs, Database, Entry, EntryKey, best_of, key_of
 from tlx.tuning.machine import today

@@ -30,11 +30,11 @@ import statistics
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
 from tlx.api.compiler import compile as compile_module
-from tlx.ir.dataclasses import dataclass
 
 Repeat = Callable[[int], object]
 LOOP_LABEL: Final = "again"

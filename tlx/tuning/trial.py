@@ -5,7 +5,7 @@ The candidate's result is compared with numpy's before it is timed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from tlx.api.compiler import compile as compile_module
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.lower.knobs import NO_KNOBS, FixedKnobs, KnobOrigin, parse_knobs
 from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, missing_features

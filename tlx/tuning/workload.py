@@ -16,6 +16,7 @@ magnitudes (Higham and Mary, 2019), a row's sqrt(N) times that; the tolerance is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, Final, Protocol
@@ -26,10 +27,9 @@ from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import new_function
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.parser.module import parse
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.tensors.prepared import CONSTANT
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, PTR, Type
 from tlx.ir.values import Value
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,6 @@ from tlx.frontends.onnx.operators.products import product
 from tlx.frontends.onnx.operators.quantization import quantized_product
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
-from tlx.ir.dataclasses import dataclass
 
 Activation = Callable[[Tensor], Tensor]
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}

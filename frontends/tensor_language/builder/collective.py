@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, overload
 
 from tlx.diagnostics import UsageError
@@ -15,7 +16,6 @@ from tlx.frontends.tensor_language.operations.core import Transpose
 from tlx.frontends.tensor_language.operations.memory import Alloca, LifetimeStop
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import INDEX, ScalarType, Type, promote
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True, repr=False)

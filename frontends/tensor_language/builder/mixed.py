@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError
@@ -31,7 +31,6 @@ from tlx.frontends.tensor_language.operations.scalars import BITS, COMPLEX, FLOA
 from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component
 from tlx.frontends.tensor_language.syntax.nodes import Name, Slice
 from tlx.frontends.tensor_language.types import INDEX, Extent, GroupType, Type
-from tlx.ir.dataclasses import dataclass
 
 # By the kinds of operands: their description, and the types that two operands or one must not have.
 _SCALARS_OR_MATRICES: Final = {

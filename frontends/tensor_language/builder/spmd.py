@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError
@@ -26,7 +27,6 @@ from tlx.frontends.tensor_language.operations.subgroups import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True, kw_only=True, repr=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, cast
 
@@ -33,7 +33,6 @@ from tlx.frontends.tensor_language.syntax.nodes import (
 )
 from tlx.frontends.tensor_language.translation import parse
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type, number_of_kind
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.syntax.nodes import Function

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -99,7 +99,6 @@ from tlx.frontends.tensor_language.emit.tensors import (
 )
 from tlx.frontends.tensor_language.operations.blas import Axpby, Cumsum, Gemm, Gemv, Ger, Hadamard, K, Sum
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType, ScalarType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, const_int, const_ints
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tlx.diagnostics import LoweringError
@@ -33,7 +33,6 @@ from tlx.frontends.tensor_language.analysis import FirstWrites
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
 from tlx.ir.values import ConstInt, Value

@@ -35,6 +35,7 @@ So a chunk is S adjacent entries of a buffer; the last one may extend beyond the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import arithmetic
 from tlx.frontends.tensor_language.emit.arithmetic import convert, from_memory, lane_ids, splat, to_memory, vary
@@ -62,7 +63,6 @@ from tlx.frontends.tensor_language.syntax.nodes import Instruction
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
 from tlx.frontends.tensor_language.types import I32 as LANGUAGE_I32
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I32, I64, ArrayType, VectorType
 from tlx.ir.values import Local, Value, const_int, const_ints
 

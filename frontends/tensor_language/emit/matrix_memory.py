@@ -16,6 +16,7 @@ of bounds has an all-false mask:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import atomics
 from tlx.frontends.tensor_language.emit.arithmetic import is_int
@@ -52,7 +53,6 @@ from tlx.frontends.tensor_language.operations.subgroups import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import CoopMatrixType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I32, I64, VOID, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints
 

@@ -26,7 +26,7 @@ volatile memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import (
@@ -53,7 +53,6 @@ from tlx.frontends.tensor_language.operations.memory import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import BOOL, LOCAL_ALIGNMENT, Extent, MemrefType, ScalarType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I1, I8, I32, I64, VOID, ArrayType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_ints
 

@@ -47,7 +47,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.frontends.tensor_language.analysis import first_barrier
@@ -68,7 +68,6 @@ from tlx.frontends.tensor_language.emit.subgroups import run_if, to_uniform
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, ScalarType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I1, I8, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_int, const_ints
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from tlx.frontends.tensor_language.emit.arithmetic import (
@@ -62,7 +62,6 @@ from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithU
 from tlx.frontends.tensor_language.operations.subgroups import Builtin
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block
 from tlx.ir.instructions import Instruction as LLVMInstruction
 from tlx.ir.module import Raw

@@ -26,6 +26,7 @@ A memref is column-major and a tensor's memory order is outermost first, so ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.frontends.tensor_language.analysis import output_operand
@@ -34,7 +35,6 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number, 
 from tlx.frontends.tensor_language.operations.blas import Blas, K
 from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import ConstFloat, ConstInt, Local, Value
 

@@ -18,6 +18,7 @@ Checker and emitter derive shapes and loops from it: the modes of `gemm` are A(0
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from tlx.frontends.tensor_language.errors import listed
@@ -26,7 +27,6 @@ from tlx.frontends.tensor_language.operations.core import Transpose, entry_of, f
 from tlx.frontends.tensor_language.syntax.forms import Piece, comma, integer, operands
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, constant_text
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
-from tlx.ir.dataclasses import dataclass
 
 _ATOMIC: Final = flag("atomic")
 K: Final = -1  # the index that is summed over

@@ -8,7 +8,7 @@ operand whose type an earlier error left unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -32,7 +32,6 @@ from tlx.frontends.tensor_language.types import (
     is_known,
 )
 from tlx.frontends.tensor_language.work_items import DEFAULT_SUBGROUP_SIZE, UNIFORM, Spread
-from tlx.ir.dataclasses import dataclass
 
 _Type = TypeVar("_Type", bound=Type)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.errors import counted
@@ -36,7 +36,6 @@ from tlx.frontends.tensor_language.work_items import (
     trip_counts,
     without_base,
 )
-from tlx.ir.dataclasses import dataclass
 
 
 def _range(variables: str) -> tuple[Piece, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import isfunction
@@ -21,7 +22,6 @@ from tlx.frontends.tensor_language.syntax.forms import Piece
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
 from tlx.frontends.tensor_language.syntax.productions import modifiers
 from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, Type
-from tlx.ir.dataclasses import dataclass
 
 RegionKind = Literal["collective", "spmd"]
 Transpose = Literal["n", "t"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.frontends.tensor_language.errors import counted
@@ -66,7 +66,6 @@ from tlx.frontends.tensor_language.types import (
     extent_product,
     extent_text,
 )
-from tlx.ir.dataclasses import dataclass
 
 
 def expanded_type(type_: MemrefType, mode: int, sizes: Iterable[int | Name]) -> MemrefType:

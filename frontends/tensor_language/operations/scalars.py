@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from tlx.frontends.tensor_language.errors import listed
@@ -24,7 +25,6 @@ from tlx.frontends.tensor_language.work_items import (
     constant_spread,
     function_spread,
 )
-from tlx.ir.dataclasses import dataclass
 
 ArithBinaryOp = Literal["add", "sub", "mul", "div", "rem", "max", "min", "shl", "shr", "and", "or", "xor", "pow"]
 ArithUnaryOp = Literal["abs", "neg", "not", "conj", "im", "re", "sqrt", "tanh"]

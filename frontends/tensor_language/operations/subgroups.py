@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from tlx.frontends.tensor_language.operations.context import Context, Side
@@ -51,7 +52,6 @@ from tlx.frontends.tensor_language.types import (
     promote,
 )
 from tlx.frontends.tensor_language.work_items import UNIFORM, Spread, constant_spread, lane_spread
-from tlx.ir.dataclasses import dataclass
 
 BuiltinName = Literal[
     "group_id", "num_groups", "num_subgroups", "subgroup_size",

@@ -22,14 +22,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
 from tlx.frontends.tensor_language.errors import LIMIT, Reports, did_you_mean
 from tlx.frontends.tensor_language.syntax.nodes import ATTRIBUTE_NAMES, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import MAX_INTEGER
-from tlx.ir.dataclasses import dataclass
 
 _HEX: Final = "[0-9a-fA-F]"
 _PATTERN: Final = re.compile(

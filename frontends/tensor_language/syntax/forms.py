@@ -9,13 +9,13 @@ result(number_type)               ` : f32`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tlx.frontends.tensor_language.syntax import productions as read
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, region
 from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Slice, constant_text, names_text
 from tlx.frontends.tensor_language.syntax.productions import TypeProduction, result_type, type_ref
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

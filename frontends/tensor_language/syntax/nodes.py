@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends.tensor_language.types import Type
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

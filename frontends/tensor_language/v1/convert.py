@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Final
 
@@ -18,7 +18,6 @@ from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.operations.scalars import Constant as ConstantInstruction
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import BOOL, INDEX, GroupType, MemrefType, ScalarType, Type, extent_text
-from tlx.ir.dataclasses import dataclass
 
 _PLAIN: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
 

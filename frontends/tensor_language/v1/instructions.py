@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeVar
 
 from tlx.diagnostics import Span
@@ -72,7 +72,6 @@ from tlx.frontends.tensor_language.v1.grammar import (
     scalar_type,
     types_after_colon,
 )
-from tlx.ir.dataclasses import dataclass
 
 Conversion = Callable[[Converter], Instruction | None]
 """Gives the instruction of version 2; see `Unconverted`."""

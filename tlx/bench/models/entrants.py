@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +19,6 @@ from tlx.bench.measure import OURS
 from tlx.bench.models.table import Model, OnnxFile, Program
 from tlx.bench.peers.base import MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 
 
 @dataclass(frozen=True)

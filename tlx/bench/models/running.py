@@ -6,7 +6,7 @@ import ctypes
 import gc
 import resource
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,6 @@ from tlx.bench.models.table import Model, OnnxFile, Program, converted, programs
 from tlx.bench.peers.base import MissingError
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.tuning import timing
 from tlx.tuning.timing import Contestant, Rates
 

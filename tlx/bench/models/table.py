@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 
 TYPES: Final = ("f32", "bf16")
 _TRAINED: Final = "_train"

@@ -13,11 +13,10 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tlx.diagnostics import TlxError
-from tlx.ir.dataclasses import dataclass
 from tlx.target.lookup import find_target
 from tlx.tuning import machine
 from tlx.tuning.workload import Workload

@@ -6,12 +6,12 @@ import ctypes.util
 import importlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.tuning.timing import Repeat
 from tlx.tuning.workload import Workload
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.tuning import machine
 from tlx.tuning.timing import (
     LOOP_LABEL,

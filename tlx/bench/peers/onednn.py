@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.tuning.timing import NativeCall, Repeat, call_loop, function_address
 from tlx.tuning.workload import (
     F32,

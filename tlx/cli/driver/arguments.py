@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from typing import Final
-
-from tlx.ir.dataclasses import dataclass
 
 
 class Role(Enum):

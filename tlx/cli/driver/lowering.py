@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.api import files
@@ -18,7 +18,6 @@ from tlx.cli.driver.places import Message, message_of
 from tlx.cli.driver.settings import Settings
 from tlx.cli.program import STDERR
 from tlx.diagnostics import TlxError, TlxWarning, UsageError, recorded_warnings
-from tlx.ir.dataclasses import dataclass
 from tlx.llvm.triples import architecture, native_triple, triple_of
 from tlx.lower.remarks import Remarks
 from tlx.target.host import best_target, cpu_flags, host_caches, missing_features

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tlx.diagnostics import Note, Source, Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.parser.debug_locations import SourcePlace, source_places
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +14,6 @@ import click
 from tlx.cli.options import lowering_options
 from tlx.cli.program import respell, usage_message
 from tlx.diagnostics import UsageError
-from tlx.ir.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from tlx.lower.options import Options

@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from tlx.cli.driver.arguments import SOURCES, Argument, Role, split, words_of
 from tlx.cli.driver.clang import Clang
-from tlx.ir.dataclasses import dataclass
 
 _IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"llvm.matrix.")
 _COVERAGE: Final = ("-coverage-notes-file", "-coverage-data-file")

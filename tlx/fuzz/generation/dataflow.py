@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.fuzz.generation.forms import RunTimeForms
@@ -24,7 +24,6 @@ from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddre
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, MutableSequence, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tlx.intrinsics import Intrinsic
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, FloatType, Type
 
 POISON_BITS: Final[dict[Type, int]] = {

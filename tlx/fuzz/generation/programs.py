@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -22,7 +22,6 @@ from tlx.fuzz.generation.operations.tensor import TENSORS
 from tlx.fuzz.generation.operations.vector import VECTORS
 from tlx.fuzz.generation.profiles import PROFILES, Profile
 from tlx.intrinsics import lookup
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.calls import canonicalise
 

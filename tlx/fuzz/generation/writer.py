@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from tlx.fuzz.generation.model import (
 from tlx.intrinsics import lookup
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import I8, FloatType, Type
 
 

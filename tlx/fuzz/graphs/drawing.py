@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
@@ -24,7 +24,6 @@ from tlx.fuzz.graphs.program import (
     dtype_named,
 )
 from tlx.intrinsics.numpy_types import is_float
-from tlx.ir.dataclasses import dataclass
 
 EXTENTS: Final = (2, 1, 3, 4, 5, 7, 8, 16, 17, 31, 33)
 """Extents of parameters, by chance up to twice the last."""

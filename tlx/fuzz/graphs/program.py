@@ -10,13 +10,12 @@ return v1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 import numpy as np
 
 from tlx.intrinsics.numpy_types import Array, bfloat_dtype, is_float
-from tlx.ir.dataclasses import dataclass
 
 FLOATS: Final = ("float32", "float64", "bfloat16", "float16")
 INTEGERS: Final = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")

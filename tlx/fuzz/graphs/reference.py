@@ -9,6 +9,7 @@ bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,6 @@ from tlx.fuzz.graphs.drawing import modules
 from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import GraphProgram, Statement, Variable, as_tuple, dtype_named
 from tlx.intrinsics.numpy_types import Array, is_float
-from tlx.ir.dataclasses import dataclass
 
 _UNITS: Final = 4
 """Units in the last place by which elements are perturbed, the error of TLX's elementary functions."""

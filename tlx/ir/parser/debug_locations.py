@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 
 _ATTACHMENT: Final = re.compile(r"!dbg (!\d+)")
 _LOCATION: Final = re.compile(r"line: (\d+)(?:, column: (\d+))?, scope: (!\d+)(?:, inlinedAt: (!\d+))?")

@@ -36,13 +36,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function
 from tlx.ir.module import Item, attribute_groups
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 
 _FUNCTION_NAME: Final = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\s*\(')
 _LARGE_VECTOR: Final = re.compile(r"<\s*\d{4,}\s+x\b")

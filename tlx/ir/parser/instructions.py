@@ -6,11 +6,10 @@ Alignment and metadata attachments, which follow the operands of any instruction
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import Source, Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import (
     BINARY_OPCODES,
     CALL_OPCODES,

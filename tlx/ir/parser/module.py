@@ -23,7 +23,7 @@ from tlx.ir.parser.duplicates import (
 )
 from tlx.ir.parser.instructions import parse_instruction
 from tlx.ir.parser.operands import TYPE_WORDS, LazyTokens, ValueParser, tokenize
-from tlx.ir.tensors.prepared import CONSTANT
+from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import LABEL, VOID, Type, has_large_vectors
 from tlx.ir.values import Local
 

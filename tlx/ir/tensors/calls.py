@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, nearest
 from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, is_tensor_name, lookup
 from tlx.ir.abi import attribute_pointee
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Signature
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -11,7 +12,6 @@ from tlx.diagnostics import Note, VerifyError, did_you_mean
 from tlx.intrinsics import Operand, OperandKind, RuleError, extents_text
 from tlx.intrinsics.tensor_type import TensorType, tensor_type, type_problem, vector_text
 from tlx.ir.constant_folding import ConstantFolder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tlx.diagnostics import VerifyError
 from tlx.intrinsics import Intrinsic
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.tensors.calls import is_tensor_call, operand_span

@@ -6,12 +6,12 @@ is only stored, in the same block, is sunk to the store and needs no memory of i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

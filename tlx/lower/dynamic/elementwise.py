@@ -23,12 +23,11 @@ define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.rewrite import declare_function
 from tlx.ir.tensors.builder import TensorBuilder

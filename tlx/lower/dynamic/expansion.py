@@ -14,12 +14,11 @@ loop:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.constant_folding import ConstantFolder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

@@ -8,10 +8,9 @@ They have the target's features, as kernels do, and keep control flow out of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder

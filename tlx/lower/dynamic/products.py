@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, I64, ArrayType, FloatType, IntType, Type, bits_of, bytes_of, mangle
 from tlx.ir.values import Local, Value

@@ -12,12 +12,11 @@ for each row of the result:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.elementwise import REDUCTIONS
 from tlx.intrinsics.products import axes_of
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import DynamicOp
 from tlx.ir.types import FLOAT, FloatType, Type, VectorType, bits_of, bytes_of, mangle

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.constant_folding import ConstantFolder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I64, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Local, Value, compare_integers

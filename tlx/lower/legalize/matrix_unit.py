@@ -19,12 +19,11 @@ Tiles whose last columns are padding are stored through scratch memory:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Module, is_nontemporal, is_streaming
 from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import FLOAT, I8, ArrayType, IntType, Type, VectorType, bytes_of, scalar_of

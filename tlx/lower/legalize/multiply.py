@@ -19,11 +19,11 @@ If registers hold B's rows for all of K, A is read row by row, which exposes mor
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_vector
 from tlx.lower.legalize.conversions import convert_register

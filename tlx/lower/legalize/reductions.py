@@ -23,12 +23,12 @@ rounded in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import Use, definitions, uses

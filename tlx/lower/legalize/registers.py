@@ -24,11 +24,11 @@ ignore the upper bits of an index; setting one of them prevents the narrowing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import (
     BFLOAT,

@@ -26,12 +26,12 @@ the product; it merges VPMADDWD and a following sum into VPDPWSSD.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of

@@ -17,12 +17,11 @@ Rewrite, 2x32 accumulator with 16 lanes:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

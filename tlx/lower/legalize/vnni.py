@@ -18,11 +18,10 @@ expresses it, and its inverse: rows that are blocks of x times y runs of columns
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_ints
 from tlx.lower.legalize.registers import (

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
 from tlx.diagnostics import ParseError
 from tlx.intrinsics import is_tensor_name
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import DuplicateFunction, Function, Signature
 from tlx.ir.instructions import Instruction, may_write
 from tlx.ir.module import Module

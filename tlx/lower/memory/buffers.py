@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw

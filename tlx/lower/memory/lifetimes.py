@@ -15,12 +15,11 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.rewrite import Use, uses
 from tlx.ir.values import Local

@@ -38,13 +38,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import Final
 
 from tlx.diagnostics import Span
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow, FunctionLoops, has_independent_loops
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

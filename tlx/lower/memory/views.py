@@ -15,12 +15,11 @@ A view seen with other dimensions: the same positions in the same order, without
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import I1, I8, Type, bytes_of
 from tlx.ir.values import Value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local

@@ -22,12 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType

@@ -19,12 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from tlx.ir.builder import Builder
 from tlx.ir.control_flow import INDEPENDENT_METADATA
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, collapse_neighbours

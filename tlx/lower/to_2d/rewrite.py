@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.rewrite import set_operand
 from tlx.ir.tensors.builder import TensorBuilder

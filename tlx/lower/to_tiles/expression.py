@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.operations import (

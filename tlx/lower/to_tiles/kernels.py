@@ -7,12 +7,11 @@ several threads             a kernel that computes a part of the tiles, run by a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tlx.diagnostics import Span
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

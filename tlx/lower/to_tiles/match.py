@@ -23,13 +23,12 @@ A product in a loop also gets its batch strides: how far each iteration advances
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final, TypeVar
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.control_flow import FunctionLoops, Loop
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions

@@ -68,10 +68,9 @@ A loop prefetches streams of memory, some bytes in each step. The kernel of a pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Value, const_int

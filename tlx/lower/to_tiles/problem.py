@@ -11,11 +11,10 @@ Equal problems share a kernel. Canonical forms:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mangle
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED

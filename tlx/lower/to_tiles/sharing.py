@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module

@@ -32,11 +32,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw

@@ -25,10 +25,10 @@ already; whoever adds the terminator later has to use the new `b.block`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType

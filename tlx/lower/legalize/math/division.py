@@ -23,10 +23,10 @@ integers; there, and only there, r = m 2^e / u - n k is above k / 2, and n is co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import DOUBLE
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either

@@ -66,9 +66,9 @@ of the last sum, and the error of r.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import (
     LaneArithmetic,

@@ -37,9 +37,9 @@ negative numbers, so there are no special cases.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, fast_two_sum, hex_floats, horner
 from tlx.target.hardware import FloatInstructions

@@ -52,9 +52,9 @@ degree 5, 2^-57.8; C of degree 5, 2^-59.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import DOUBLE
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import (

@@ -7,13 +7,12 @@ values are aliases of a vector, and which uses still need an SSA value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError, Source, Span
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

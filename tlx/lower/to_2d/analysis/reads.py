@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import VectorType, bytes_of

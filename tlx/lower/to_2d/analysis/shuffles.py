@@ -14,14 +14,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
 import numpy as np
 
 from tlx.intrinsics.numpy_types import Array
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import StructType, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, is_undefined

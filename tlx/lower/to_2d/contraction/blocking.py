@@ -8,9 +8,9 @@ transposed stores and of a left operand that is read column by column: the share
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import bytes_of
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.views import StridedDim, load_layout

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import Value

@@ -19,10 +19,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, Type

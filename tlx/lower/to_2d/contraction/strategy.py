@@ -25,12 +25,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import PTR, Type, bits_of, bytes_of
 from tlx.ir.values import Keyword

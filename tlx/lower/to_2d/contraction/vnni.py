@@ -47,14 +47,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import Final
 
 from tlx.intrinsics.products import axes_of
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of

@@ -21,11 +21,10 @@ Sums are then float until they are rounded to the narrow type at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FLOAT, HALF, I64, Type, VectorType, bytes_of

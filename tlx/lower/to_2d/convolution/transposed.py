@@ -32,14 +32,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Final, NamedTuple
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, Type, VectorType, bytes_of

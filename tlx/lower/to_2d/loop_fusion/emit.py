@@ -16,12 +16,11 @@ Rewrite, with results that others read in buffers::
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.control_flow import INDEPENDENT_METADATA
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import remove_dead, set_operand, uses
 from tlx.ir.tensors.builder import TensorBuilder

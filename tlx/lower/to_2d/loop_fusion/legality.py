@@ -8,11 +8,10 @@ moved behind the loop; no operation of the group may depend on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction, may_read, may_write
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.model import Tensor

@@ -10,10 +10,9 @@ compared with results that are much larger than the cache. An iteration then com
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.remarks import Remarks

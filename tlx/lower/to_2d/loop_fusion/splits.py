@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType, tensor_type
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.to_2d.analysis.tensor_operations import MMA, ORDINARY

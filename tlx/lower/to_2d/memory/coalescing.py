@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.control_flow import natural_loops
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.lifetimes import LiveInterval, add_interval, intervals_overlap, live_range

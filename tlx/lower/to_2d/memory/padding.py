@@ -11,10 +11,9 @@ A 3 x 4 tensor with a row above and two columns to the right; the boxes of the b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FloatType, Type

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.rewrite import set_operand

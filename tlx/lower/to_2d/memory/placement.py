@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Keyword, Local, Value

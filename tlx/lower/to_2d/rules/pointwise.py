@@ -29,10 +29,9 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp

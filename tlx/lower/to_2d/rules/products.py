@@ -70,13 +70,12 @@ itself (`convolution.transposed`); where these are many or small, zeros are writ
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FloatType

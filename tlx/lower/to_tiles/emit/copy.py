@@ -30,10 +30,10 @@ rows of 28 floats, 112 apart, take 0.11 ms, 0.47 ms element by element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.tensors.builder import TensorBuilder

@@ -12,10 +12,9 @@ few rows of tiles are computed together, as in transposing copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import NO_SUBNORMALS, SHORT, Module, nontemporal_metadata
 from tlx.ir.tensors.builder import TensorBuilder

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.builder import Builder, as_value, new_function, partition
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bytes_of

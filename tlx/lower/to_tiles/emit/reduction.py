@@ -27,10 +27,9 @@ That reads memory sequentially; going down a few columns would touch a new page 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder

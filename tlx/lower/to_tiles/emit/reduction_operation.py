@@ -17,12 +17,12 @@ The same mapping converts back.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero

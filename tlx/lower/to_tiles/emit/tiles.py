@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Value, const_int, const_ints, const_vector

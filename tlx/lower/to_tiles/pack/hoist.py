@@ -22,13 +22,12 @@ between them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.control_flow import FunctionLoops
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions

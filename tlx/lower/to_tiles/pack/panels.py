@@ -36,11 +36,11 @@ B may also be packed as a whole, by a separate kernel: `PackedPanels` has the la
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder

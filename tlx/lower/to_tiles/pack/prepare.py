@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -41,12 +41,11 @@ from tlx.diagnostics import LoweringError, Note
 from tlx.ir.abi import parse_attributes
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import DuplicateFunction, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.prepared import CONSTANT, PREPARED, block_sizes_name, preparation_name
 from tlx.ir.rewrite import definitions, replace_uses, set_operand
-from tlx.ir.tensors.prepared import CONSTANT, PREPARED, block_sizes_name, preparation_name
 from tlx.ir.types import I8, I64, ArrayType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.lower.context import is_kernel

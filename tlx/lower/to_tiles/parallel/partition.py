@@ -33,11 +33,10 @@ thread computes each sum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.builder import Builder, partition
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView

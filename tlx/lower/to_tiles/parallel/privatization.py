@@ -22,13 +22,12 @@ thread then runs `@tlx.nest.f` for a range of iterations, with memory of its own
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.control_flow import Loop
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module

@@ -32,13 +32,12 @@ a barrier, each thread clears its counter of the set that the next kernel uses a
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from tlx.ir.builder import Builder, Thread, emit_parallel_call, new_function, team_size
 from tlx.ir.control_flow import ControlFlow, FunctionLoops, Loop
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module

@@ -24,10 +24,10 @@ A static grid, in which each thread only does its own share, takes this many tim
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder, Thread
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.instructions import Block
 from tlx.ir.types import I64, ArrayType, bytes_of
 from tlx.ir.values import Value, const_int

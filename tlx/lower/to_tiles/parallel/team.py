@@ -54,11 +54,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function, partition, team_size
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Argument, Function
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I64, Type, bytes_of

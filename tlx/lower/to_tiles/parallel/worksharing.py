@@ -23,13 +23,13 @@ A loop of few iterations is shared if that takes less time than running each of 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import FunctionLoops, Loop, has_independent_loops, remove_marks
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module

@@ -18,10 +18,9 @@ cubed gain a tenth or nothing (Xeon 6/207/2).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, Type, bytes_of
 from tlx.ir.values import const_float, const_int
 from tlx.lower.cost import transfer_cycles

@@ -34,11 +34,10 @@ product with constants, is subtracted:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt
 from tlx.lower.knobs import NO_KNOBS, Knobs

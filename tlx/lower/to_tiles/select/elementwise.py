@@ -24,10 +24,9 @@ The longer of the two bounds the kernel. The model ignores loop overhead and oth
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Reduction, RowFusion, as_long_row, pointer_views, take_rows

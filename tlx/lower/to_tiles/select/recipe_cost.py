@@ -15,9 +15,9 @@ loads that wait for what packing stored.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import hypot
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.lower.cost import (
     copied_a_cycles,

@@ -19,10 +19,10 @@ faster than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import hypot, log2
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES

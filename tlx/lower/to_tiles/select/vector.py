@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
 from tlx.lower.knobs import Knobs

@@ -12,7 +12,7 @@ import pytest
 import tlx
 from tlx.diagnostics import LoweringError
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.prepared import block_sizes
+from tlx.ir.prepared import block_sizes
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks

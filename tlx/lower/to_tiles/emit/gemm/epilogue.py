@@ -16,10 +16,9 @@ columns to a row: one partial result for each column
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import NO_SUBNORMALS
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, VectorType, bits_of

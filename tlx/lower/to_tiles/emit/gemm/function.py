@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tlx.ir.builder import LoopState
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.module import Raw
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, ArrayType

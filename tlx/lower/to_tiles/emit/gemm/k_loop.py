@@ -22,9 +22,9 @@ need, and spill the sums of a tile of 6x64 floats. So terms that share elements 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int

@@ -21,11 +21,10 @@ In register tiles, these columns would take as many multiply-adds as a full regi
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.dataclasses import dataclass
 from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.emit.copy import TileCopy, blocked_loop
