@@ -9,8 +9,8 @@ Rewrite of two maps that are concatenated::
 
 The concatenation must be the only use, in the same block. Parts nest: `%u` may be a part of `%p`, whose buffer then
 holds all of them. An operation whose result is permuted writes rows where neighbours stay neighbours; only a product
-writes elements that are apart. A convolution with windows of one element may be an exception: padding splits its products of whole
-planes into products of rows, which may take longer than a copy, by the estimated cycles.
+writes elements that are apart. A convolution with windows of one element may be an exception: padding splits its
+products of whole planes into products of rows, which may take longer than a copy, by the estimated cycles.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
         if name not in live or name in operands.views or id(op.instruction) in sunk_stores.by_op:
             continue
         part = _part_of(operands, op)
-        if part is None or id(part.whole.instruction) in sunk_stores.by_op or not _is_writable(operands, op, part, parts):
+        if part is None or id(part.whole.instruction) in sunk_stores.by_op:
+            continue
+        if not _is_writable(operands, op, part, parts):
             continue
         pad = _pad_around(part, parts)
         if pad is None or not _is_faster_copied(estimated, op, pad):
@@ -91,7 +93,7 @@ def _part_of(operands: OperandViews, op: TensorOp) -> Part | None:
 
 
 def _is_writable(operands: OperandViews, op: TensorOp, part: Part, parts: Mapping[int, Part]) -> bool:
-    """Whether the memory of a part has the strides of the result, with neighbours next to each other or of a product."""
+    """Whether a result has strides in the memory of a part, and unless it is a product's, dense rows."""
     place = _place(part, parts)
     if place is None:
         return False
