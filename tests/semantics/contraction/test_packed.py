@@ -86,4 +86,4 @@ def _lowered(seed: int, target: str) -> str:
 
 def test_many_packed_matrices_are_read_in_place() -> None:
     """Of the random programs, a third at least has no copy of the packed matrix."""
-    assert sum("%b.buf" not in _lowered(seed, "avx512") for seed in range(30)) >= 10  # noqa: PLR2004
+    assert sum("%b.buf" not in _lowered(seed, "avx512") for seed in range(30)) >= 10

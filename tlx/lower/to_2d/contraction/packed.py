@@ -12,13 +12,14 @@ stores it::
 
 Where rows are in blocks, too, the columns of the left operand are split in the same way. The permutation stays if a
 copy and a product of it are estimated to be faster, for instance of blocks of a few columns, if anything else reads
-it, and if its result has strides in memory, or interleaved rows that are read in place.
+it, if an operation computes what is permuted, and if its result has strides in memory, or interleaved rows that are
+read in place.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,12 +28,12 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import Use, remove_dead, replace_uses, uses
+from tlx.ir.rewrite import Use, definitions, remove_dead, replace_uses, uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import PTR
-from tlx.ir.values import Keyword, Value
+from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.memory.views import Storage, TensorView, pitches_of
 from tlx.lower.to_2d.contraction.problem import Contraction, ContractionResult, contraction_of
 from tlx.lower.to_2d.contraction.strategy import least_contraction_cycles
@@ -50,11 +51,11 @@ def contract_packed_operands(module: Module, function: Function, target: Target)
     """Rewrite the products of permuted matrices in a function as contractions that read these as they lie."""
     if not any(_PERMUTE in (instruction.callee or "") for instruction in function.instructions()):
         return
-    tensors, used = analyse(module, function), uses(function)
+    tensors, used, known = analyse(module, function), uses(function), definitions(function)
     replaced: set[int] = set()
     for permute in tensors.ops:
         packed = _PackedMatrix.of(permute)
-        if packed is None:
+        if packed is None or _is_computed(tensors, known, permute.tensors[0]):
             continue
         products = _products(tensors, used, permute)
         contractions = [_PackedContraction.of(packed, product, target) for product in products]
@@ -66,6 +67,12 @@ def contract_packed_operands(module: Module, function: Function, target: Target)
         replaced |= set(map(_key, products))
         tokens = [tensor.definition for product in products for tensor in product.tensors]
         remove_dead(function, {id(i): i for i in (permute.instruction, *tokens)}.values())
+
+
+def _is_computed(tensors: FunctionTensors, known: Mapping[str, Instruction], tensor: Tensor) -> bool:
+    """Whether a tensor is the result of an operation, which may write it in the order of the matrix."""
+    definition = known.get(tensor.source.name) if tensor.kind == "value" and isinstance(tensor.source, Local) else None
+    return definition is not None and tensors.op_of(definition) is not None
 
 
 def _key(product: TensorOp) -> int:
@@ -175,12 +182,13 @@ class _PackedContraction:
         """Write the contraction in place of the product."""
         call, result = self.product.instruction, self.product.result
         assert result is not None
-        tokens: list[Value] = [self.packed.permute.tensors[0].definition.value] * 2
-        tokens[1 - self.operand] = self._emit_split(module, function)
-        b = _builder_at(module, function, call)
-        contraction = b.contract(*tokens, *self.axes, result=result.vector, name=str(call.result))
+        packed: Value = self.packed.permute.tensors[0].definition.value
+        other = self._emit_split(module, function)
+        a, b = (other, packed) if self.operand else (packed, other)
+        builder = _builder_at(module, function, call)
+        contraction = builder.contract(a, b, *self.axes, result=result.vector, name=str(call.result))
         replace_uses(function, str(call.result), contraction)
-        b.block.instructions.remove(call)
+        builder.block.instructions.remove(call)
 
     def _emit_split(self, module: Module, function: Function) -> Value:
         """Write the token of the other operand, whose tensor is loaded where it was loaded before."""
