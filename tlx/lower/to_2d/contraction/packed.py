@@ -11,9 +11,9 @@ stores it::
     %c = call <65536 x float> @llvm.tensor.contract(token %a, token %b, <1>, <1>)         128 x 32 x 16
 
 Where rows are in blocks, too, the columns of the left operand are split in the same way. The permutation stays if a
-copy and a product of it are estimated to be faster, for instance of blocks of a few columns, if anything else reads
-it, if an operation computes what is permuted, and if its result has strides in memory, or interleaved rows that are
-read in place.
+copy and a product of it are estimated to be faster, for instance of blocks of a few columns; if the contraction would
+copy its operand as well; if rows are interleaved that no dot product reads so; if anything else reads the matrix; if an
+operation computes what is permuted; and if its result has strides in memory, or rows that are read in place.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from tlx.ir.rewrite import Use, definitions, remove_dead, replace_uses, uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import PTR
+from tlx.ir.types import PTR, Type
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.memory.views import Storage, TensorView, pitches_of
-from tlx.lower.to_2d.contraction.problem import Contraction, ContractionResult, contraction_of
-from tlx.lower.to_2d.contraction.strategy import least_contraction_cycles
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.problem import LHS, RHS, Contraction, ContractionResult, contraction_of
+from tlx.lower.to_2d.contraction.strategy import best_blocking, least_contraction_cycles
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.lower.to_2d.memory.permutations import permuted_view
@@ -45,6 +46,10 @@ from tlx.target.target import Target
 _PERMUTE: Final = "reshape.permute"
 _MATRIX: Final = 2
 _NO_ADDRESS: Final = Keyword(PTR, "null")
+_LEAST_ROW: Final = 16
+"""Positions of a row that products read, if they are not interleaved; shorter rows leave columns apart."""
+_PACKED: Final = Keyword(PTR, "poison")
+"""A symbolic address of the packed operand, by which it differs from the other one."""
 
 
 def contract_packed_operands(module: Module, function: Function, target: Target) -> None:
@@ -170,9 +175,11 @@ class _PackedContraction:
         assert axes is not None
         views = [_view(tensor.type, tensor.pitches) for tensor in self.product.tensors]
         copied = _contraction(views, ((axes[0],), (axes[1],)), result)
-        views[self.operand] = _view(source.type, source.pitches)
+        views[self.operand] = _view(source.type, source.pitches, _PACKED)
         views[1 - self.operand] = _view(self.other, self.pitches)
         in_place = _contraction(views, self.axes, result)
+        if not _is_read_in_place(target, in_place, result.element):
+            return False
         dims = [views[self.operand].dims[d] for d in self.packed.permute.dims[0]]
         copying = copy_cycles(dims, source.type.element, target)
         cycles, with_copy = (least_contraction_cycles(target, c, result.element) for c in (in_place, copied))
@@ -235,8 +242,22 @@ def _split(tensor: Tensor, axis: int, extents: Sequence[int]) -> tuple[TensorTyp
     return None if pitches is None else (TensorType.dense(type_.element, shape), pitches)
 
 
-def _view(type_: TensorType, pitches: Sequence[int] | None) -> TensorView:
-    return TensorView.of(Storage(_NO_ADDRESS), type_, pitches)
+def _view(type_: TensorType, pitches: Sequence[int] | None, address: Value = _NO_ADDRESS) -> TensorView:
+    return TensorView.of(Storage(address), type_, pitches)
+
+
+def _is_read_in_place(target: Target, contraction: Contraction, element: Type) -> bool:
+    """Whether the contraction does not copy the packed operand, and reads rows of it or interleaved ones."""
+    choice, _ = best_blocking(target, contraction, element)
+    if not isinstance(choice, Blocking):
+        return False
+    operands = choice.contraction.lhs, choice.contraction.rhs
+    column = next(k for k, operand in enumerate(operands) if operand.pointer == _PACKED)
+    strides = [
+        (walk.extent, walk.strides[LHS if contraction.lhs.pointer == _PACKED else RHS]) for walk in contraction.k
+    ]
+    is_apart = any(1 < extent < _LEAST_ROW and stride == 1 for extent, stride in strides)
+    return column not in choice.copied and (operands[column].vnni_group > 1 or not is_apart)
 
 
 def _contraction(
