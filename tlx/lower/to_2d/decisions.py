@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.diagnostics import LoweringError
@@ -21,7 +21,7 @@ from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.convolution.borders import find_borders
 from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.coalescing import coalesce
-from tlx.lower.to_2d.memory.crops import find_crops
+from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
 from tlx.lower.to_2d.memory.parts import find_parts
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES
@@ -54,11 +54,12 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     views = frozenset(str(op.instruction.result) for op in facts.tensors.ops if is_only_view(facts, op))
     groups = FusionGroups.of(facts)
     storage = SymbolicStorage()
-    views |= find_crops(OperandViews(facts, groups, views, storage))
+    views |= find_lazy_views(OperandViews(facts, groups, views, storage))
     views |= find_borders(OperandViews(facts, groups, views, storage))
     operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)
     sunk_stores = sink_stores(operands, live, remarks)
+    operands = replace(operands, views=views | sunk_stores.permuted)
     schedule = Schedule(operands, live, sunk_stores, find_parts(operands, live, sunk_stores))
     reads = find_reads(schedule)
     snapshots = find_snapshots(facts, reads, remarks)

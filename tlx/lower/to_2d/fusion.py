@@ -46,6 +46,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import (
     splat_value,
 )
 from tlx.lower.to_2d.memory.padding import is_crop, padded_dims
+from tlx.lower.to_2d.memory.permutations import permuted_view
 
 LeafKey = tuple[str, TensorType]
 
@@ -260,6 +261,11 @@ def _has_count(renaming: Instruction, op: TensorOp) -> bool:
     return isinstance(renaming.type, VectorType) and renaming.type.count == op.result.count
 
 
+def is_product(groups: FusionGroups, op: TensorOp) -> bool:
+    """Whether an operation is a product, or the root of a group with one."""
+    return op.intrinsic.name in PRODUCTS or groups.product_of(op) is not None
+
+
 def is_reduction(op: TensorOp) -> bool:
     """Whether an operation reduces windows."""
     return op.intrinsic.name.startswith("reduce.")
@@ -322,6 +328,7 @@ class SunkStore:
         writes_padding: Whether it writes zeros to the padding, because the whole flattened vector is stored.
         possible_overlaps: Operands that may overlap the target, which is checked at run time.
         in_place: Whether an operand may be overwritten by the result.
+        permutations: The permutations between the operation and the store, which the strides of the target express.
     """
 
     op: TensorOp
@@ -330,6 +337,7 @@ class SunkStore:
     writes_padding: bool
     possible_overlaps: tuple[TensorView, ...] = ()
     in_place: bool = False
+    permutations: tuple[TensorOp, ...] = ()
 
     @property
     def range(self) -> MemoryLocation:
@@ -347,19 +355,21 @@ class SunkStores:
         by_store: The operation that runs in place of a store, by the id of the store.
         by_op: The same, by the id of the operation's instruction.
         explained: Ids of the instructions that are not sunk, for which a remark has said why.
+        permuted: Names of the permutations whose results are only written by the operations that are sunk.
     """
 
     by_store: Mapping[int, SunkStore]
     by_op: Mapping[int, SunkStore]
     explained: AbstractSet[int]
+    permuted: AbstractSet[str]
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The place of a result in the result of a concatenation or padding.
+    """The place of a result in the result of a concatenation, padding or permutation.
 
     Attributes:
-        whole: The concatenation or padding.
+        whole: The concatenation, padding or permutation.
         operand: The number of its operand that is written in place.
     """
 
@@ -454,7 +464,10 @@ class OperandViews:
         if op.intrinsic.name == "pad":
             return _cropped(view, op, token) if is_crop(op) else view.row_major  # who reads it writes the border
         if op.intrinsic.name == "reshape.permute":
-            return replace(TensorView.of(view.storage, result), vnni_group=source.type.shape[-1])
+            permuted = permuted_view(view, op)
+            if permuted is None:  # interleaved rows
+                return replace(TensorView.of(view.storage, result), vnni_group=source.type.shape[-1])
+            return permuted.reshaped(token) or permuted
         type_ = token if token.shape == result.shape else result
         return view.reordered([source.type.position(d) for d in result.layout], type_)
 

@@ -22,11 +22,12 @@ from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
 from tlx.lower.to_2d.emission import RuleContext
 from tlx.lower.to_2d.fusion import Part, Schedule, SunkStore
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
+from tlx.lower.to_2d.memory.parts import part_view
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.memory.store_sinking import remark_temporary, write_with_overlap_check
 from tlx.lower.to_2d.rules import RULES
-from tlx.lower.to_2d.rules.movement import clamped_index, part_view
+from tlx.lower.to_2d.rules.movement import clamped_index
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
@@ -259,7 +260,9 @@ class _Rewriter:
             target = TensorView.of(self.context.memory.storage_of(whole.instruction.value), whole.result)
         else:
             target = self._part(outer)
-        return part_view(self.b, whole, part.operand, target)
+        view = part_view(whole, part.operand, target)
+        assert view is not None
+        return self.context.memory.storage.addressed(view)
 
     def _sunk(self, sunk: SunkStore) -> None:
         """Emit an operation that writes directly to where its result is stored."""

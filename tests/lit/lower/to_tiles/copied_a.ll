@@ -20,7 +20,7 @@
 
 ; CHECK-LABEL: define void @batch(
 ; CHECK:         call void @tlx.transpose.32x32.bf16(ptr %panels.buf, ptr %x)
-; CHECK-NEXT:    call void @tlx.nest.batch(ptr %w, ptr %p.buf, ptr %panels.buf)
+; CHECK-NEXT:    call void @tlx.nest.batch(ptr %w, ptr %c, ptr %panels.buf)
 
 ; Knobs turn this off.
 ; ASKED-NOT: tlx.transpose.64x64

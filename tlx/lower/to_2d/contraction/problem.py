@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from tlx.intrinsics.products import axes_of, free_axes
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, Type
@@ -246,6 +247,28 @@ class ContractionResult:
         """A summed dimension."""
         leaves = 0 if self.epilogue is None else len(self.epilogue.strides)
         return LoopDim(extent, (lhs, rhs, 0, 0, *[0] * leaves))
+
+
+def contraction_of(
+    lhs: TensorView, rhs: TensorView, dims: tuple[tuple[int, ...], ...], result: ContractionResult
+) -> Contraction:
+    """The contraction, whose result has batch dimensions first, then free ones of lhs, then free ones of rhs."""
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
+    a, b = lhs.dims, rhs.dims
+    free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)
+    first_m = len(batch_a)
+    first_n = first_m + len(free_a)
+    pairs = enumerate(zip(batch_a, batch_b, strict=True))
+    return Contraction(
+        "matmul",
+        OperandMemory.of(lhs),
+        OperandMemory.of(rhs),
+        OperandMemory.of(result.target),
+        tuple(result.free(d, a[i].extent, lhs=a[i].stride, rhs=b[j].stride) for d, (i, j) in pairs),
+        tuple(result.free(first_m + d, a[i].extent, lhs=a[i].stride) for d, i in enumerate(free_a)),
+        tuple(result.free(first_n + d, b[j].extent, rhs=b[j].stride) for d, j in enumerate(free_b)),
+        tuple(result.summed(a[i].extent, a[i].stride, b[j].stride) for i, j in zip(axes_a, axes_b, strict=True)),
+    )
 
 
 def rounds_sums(element: Type) -> bool:

@@ -112,20 +112,27 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
         n 32 (0, 4, 1)    k 16 (4, 128, 0), 4 (1, 1, 0)
         ->
         n 32 (0, 1, 1)    k 64 (1, 32, 0)                    group 4
+
+    Other dimensions of columns and of rows, those of blocks of the operand, are loops.
     """
-    n, inner = [walk for walk in c.n if walk[0] > 1], [walk for walk in c.k if _steps(walk) == (1, 1)]
+    inner = [walk for walk in c.k if _steps(walk) == (1, 1)]
     known = not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
-    if not known or len(n) != 1 or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
+    if not known or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
         return None
-    (columns, at), width = n[0], inner[0][0]
+    width = inner[0].extent
+    across = next((walk for walk in c.n if walk.extent > 1 and (walk[1][RHS], walk[1][OUT]) == (width, 1)), None)
+    if across is None:
+        return None
+    columns, at = across
     groups = next((walk for walk in c.k if _steps(walk) == (width, width * columns)), None)
     rows_of_lhs = math.prod(walk[0] for walk in c.m)
-    if groups is None or at[RHS] != width or at[OUT] != 1 or not _is_read(c.rhs.element, width, target, rows_of_lhs):
+    if groups is None or not _is_read(c.rhs.element, width, target, rows_of_lhs):
         return None
     rows = LoopDim(groups.extent * width, (1, columns, *groups.strides[OUT:]))
     others = [walk for walk in c.k if walk not in (groups, inner[0])]
+    blocks = [walk for walk in c.n if walk.extent > 1 and walk is not across]
     whole = LoopDim(columns, (at[LHS], 1, *at[OUT:]))
-    return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(whole,), k=(*others, rows))
+    return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(*blocks, whole), k=(*others, rows))
 
 
 def has_dense_vnni_rows(c: Contraction) -> bool:

@@ -142,9 +142,14 @@ def _border_boxes(dims: Sequence[PaddedDim]) -> list[list[tuple[int, int]]]:
 
 def spread(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim]) -> TensorView:
     """The part of the result that the elements are copied to."""
+    return restrided_view(b, target, *spread_dims(target, dims))
+
+
+def spread_dims(target: TensorView, dims: Sequence[PaddedDim]) -> tuple[list[StridedDim[int]], int]:
+    """The dimensions of the part of the result that the elements are copied to, and the offset of the first one."""
     pairs = list(zip(dims, target.dims, strict=True))
-    strided = [(padded.count, dim.stride * padded.step) for padded, dim in pairs]
-    return restrided_view(b, target, strided, sum(padded.at * dim.stride for padded, dim in pairs))
+    strided = [StridedDim(padded.count, dim.stride * padded.step) for padded, dim in pairs]
+    return strided, sum(padded.at * dim.stride for padded, dim in pairs)
 
 
 @dataclass(frozen=True)

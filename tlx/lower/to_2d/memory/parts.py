@@ -1,4 +1,4 @@
-"""Parts: an operation writes its result to the place where a concatenation or padding would copy it.
+"""Parts: an operation writes its result to the place where a concatenation, padding or permutation would copy it.
 
 Rewrite of two maps that are concatenated::
 
@@ -8,8 +8,9 @@ Rewrite of two maps that are concatenated::
     %p = pad(%u)                                           fills of the border, and a copy of %u
 
 The concatenation must be the only use, in the same block. Parts nest: `%u` may be a part of `%p`, whose buffer then
-holds all of them. A convolution with windows of one element may be an exception: padding splits its products of whole
-planes into products of rows, which may take longer than a copy, by the estimated cycles.
+holds all of them. An operation whose result is permuted writes rows where neighbours stay neighbours; only a product
+writes elements that are apart. A convolution with windows of one element may be an exception: padding splits its
+products of whole planes into products of rows, which may take longer than a copy, by the estimated cycles.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from tlx.ir.rewrite import only_user
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import PTR
 from tlx.ir.values import Keyword
-from tlx.lower.memory.views import Storage, StridedDim, TensorView
+from tlx.lower.memory.views import Storage, StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input
+from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
+from tlx.lower.to_2d.memory.padding import padded_dims, spread_dims
+from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
 _NO_ADDRESS: Final = Keyword(PTR, "null")
-_MOVERS: Final = frozenset({"concat", "pad"})
+_MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})
 """Instructions that share the buffer of an operand (`memory.coalescing`), which is better than parts."""
 
@@ -57,6 +60,8 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
             continue
         part = _part_of(operands, op)
         if part is None or id(part.whole.instruction) in sunk_stores.by_op:
+            continue
+        if not _is_writable(operands, op, part, parts):
             continue
         pad = _pad_around(part, parts)
         if pad is None or not _is_faster_copied(estimated, op, pad):
@@ -85,6 +90,43 @@ def _part_of(operands: OperandViews, op: TensorOp) -> Part | None:
     if whole.intrinsic.name == "pad" and not _surrounds(whole):
         return None
     return Part(whole, next(i for i, tensor in enumerate(whole.tensors) if tensor is token))
+
+
+def _is_writable(operands: OperandViews, op: TensorOp, part: Part, parts: Mapping[int, Part]) -> bool:
+    """Whether a result has strides in the memory of a part, and unless it is a product's, dense rows."""
+    place = _place(part, parts)
+    if place is None:
+        return False
+    if part.whole.intrinsic.name not in PERMUTATIONS or is_product(operands.groups, op):
+        return True
+    inner = without_unit_dims(place.dims)
+    return not inner or inner[-1].stride == 1
+
+
+def _place(part: Part, parts: Mapping[int, Part]) -> TensorView | None:
+    """The memory of a part in the outermost result around it, its dimensions in logical order."""
+    outer = parts.get(id(part.whole.instruction))
+    assert part.whole.result is not None
+    target = TensorView.of(Storage(_NO_ADDRESS), part.whole.result) if outer is None else _place(outer, parts)
+    return None if target is None else part_view(part.whole, part.operand, target)
+
+
+def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView | None:
+    """The part of `target`, the result of an operation that moves elements, to which one of its operands is moved.
+
+    Returns:
+        The part with its dimensions in logical order; None if a permuted operand has no strides in the result.
+    """
+    if whole.intrinsic.name in PERMUTATIONS:
+        return unpermuted_view(target, whole)
+    if whole.intrinsic.name == "pad":
+        dims, offset = spread_dims(target, padded_dims(whole))
+    else:
+        ((axis,),) = whole.dims
+        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * target.dims[axis].stride
+        extents = whole.tensors[operand].type.extents
+        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, target.dims, strict=True)]
+    return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
 
 
 def _surrounds(pad: TensorOp) -> bool:

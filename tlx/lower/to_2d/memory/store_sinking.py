@@ -40,14 +40,15 @@ from tlx.ir.types import I64, PointerType, Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.memory.views import Storage, TensorView, reshaped_strides, storage_type, tensor_bytes
+from tlx.lower.memory.views import Storage, TensorView, reshaped_strides, storage_type, tensor_bytes, without_unit_dims
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
-from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS, STAGE, operation_title
+from tlx.lower.to_2d.analysis.tensor_operations import STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores
+from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores, is_product
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
+from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
 
 def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> SunkStores:
@@ -60,18 +61,21 @@ def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks
     """
     by_store, by_op, explained = dict[int, SunkStore](), dict[int, SunkStore](), set[int]()
     buffered = live - operands.views
+    permuted: set[str] = set()
     for op in operands.facts.tensors.ops:
         name = str(op.instruction.result)
-        sunk = _only_store(operands, op) if op.result is not None and name in buffered else None
+        is_candidate = op.result is not None and name in buffered and name not in permuted
+        sunk = _only_store(operands, op) if is_candidate else None
         if sunk is None:
             continue
         checked = _with_overlap_checks(operands, sunk)
         if isinstance(checked, SunkStore):
             by_store[id(checked.store)] = by_op[id(op.instruction)] = checked
+            permuted |= {str(permute.instruction.result) for permute in checked.permutations}
         else:
             explained.add(id(op.instruction))
             remark_temporary(remarks, op, checked)
-    return SunkStores(by_store, by_op, explained)
+    return SunkStores(by_store, by_op, explained, permuted)
 
 
 def remark_temporary(remarks: Remarks, op: TensorOp, reason: str) -> None:
@@ -116,33 +120,27 @@ def _only_store(operands: OperandViews, op: TensorOp) -> SunkStore | None:
     if use is None:
         return None
     if use.pointer is None:
-        return _store_of_transpose(operands, op, token, use)
+        return _store_of_permutation(operands, op, token, use)
     target = _sunk_view(op.result, token.type, Storage(use.pointer), use.pitches)
     return None if target is None else SunkStore(op, use.instruction, target, writes_padding=False)
 
 
-def _store_of_transpose(operands: OperandViews, op: TensorOp, token: Tensor, transpose: TensorOp) -> SunkStore | None:
-    """The store of a product's transpose, if that is the only use: the product is written with permuted strides."""
-    type_, result = op.result, transpose.result
-    is_product = op.intrinsic.name in PRODUCTS or operands.groups.product_of(op) is not None
-    if (
-        str(transpose.instruction.result) not in operands.views
-        or transpose.intrinsic.name != "transpose"
-        or not is_product
-    ):
+def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, permute: TensorOp) -> SunkStore | None:
+    """The store of a permuted result, if that is the only use: the result is written with permuted strides."""
+    type_, result = op.result, permute.result
+    if permute.intrinsic.name not in PERMUTATIONS or type_ is None or result is None:
         return None
-    if type_ is None or result is None or type_.is_padded or result.is_padded or token.type.shape != type_.shape:
+    if type_.is_padded or result.is_padded or token.type.shape != type_.shape:
         return None
-    sunk = _only_store(operands, transpose)
-    if sunk is None:
+    sunk = _only_store(operands, permute)
+    target = unpermuted_view(sunk.target, permute) if sunk is not None else None
+    if sunk is None or target is None:
         return None
-    steps = [0] * type_.rank
-    for dimension, step in zip(result.layout, sunk.target.strides, strict=True):
-        steps[token.type.position(dimension)] = step
-    target = TensorView(
-        sunk.target.storage, storage_type(type_.element), type_.shape, type_.shape, tuple(steps), type_.layout
-    )
-    return SunkStore(op, sunk.store, target, writes_padding=False)
+    inner = without_unit_dims(target.dims)
+    if not is_product(operands.groups, op) and inner and inner[-1].stride != 1:
+        return None
+    target = target.reordered(token.type.layout, type_)
+    return replace(sunk, op=op, target=target, permutations=(*sunk.permutations, permute))
 
 
 def _sunk_view(

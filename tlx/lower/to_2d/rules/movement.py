@@ -147,6 +147,7 @@ from tlx.lower.to_2d.memory.copies import (
     to_storage_type,
 )
 from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, spread
+from tlx.lower.to_2d.memory.parts import part_view
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -162,17 +163,9 @@ def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: T
     """Write the operands to `target`, one after the other along the axis."""
     for number, tensor in enumerate(op.tensors):
         if not context.is_in_place(op, number):
-            copy(b, context.memory.view(tensor), part_view(b, op, number, target))
-
-
-def part_view(b: TensorBuilder, op: TensorOp, operand: int, target: TensorView) -> TensorView:
-    """The part of `target`, the result of a concatenation or padding, that an operand is copied to."""
-    if op.intrinsic.name == "pad":
-        return spread(b, target, padded_dims(op))
-    ((axis,),) = op.dims
-    first = sum(tensor.type.extents[axis] for tensor in op.tensors[:operand])
-    extents = enumerate(op.tensors[operand].type.extents)
-    return slice_view(b, target, [(first if d == axis else 0, extent) for d, extent in extents])
+            part = part_view(op, number, target)
+            assert part is not None
+            copy(b, context.memory.view(tensor), context.memory.storage.addressed(part))
 
 
 def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -255,6 +248,8 @@ def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequ
 
 def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand with permuted dimensions to `target`, which may have another shape."""
+    if context.is_in_place(op, 0):
+        return
     source = context.memory.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
     reshaped = _reshaped_like(b, target, permuted)
@@ -280,7 +275,8 @@ def _reshaped_like(b: TensorBuilder, view: TensorView, other: TensorView) -> Ten
 
 def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, which has the same logical dimensions."""
-    copy(b, context.memory.view(op.tensors[0]), target)
+    if not context.is_in_place(op, 0):
+        copy(b, context.memory.view(op.tensors[0]), target)
 
 
 def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:

@@ -74,7 +74,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.intrinsics.convolution import Windows
-from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
@@ -87,6 +86,7 @@ from tlx.lower.to_2d.contraction.problem import (
     ContractionEpilogue,
     ContractionResult,
     OperandMemory,
+    contraction_of,
 )
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import emit_convolution
@@ -226,29 +226,7 @@ def lower_contract(
     """Write the contraction of two tensors to `target`."""
     lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     emit_contraction(
-        context, b, op, _contraction(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue
-    )
-
-
-def _contraction(
-    lhs: TensorView, rhs: TensorView, dims: tuple[tuple[int, ...], ...], result: ContractionResult
-) -> Contraction:
-    """The contraction, whose result has batch dimensions first, then free ones of lhs, then free ones of rhs."""
-    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
-    a, b = lhs.dims, rhs.dims
-    free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)
-    first_m = len(batch_a)
-    first_n = first_m + len(free_a)
-    pairs = enumerate(zip(batch_a, batch_b, strict=True))
-    return Contraction(
-        "matmul",
-        OperandMemory.of(lhs),
-        OperandMemory.of(rhs),
-        OperandMemory.of(result.target),
-        tuple(result.free(d, a[i].extent, lhs=a[i].stride, rhs=b[j].stride) for d, (i, j) in pairs),
-        tuple(result.free(first_m + d, a[i].extent, lhs=a[i].stride) for d, i in enumerate(free_a)),
-        tuple(result.free(first_n + d, b[j].extent, rhs=b[j].stride) for d, j in enumerate(free_b)),
-        tuple(result.summed(a[i].extent, a[i].stride, b[j].stride) for i, j in zip(axes_a, axes_b, strict=True)),
+        context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue
     )
 
 
