@@ -51,6 +51,7 @@ class LaneArithmetic:
         element: float or double; bfloat for operations on bits.
         float_instructions: The target's instructions for registers of this size.
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
+        big_endian: Whether the upper word of a double is the first of two.
     """
 
     b: Builder
@@ -58,6 +59,7 @@ class LaneArithmetic:
     element: FloatType
     float_instructions: FloatInstructions | None = None
     short: bool = False
+    big_endian: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -208,7 +210,8 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    return LaneArithmetic(b, type_.count, element, target.float_instructions if is_whole else None, short)
+    instructions = target.float_instructions if is_whole else None
+    return LaneArithmetic(b, type_.count, element, instructions, short, target.big_endian)
 
 
 def _signed(number: int, bits: int) -> int:
