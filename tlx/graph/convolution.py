@@ -31,8 +31,8 @@ _WORD: Final = 4
 _MOST_POSITIONS: Final = 25
 """The most positions of a kernel that become products of their own."""
 _LEAST_CHANNELS: Final = 3
-"""The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and kernel,
-with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
+"""The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and
+kernel, with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
 _MOST_ROWS: Final = 64
 """The most rows of images that one product adds up in registers."""
 _NEAR_BYTES: Final = 1 << 19
