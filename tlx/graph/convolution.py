@@ -3,7 +3,7 @@
 Gradients of weights are convolutions with a large kernel and few positions: the sum over images, rows and columns of
 products of the input's channels and the result's. Each position is a matrix product of parts of both that are not in
 the border, added up over a few images at a time, which stay in the caches. Images whose channels are not innermost are
-copied:
+copied, and those of bfloat or half are converted to float, since each product would pack pairs of them:
 
     for image                                                  y[p] += x[image, rows that p reads, channels]^T
       for position p                                                   @ w[image, rows that p needs, filters]
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final, Literal
 
-from tlx.graph.core import listed
+from tlx.graph.core import FLOAT32, listed
 from tlx.graph.indexing import Indexing
 from tlx.graph.shapes import MOST_SLICES
 from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
-from tlx.intrinsics.numpy_types import type_of
+from tlx.intrinsics.numpy_types import is_float, type_of
 from tlx.ir import values as ir
 from tlx.ir.types import I64, vector_of
 
@@ -30,8 +30,9 @@ Padding = Literal["valid", "same"] | Sequence[tuple[int, int]]
 _WORD: Final = 4
 _MOST_POSITIONS: Final = 25
 """The most positions of a kernel that become products of their own."""
-_LEAST_CHANNELS: Final = 16
-"""The least columns and rows of such a product: with fewer, several positions share one."""
+_LEAST_CHANNELS: Final = 3
+"""The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and
+kernel, with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
 _MOST_ROWS: Final = 64
 """The most rows of images that one product adds up in registers."""
 _NEAR_BYTES: Final = 1 << 19
@@ -179,24 +180,25 @@ class Convolutions(Indexing):
         """A convolution as a matrix product for each position of the kernel, in the order of the output."""
         slide, images = products.slide, products.images_at_a_time
         x, w = self._stored_in_order(x), self._stored_in_order(w)
-        result = self._buffer(products.shape, to)
-        self._write(result, self.full(products.shape, 0, to))
-        add = self._operation("add", to)
+        sums = FLOAT32 if products.is_converted else to
+        result = self._buffer(products.shape, sums)
+        self._write(result, self.full(products.shape, 0, sums))
+        add = self._operation("add", sums)
         with self._loop(x.shape[1] // images) as number:
             first = self._builder.mul(number, images)
-            parts = [self._images(v, first, images) for v in (x, w)]
+            parts = [self._images(v, first, images, is_converted=products.is_converted) for v in (x, w)]
             for position in product(*map(range, slide.sizes)):
                 views = products.views(position, parts[0].view, parts[1].view)
                 if not all(v.count for v in views):
                     continue
                 lhs, rhs = (self._with_view(v, view) for v, view in zip(parts, views, strict=True))
                 lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
-                value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], to)
+                value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], sums)
                 starts, shape = products.place(position)
                 target = self._with_view(result, result.view.sliced(starts, shape, [1] * len(shape)))
                 value = self.reshape(value, shape)
-                self._write(target, self._map("convolution", add, [target, value], to))
-        return result
+                self._write(target, self._map("convolution", add, [target, value], sums))
+        return self.convert(result, to)
 
     def _stored_in_order(self, x: Value) -> Value:
         """A value in memory, with the order of dimensions that it has already."""
@@ -204,14 +206,14 @@ class Convolutions(Indexing):
         stored = self._stored(self.transpose(x, order))
         return self._with_view(stored, stored.view.permuted([order.index(d) for d in range(x.rank)]))
 
-    def _images(self, x: Value, first: ir.Value, count: int) -> Value:
+    def _images(self, x: Value, first: ir.Value, count: int, *, is_converted: bool) -> Value:
         """Some images of an input, whose batch and channels are exchanged, or a copy with channels innermost."""
         starts = [ir.ConstInt(I64, 0), first, *[ir.ConstInt(I64, 0)] * (x.rank - 2)]
         part = self._at(x, starts, (x.shape[0], count, *x.shape[2:]))
-        if x.view.strides[0] == 1:
+        if x.view.strides[0] == 1 and not is_converted:
             return part
         part = self._with_view(part, part.view.permuted([*range(1, x.rank), 0]))
-        copy = self._copied(part)
+        copy = self._copied(self.convert(part, FLOAT32) if is_converted else part)
         return self._with_view(copy, copy.view.permuted([x.rank - 1, *range(x.rank - 1)]))
 
     def _spatial_letters(self, names: Sequence[str], rank: int) -> str:
@@ -259,7 +261,8 @@ class _Positions:
 
     Attributes:
         x, w: The tensor and the kernel in memory, with batch and channels first.
-        element_bytes: Bytes of an element.
+        element_bytes: Bytes of an element that is multiplied.
+        is_converted: Whether images are converted to float.
         slide: How the kernel slides.
         spatial: The output's spatial dimensions, by their number in `slide`.
         rows_first: Whether the output's last dimensions are those of `x` and `w`, in this order.
@@ -269,6 +272,7 @@ class _Positions:
     x: View
     w: View
     element_bytes: int
+    is_converted: bool
     slide: _Slide
     spatial: tuple[int, ...]
     rows_first: bool
@@ -288,13 +292,14 @@ class _Positions:
         """
         count, channels = math.prod(slide.sizes), (x.shape[0], w.shape[0])
         is_gradient = count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 2 * count and max(slide.gaps) == 1
-        if x.dtype.kind != "f" or x.dtype.itemsize < _WORD or x.dtype != w.dtype:
-            return None  # pairs of narrow elements would be packed for each position
+        if not is_float(x.dtype) or x.dtype != w.dtype:
+            return None
         if not is_gradient or min(channels) < _LEAST_CHANNELS or set(output[-2:]) != set(roles):
             return None
         spatial = tuple(letters.index(letter) for letter in output[:-2])
         in_order = output[-2:] == roles
-        products = cls(_stored_view(x), _stored_view(w), x.dtype.itemsize, slide, spatial, in_order, roles == "CN")
+        size, views = x.dtype.itemsize, (_stored_view(x), _stored_view(w))
+        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, in_order, roles == "CN")
         return products if all(view.is_nested for view in products.parts(1)) else None
 
     @property
@@ -313,7 +318,7 @@ class _Positions:
 
     def parts(self, images: int) -> list[View]:
         """The parts of some images that are multiplied, at all positions."""
-        parts = [_innermost(v, images) for v in (self.x, self.w)]
+        parts = [_innermost(v, images, is_copied=self.is_converted) for v in (self.x, self.w)]
         return [view for position in product(*map(range, self.slide.sizes)) for view in self.views(position, *parts)]
 
     def views(self, position: tuple[int, ...], x: View, w: View) -> tuple[View, View]:
@@ -334,10 +339,10 @@ class _Positions:
         return [*(at[d] for d in self.spatial), 0, 0], [*[1] * len(self.spatial), *self.shape[-2:]]
 
 
-def _innermost(view: View, images: int) -> View:
+def _innermost(view: View, images: int, *, is_copied: bool) -> View:
     """Some images with channels innermost: themselves, or a copy."""
     shape = (view.shape[0], images, *view.shape[2:])
-    if view.strides[0] == 1:
+    if view.strides[0] == 1 and not is_copied:
         return View(shape, view.strides)
     return View.dense(shape, [*range(1, len(shape)), 0])
 

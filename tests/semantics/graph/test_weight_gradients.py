@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from tests.semantics.graph.checks import Array, check, random, same
 from tlx.graph import Graph, Value
@@ -90,6 +91,7 @@ CASES: dict[str, dict[str, Any]] = {
         "strides": (2, 3),
     },
     "one dimension": {"x": (4, 30, 16), "w": (4, 28, 16), "layouts": ("CXN", "IXO", "XNC"), "padding": ((0, 1),)},
+    "few channels": {"x": (3, 8, 8, 3), "w": (3, 8, 8, 5), "layouts": LAST, "padding": ((1, 1), (1, 1))},
     "three dimensions": {
         "x": (2, 6, 5, 6, 16),
         "w": (2, 5, 5, 6, 16),
@@ -122,12 +124,25 @@ def test_positions(name: str, dtype: str) -> None:
     check(builder(case), expected, x, w, terms=terms)
 
 
+@pytest.mark.parametrize(("dtype", "ulp"), [(np.float16, 2**-10), (bfloat16, 2**-7)], ids=["half", "bfloat"])
+@pytest.mark.parametrize("name", ["same", "strided", "channels first", "exchanged", "few channels"])
+def test_narrow_images_are_added_up_in_float(name: str, dtype: type, ulp: float) -> None:
+    case, rng = CASES[name], np.random.default_rng(1)
+    x, w = (random(rng, case[k], np.dtype(dtype)) for k in "xw")
+
+    def expected(a: Array, b: Array) -> Array:
+        return reference(a, b, case)
+
+    check(builder(case), expected, x, w, tolerance=ulp / 8)  # half an ulp of the result
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", CASES)
-def test_positions_have_no_temporaries_of_whole_images(name: str) -> None:
+def test_positions_have_no_temporaries_of_whole_images(name: str, dtype: str) -> None:
     """There is no convolution of an enlarged input, and what is copied is some images."""
     case = CASES[name]
     graph = Graph("f")
-    graph.output(builder(case)(graph, graph.parameter("x", case["x"]), graph.parameter("w", case["w"])))
+    graph.output(builder(case)(graph, *(graph.parameter(k, case[k], dtype) for k in "xw")))
     text = graph.text()
     assert "llvm.tensor.convolution" not in text
     assert "llvm.tensor.pad" not in text
@@ -152,7 +167,7 @@ def test_random_positions() -> None:
         reach = (kernel - 1) * holes + positions
         extents = np.maximum(reach - padding.sum(1), 2)
         first = bool(rng.integers(2))
-        images, channels = int(rng.integers(1, 5)), rng.integers(16, 20, 2)
+        images, channels = int(rng.integers(1, 5)), rng.integers(3, 20, 2)
         case: dict[str, Any] = {
             "layouts": FIRST if first else LAST,
             "padding": tuple((int(low), int(high)) for low, high in padding),

@@ -47,9 +47,10 @@ from tlx.lower.legalize.conversions import (
 from tlx.lower.legalize.elementwise import emit_elementwise
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either, lanes_of
 from tlx.lower.legalize.math.division import (
+    branch_on_subnormal,
     careful_quotients,
-    may_be_subnormal,
     quotients,
+    scaled_quotients,
     with_sign_of_quotient,
 )
 from tlx.lower.operations import ElementwiseOp
@@ -213,25 +214,38 @@ def _divided_bfloats(
     assert isinstance(type_, VectorType)
     words = LaneArithmetic(b, type_.count, BFLOAT)
 
-    def careful() -> list[Value]:
-        if works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0]):
-            pairs = ([half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors))
-            halves = _careful(b, target, *pairs)
-            sizes = [joined_floats(b, target, even, odd) for even, odd in zip(halves[::2], halves[1::2], strict=True)]
-        else:
-            wide = (
-                [convert_register(b, target, "fpext", r, BFLOAT, FLOAT) for r in rs] for rs in (numerators, divisors)
-            )
-            sizes = [convert_register(b, target, "fptrunc", r, FLOAT, BFLOAT) for r in _careful(b, target, *wide)]
-        return [with_sign_of_quotient(words, *operands) for operands in zip(sizes, numerators, divisors, strict=True)]
+    def ways(
+        emit: Callable[[LaneArithmetic, Sequence[tuple[Value, Value]]], list[Value]],
+    ) -> Callable[[], list[Value]]:
+        return lambda: _bfloats_from_floats(b, target, emit, numerators, divisors)
 
-    return either(words, may_be_subnormal(words, numerators, divisors), careful, divide)
+    careful = ways(careful_quotients)
+    scaled = careful if target.float_instructions is not None else ways(scaled_quotients)
+    return branch_on_subnormal(words, numerators, divisors, divide, scaled, careful)
 
 
-def _careful(b: Builder, target: Target, numerators: Sequence[Value], divisors: Sequence[Value]) -> list[Value]:
-    """Quotients of registers of float that were bfloats."""
-    lanes = lanes_of(b, target, numerators[0], FLOAT, short=True)
-    return careful_quotients(lanes, list(zip(numerators, divisors, strict=True)))
+def _bfloats_from_floats(
+    b: Builder,
+    target: Target,
+    emit: Callable[[LaneArithmetic, Sequence[tuple[Value, Value]]], list[Value]],
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+) -> list[Value]:
+    def quotients_of(numerators: Sequence[Value], divisors: Sequence[Value]) -> list[Value]:
+        lanes = lanes_of(b, target, numerators[0], FLOAT, short=True)
+        return emit(lanes, list(zip(numerators, divisors, strict=True)))
+
+    type_ = numerators[0].type
+    assert isinstance(type_, VectorType)
+    words = LaneArithmetic(b, type_.count, BFLOAT)
+    if works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0]):
+        pairs = ([half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors))
+        halves = quotients_of(*pairs)
+        sizes = [joined_floats(b, target, even, odd) for even, odd in zip(halves[::2], halves[1::2], strict=True)]
+    else:
+        wide = ([convert_register(b, target, "fpext", r, BFLOAT, FLOAT) for r in rs] for rs in (numerators, divisors))
+        sizes = [convert_register(b, target, "fptrunc", r, FLOAT, BFLOAT) for r in quotients_of(*wide)]
+    return [with_sign_of_quotient(words, *operands) for operands in zip(sizes, numerators, divisors, strict=True)]
 
 
 def _by_instruction(

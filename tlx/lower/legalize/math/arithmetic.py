@@ -52,6 +52,7 @@ class LaneArithmetic:
         float_instructions: The target's instructions for registers of this size.
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
         flushed: Whether zero is good enough for results below the normal numbers.
+        big_endian: Whether the upper word of a double is the first of two.
     """
 
     b: Builder
@@ -60,6 +61,7 @@ class LaneArithmetic:
     float_instructions: FloatInstructions | None = None
     short: bool = False
     flushed: bool = False
+    big_endian: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -212,7 +214,8 @@ def lanes_of(
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    return LaneArithmetic(b, type_.count, element, target.float_instructions if is_whole else None, short, flushed)
+    instructions = target.float_instructions if is_whole else None
+    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -1,23 +1,34 @@
 """Quotients by instructions none of which has a subnormal operand or result.
 
-With one, a division takes microcode on many machines, and 10 to 27 times as long (Xeon 6/207/2, 2026-11-28). With
-|a| = m 2^i and |b| = k 2^j, 1 <= m, k < 2,
-
-    q = m / k,    e = i - j,    |a / b| = q 2^e
-
-where q 2^e is q with another exponent, unless it is subnormal. Then the bits of the quotient are the integer nearest to
-q 2^e / u, with u the least subnormal number. As q has been rounded already, the integer next to it may have to be
-corrected, in the direction of an exact remainder.
+With one, a division takes microcode on many machines, and 10 to 27 times as long (Xeon 6/207/2, 2026-11-28). The bits
+of a subnormal quotient are the integer nearest to a / b / u, with u the least subnormal number.
 
 | machine | quotients |
 | --- | --- |
-| with instructions for exponents and significands | q 2^e, as fast as a / b; a branch rounds subnormal ones |
-| others, double | a / b, unless some operand or quotient of a few registers may be subnormal: q 2^e then |
-| others, float | a / b, likewise: computed in double then |
-| bfloat | a / b in float, likewise: q 2^e or double then, whose rounding to float never needs a correction |
+| with instructions for exponents and significands | as fast as a / b; a branch rounds subnormal ones |
+| others | a / b, unless some quotient of a few registers may be subnormal: scaled then |
+| others, with subnormal operands: double | scaled, operands as well |
+| others, with subnormal operands: float, bfloat | computed in double |
 
-Without the instructions, n is q 2^e / u rounded, which is wrong only where q was rounded to the middle between two
-integers; there, and only there, r = m 2^e / u - n k is above k / 2, and n is corrected in the direction of r.
+With the instructions: let |a| = m 2^i and |b| = k 2^j, 1 <= m, k < 2, q = m / k and e = i - j. |a / b| = q 2^e is q
+with another exponent, unless it is subnormal. As q has been rounded already, the integer next to q 2^e / u may have to
+be corrected, in the direction of an exact remainder.
+
+Without: where |a / b| is below the least normal number, it is multiplied by a power of two so that u is the ulp of 1,
+and q, rounded, is below 1. With r = |a| - q |b|, which is exact,
+
+    s = q, or the next number above it where r > 0
+    f = 1, or 1 - 2^-24 where r is not 0
+    n = s f + 1, rounded once
+
+s f is q if that is exact, else between the same two numbers as |a / b|: n is |a / b| + 1, rounded, and ends in the bits
+of the quotient. Of bfloats, q + 1 is enough: rounded to bfloat, it needs no correction.
+
+Three instructions on 256-bit registers begin in a cycle; a register of floats is divided in 5 cycles, one of doubles in
+8. Finding what may be subnormal takes 6 instructions a register, a scaled quotient 20, and branches 5: 31 are more than
+10 cycles. Hence scaled quotients take 2.3 times as long as ordinary ones in float, 1.9 in bfloat and 1.4 in double;
+quotients of subnormal operands 3.1 times, where the division in double alone takes 16 cycles, and 2.5 times in double
+(Xeon 6/207/2, `avx2`, 4096 elements, 2026-11-29). 1.3 times would be 19 instructions in float.
 """
 
 from __future__ import annotations
@@ -25,16 +36,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import zip_longest
 from typing import Final
 
-from tlx.ir.types import DOUBLE
+from tlx.ir.types import DOUBLE, FLOAT
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either
 from tlx.lower.legalize.registers import emit_interleaved
 from tlx.target.hardware import FloatInstructions
 
-_RAISED: Final = 63
-"""Subnormal numbers times 2^63 are normal."""
+_LOWERED: Final = 64
+"""The exponent by which divisors of subnormal numbers are lowered, so that no scaled quotient is subnormal."""
 _FACTOR: Final = 2.0
 """Of both operands of a division in double that LLVM may not turn into one in float."""
 
@@ -58,8 +70,46 @@ def quotients(
     pairs = list(zip(numerators, divisors, strict=True))
     if lanes.float_instructions is not None:
         return _quotients_by_instructions(lanes, lanes.float_instructions, pairs)
-    rare = may_be_subnormal(lanes, numerators, divisors)
-    return either(lanes, rare, lambda: careful_quotients(lanes, pairs), divide)
+    return branch_on_subnormal(
+        lanes,
+        numerators,
+        divisors,
+        divide,
+        lambda: scaled_quotients(lanes, pairs),
+        lambda: careful_quotients(lanes, pairs),
+    )
+
+
+def branch_on_subnormal(
+    lanes: LaneArithmetic,
+    numerators: Sequence[Value],
+    divisors: Sequence[Value],
+    divide: Callable[[], list[Value]],
+    scaled: Callable[[], list[Value]],
+    careful: Callable[[], list[Value]],
+) -> list[Value]:
+    """Quotients by one of three ways.
+
+    Args:
+        lanes: Arithmetic on registers like the operands, or on their bits.
+        numerators: Registers.
+        divisors: As many registers.
+        divide: Emits the way where no operand or quotient is subnormal.
+        scaled: Emits the way where no operand is subnormal, and no divisor is zero, infinite or NaN.
+        careful: Emits the way for all operands.
+    """
+    extremes = _extremes(lanes, numerators, divisors)
+    return either(
+        extremes.lanes,
+        extremes.may_have_subnormal_quotients(),
+        lambda: either(extremes.lanes, extremes.have_special_operands(), careful, scaled),
+        divide,
+    )
+
+
+def scaled_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
+    """Quotients of registers as in `branch_on_subnormal`; of bfloats the magnitudes."""
+    return emit_interleaved(lanes.b, [partial(_scaled_quotient, lanes, *pair, are_normal=True) for pair in pairs])
 
 
 def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
@@ -68,7 +118,7 @@ def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]
     if instructions is not None:
         ratios = emit_interleaved(b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
         return _rounded(lanes, instructions, ratios)
-    careful = _double_quotient if lanes.single else _careful_quotient
+    careful = _double_quotient if lanes.single else partial(_scaled_quotient, are_normal=False)
     return emit_interleaved(b, [partial(careful, lanes, *pair) for pair in pairs])
 
 
@@ -181,112 +231,138 @@ def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio:
     return b.binary("add", bits, lanes.bits(instructions.round_to_bits(b, beyond, small)))
 
 
-def may_be_subnormal(lanes: LaneArithmetic, numerators: Sequence[Value], divisors: Sequence[Value]) -> Value:
-    """The lanes in which some quotient or operand may be subnormal.
+def _scaled_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, *, are_normal: bool) -> Value:
+    """A quotient, scaled where it is below the least normal number; of bfloats its magnitude.
 
-    Bits shifted left have no sign, and subtracting 1 makes 0 the largest number. Bits of positive numbers are in the
-    order of the numbers, and an exponent field less is half the number: a / b is at least 2^-126 if the bits of a are
-    at least those of b less 126 fields. Subtracting a field makes subnormal numbers, and 0, the largest. All that is
-    compared with the sign bit inverted, as signed numbers are: not every machine compares unsigned ones.
+    A subnormal q would be slow: only a below 2^-124 by b above 2^126 has one (float), whose quotient is zero. Where
+    operands may be subnormal, |b| is lowered, so that there is none.
+
+    Args:
+        lanes: Arithmetic on registers like the operands.
+        numerator: A register.
+        divisor: A register.
+        are_normal: Whether no operand is subnormal, and no divisor is zero, infinite or NaN.
     """
-    field, lowest = 2 << lanes.fraction, lanes.sign_bit
+    b, raised, one = lanes.b, lanes.bias - 1, lanes.bias << lanes.fraction
+    dividend, by = (lanes.magnitude(x) for x in (numerator, divisor))
+    lowered = 0 if are_normal else _LOWERED
+    if are_normal:
+        is_small = _is_below(lanes, lanes.bits(dividend), lanes.bits(by))
+        dividend = lanes.mul(dividend, lanes.choose(is_small, 2.0**raised, 1.0))
+    else:
+        (dividend, up), (by, by_up) = _raised(lanes, dividend), _raised(lanes, by)
+        is_small = _is_below(lanes, *(b.binary("sub", lanes.bits(x), n) for x, n in ((dividend, up), (by, by_up))))
+        is_small = b.binary("and", is_small, lanes.compare("ord", by, by))
+        left = b.binary("sub", lanes.word(raised << lanes.fraction), up)
+        dividend, by = (
+            lanes.mul(x, lanes.from_bits(lanes.integer_op("add", b.select(is_small, *ways), one)))
+            for x, ways in ((dividend, (left, by_up)), (by, (lanes.word(-lowered << lanes.fraction), up)))
+        )
+    quotient = lanes.div(dividend, by)
+    magic = lanes.choose(is_small, 2.0**lowered, 0.0)
+    if lanes.short:
+        return lanes.from_bits(b.binary("sub", lanes.bits(lanes.add(quotient, magic)), lanes.bits(magic)))
+    remaining, times = (lanes.choose(is_small, x, 0.0) for x in (dividend, by))
+    remainder = b.fma(lanes.negative(quotient), times, remaining)
+    is_above, is_inexact = (
+        b.cast("sext", lanes.compare(predicate, remainder, 0.0), lanes.words) for predicate in ("ogt", "one")
+    )
+    upper = lanes.from_bits(b.binary("sub", lanes.bits(quotient), is_above))
+    total = b.fma(upper, lanes.from_bits(b.binary("add", lanes.word(one), is_inexact)), magic)
+    bits = b.binary("sub", lanes.bits(total), lanes.bits(magic))
+    return lanes.from_bits(with_sign_of_quotient(lanes, bits, numerator, divisor))
 
-    def doubled(x: Value, less: int) -> Value:
-        return lanes.integer_op("sub", lanes.integer_op("shl", lanes.bits(x), 1), less + lowest)
 
-    least = reduce(partial(_extreme, lanes, "smin"), [doubled(x, 1) for x in dict.fromkeys(numerators)])
-    most = reduce(partial(_extreme, lanes, "smax"), [doubled(x, field) for x in dict.fromkeys(divisors)])
-    bound = _extreme(lanes, "smax", most, lanes.word((lanes.bias - 1) * field + lowest))
-    bound = lanes.integer_op("sub", bound, (lanes.bias - 2) * field)
-    return lanes.b.icmp("slt", least, bound)
+def _is_below(lanes: LaneArithmetic, dividend: Value, divisor: Value) -> Value:
+    """Where a / b is below the least normal number, by the bits of a and b."""
+    bound = lanes.integer_op("sub", divisor, (lanes.bias - 1) << lanes.fraction)
+    return lanes.b.icmp("sgt", bound, dividend)
+
+
+def _raised(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:
+    """Magnitudes, subnormal ones and zero times a power of two that makes them normal; the exponent, in its field."""
+    b, up, word = lanes.b, lanes.fraction + 1, lanes.bits(x)
+    is_subnormal = b.icmp("slt", word, lanes.word(1 << lanes.fraction))
+    exponent, unit = (b.select(is_subnormal, lanes.word(n << lanes.fraction), lanes.word(0)) for n in (up, up + 1))
+    raised = lanes.from_bits(b.binary("or", word, unit))
+    return lanes.sub(raised, lanes.from_bits(unit)), exponent
+
+
+@dataclass(frozen=True, slots=True)
+class _Extremes:
+    """The least magnitude above zero of numerators, and the greatest of divisors, as integers.
+
+    Bits of positive numbers are in the order of the numbers, and an exponent field less is half the number. Let A and B
+    be the bits of magnitudes, F the exponent field's unit and L the least integer. A - 1 + L is the greatest integer
+    for zero, and B - F + L is at least zero for subnormal numbers and zero, otherwise negative: nothing but comparisons
+    of signed integers is needed, as not every machine compares unsigned ones.
+
+    Of doubles, the upper words are enough. Few machines have a minimum of longer ones.
+
+    Attributes:
+        lanes: Arithmetic on registers with words like these.
+        least: The minimum of A - 1 + L.
+        most: The maximum of B - F + L.
+        fraction: Bits of the words below the exponent field.
+    """
+
+    lanes: LaneArithmetic
+    least: Value
+    most: Value
+    fraction: int
+
+    def may_have_subnormal_quotients(self) -> Value:
+        """Where a quotient or an operand may be subnormal: a / b is at least 2^-126 if A is at least B - 126 F."""
+        lanes, field = self.lanes, 1 << self.fraction
+        bias = ((lanes.sign_bit >> self.fraction) - 1) // 2
+        bound = _extreme(lanes, "smax", self.most, lanes.word((bias - 1) * field + lanes.sign_bit))
+        # Upper words that are equal may belong to a quotient below the least normal number.
+        bound = lanes.integer_op("sub", bound, (bias - 2) * field - 1)
+        return lanes.b.icmp("slt", self.least, bound)
+
+    def have_special_operands(self) -> Value:
+        """Where a numerator is subnormal or the least normal number, or a divisor is no normal number."""
+        lanes, field = self.lanes, 1 << self.fraction
+        numerators = lanes.b.icmp("slt", self.least, lanes.word(lanes.sign_bit + field))
+        divisors = lanes.b.icmp("sge", self.most, lanes.word(-2 * field))
+        return lanes.b.binary("or", numerators, divisors)
+
+
+def _extremes(lanes: LaneArithmetic, numerators: Sequence[Value], divisors: Sequence[Value]) -> _Extremes:
+    def sizes(registers: Sequence[Value], less: int) -> list[Value]:
+        magnitudes = [lanes.integer_op("and", lanes.bits(x), lanes.sign_bit - 1) for x in dict.fromkeys(registers)]
+        return [lanes.integer_op("sub", magnitude, less + lanes.sign_bit) for magnitude in magnitudes]
+
+    least, most, words, fraction = sizes(numerators, 1), sizes(divisors, 1 << lanes.fraction), lanes, lanes.fraction
+    if lanes.element == DOUBLE:
+        words, fraction = LaneArithmetic(lanes.b, 2 * lanes.count, FLOAT), fraction - 32
+        least, most = (_upper_words(lanes, words, registers) for registers in (least, most))
+    minimum, maximum = (partial(_extreme, words, name) for name in ("smin", "smax"))
+    return _Extremes(words, reduce(minimum, least), reduce(maximum, most), fraction)
+
+
+def _upper_words(lanes: LaneArithmetic, words: LaneArithmetic, registers: Sequence[Value]) -> list[Value]:
+    """The upper words of doubles, those of two registers in one: in an order that is one instruction of x86.
+
+    <x0 x1 x2 x3>, <y0 y1 y2 y3>    ->    <x0 x1 y0 y1 x2 x3 y2 y3>
+    """
+    halves = [lanes.b.cast("bitcast", x, words.words) for x in registers]
+    upper, group = int(not lanes.big_endian), min(2, lanes.count)
+    order = [
+        2 * lane + register + upper
+        for first in range(0, lanes.count, group)
+        for register in (0, words.count)
+        for lane in range(first, first + group)
+    ]
+    pairs = zip_longest(halves[::2], halves[1::2], fillvalue=halves[-1])
+    return [lanes.b.shuffle(x, y, order) for x, y in pairs]
 
 
 def _extreme(lanes: LaneArithmetic, name: str, x: Value, y: Value) -> Value:
     return lanes.b.call_intrinsic(f"llvm.{name}", [lanes.words], lanes.words, [x, y])
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The magnitude of a number as significand 2^exponent.
-
-    Attributes:
-        normal: The magnitude, times 2^63 if it is subnormal.
-        significand: From 1 to 2.
-        exponent: Above that of the least normal number by the exponent field less 1.
-        is_special: Where the number is zero, infinite or NaN, and significand and exponent have no meaning.
-    """
-
-    normal: Value
-    significand: Value
-    exponent: Value
-    is_special: Value
-
-
-def _parts(lanes: LaneArithmetic, x: Value) -> _Parts:
-    b, one = lanes.b, lanes.bias << lanes.fraction
-    size = lanes.integer_op("and", lanes.bits(x), lanes.sign_bit - 1)
-    unit = (_RAISED + 1) << lanes.fraction
-    raised = lanes.sub(lanes.from_bits(lanes.integer_op("or", size, unit)), lanes.from_bits(lanes.word(unit)))
-    is_subnormal = b.icmp("ult", size, lanes.word(1 << lanes.fraction))
-    normal = b.select(is_subnormal, lanes.bits(raised), size)
-    lowered = b.select(is_subnormal, lanes.word(_RAISED), lanes.word(0))
-    exponent = lanes.integer_op("sub", lanes.integer_op("lshr", normal, lanes.fraction), lowered)
-    significand = lanes.integer_op("or", lanes.integer_op("and", normal, (1 << lanes.fraction) - 1), one)
-    infinity = (2 * lanes.bias + 1) << lanes.fraction
-    is_special = b.icmp("uge", lanes.integer_op("sub", size, 1), lanes.word(infinity - 1))
-    return _Parts(lanes.from_bits(normal), lanes.from_bits(significand), exponent, is_special)
-
-
-def _careful_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) -> Value:
-    """The quotient of a register, for any operands."""
-    b = lanes.b
-    a, d = _parts(lanes, numerator), _parts(lanes, divisor)
-    is_special = b.binary("or", a.is_special, d.is_special)
-    dividend, by = (lanes.choose(is_special, x.normal, x.significand) for x in (a, d))
-    quotient = lanes.div(dividend, by)
-    exponent = lanes.integer_op("sub", a.exponent, d.exponent)
-    integer, is_subnormal = _in_least_units(lanes, quotient, exponent, a.significand, d.significand)
-    normal = _with_exponent(lanes, quotient, exponent)
-    result = b.select(is_special, lanes.bits(quotient), b.select(is_subnormal, integer, normal))
-    return lanes.from_bits(with_sign_of_quotient(lanes, result, numerator, divisor))
-
-
-def _corrected(
-    lanes: LaneArithmetic, integer: Value, lanes_of_integers: Value, remainder: Value, divisor: Value
-) -> Value:
-    """Integers next to quotients, in some lanes: the nearest ones."""
-    b = lanes.b
-    is_off = lanes.compare("ogt", lanes.magnitude(remainder), lanes.mul(divisor, 0.5))
-    step = lanes.integer_op("or", lanes.integer_op("ashr", lanes.bits(remainder), lanes.integer.bits - 1), 1)
-    return b.select(b.binary("and", is_off, lanes_of_integers), b.binary("add", integer, step), integer)
-
-
 def with_sign_of_quotient(lanes: LaneArithmetic, bits: Value, numerator: Value, divisor: Value) -> Value:
     """The bits of magnitudes, or of quotients, with the sign of quotients."""
     signs = lanes.b.binary("xor", lanes.bits(numerator), lanes.bits(divisor))
     return lanes.b.binary("or", bits, lanes.integer_op("and", signs, lanes.sign_bit))
-
-
-def _with_exponent(lanes: LaneArithmetic, quotient: Value, exponent: Value) -> Value:
-    """The bits of q 2^e, which is not subnormal; of infinity where it is too large."""
-    bounded = _extreme(lanes, "smin", exponent, lanes.word(lanes.bias + 2))
-    field = lanes.integer_op("shl", bounded, lanes.fraction)
-    infinity = lanes.word((2 * lanes.bias + 1) << lanes.fraction)
-    return _extreme(lanes, "umin", lanes.b.binary("add", lanes.bits(quotient), field), infinity)
-
-
-def _in_least_units(
-    lanes: LaneArithmetic, quotient: Value, exponent: Value, dividend: Value, divisor: Value
-) -> tuple[Value, Value]:
-    """The integer n nearest to q 2^e / u, and where q 2^e is subnormal."""
-    b, fraction = lanes.b, lanes.fraction
-    to_units = lanes.bias + fraction - 1
-    raised = _extreme(lanes, "smin", lanes.integer_op("add", exponent, to_units), lanes.word(fraction + 1))
-    field = lanes.integer_op("shl", _extreme(lanes, "smax", raised, lanes.word(-2)), fraction)
-    scaled, remaining = (lanes.from_bits(b.binary("add", lanes.bits(x), field)) for x in (quotient, dividend))
-    magic = 2.0**fraction
-    total = lanes.add(scaled, magic)
-    integer = lanes.integer_op("sub", lanes.bits(total), lanes.bits(lanes.number(magic)))
-    is_subnormal = lanes.compare("olt", scaled, magic)
-    remainder = b.fma(lanes.negative(lanes.sub(total, magic)), divisor, remaining)
-    return _corrected(lanes, integer, is_subnormal, remainder, divisor), is_subnormal

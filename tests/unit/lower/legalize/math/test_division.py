@@ -66,8 +66,11 @@ def instrumented(element: FloatType, target: Target, *, by_product: bool = False
     return str(module), size
 
 
-def operands(kind: Any, size: int, seed: int) -> tuple[Array, Array]:
-    """Numbers of any size, most with quotients near or below the least normal number, and every special one."""
+def operands(kind: Any, size: int, seed: int, *, are_normal: bool = False) -> tuple[Array, Array]:
+    """Numbers of any size, many with quotients near or below the least normal number, and every special one.
+
+    If they are normal, no quotient is below the square of the least normal number.
+    """
     random = np.random.default_rng(seed)
     bits, fraction = 8 * kind.itemsize, FRACTIONS[kind.itemsize]
     word = WORDS[kind.itemsize]
@@ -83,24 +86,33 @@ def operands(kind: Any, size: int, seed: int) -> tuple[Array, Array]:
         words = np.where(random.random(size) < 0.1, random.choice(np.array(special, word), size), words)
         return words.astype(word) | (random.integers(0, 2, size, dtype=word) << word(bits - 1))
 
-    x, y = numbers().view(kind), numbers().view(kind)
+    def normal(least: int, most: int) -> Array:
+        exponents = random.integers(least, most, size, dtype=word) << word(fraction)
+        fractions = random.integers(0, 1 << fraction, size, dtype=word)
+        return exponents | fractions | (random.integers(0, 2, size, dtype=word) << word(bits - 1))
+
+    largest = (infinity >> fraction) - 1
+    x, y = (numbers(), numbers()) if not are_normal else (normal(3, largest // 2), normal(largest // 2 - 8, largest))
+    x, y = x.view(kind), y.view(kind)
     if fraction > 7:
         # A multiple of half the least subnormal number, times the divisor: quotients that are halfway or next to it.
         least = np.ldexp(kind.type(1), 2 - (1 << (bits - 2 - fraction)) - fraction)
         with np.errstate(all="ignore"):
             middle = (random.integers(1, 1 << 20, size) * kind.type(0.5) * y * least).astype(kind)
         middle = (middle.view(word) + random.integers(0, 3, size, dtype=word) - word(1)).view(kind)
-        x = np.where(random.random(size) < 0.5, middle, x)
+        is_allowed = (not are_normal) | ((np.abs(middle) > 4 * np.finfo(kind).tiny) & np.isfinite(middle))
+        x = np.where(is_allowed & (random.random(size) < 0.5), middle, x)
     return x, y
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
 @pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
-def test_no_subnormal_numbers_in_arithmetic(element: FloatType, target: Target) -> None:
+@pytest.mark.parametrize("are_normal", [False, True], ids=["any", "normal"])
+def test_no_subnormal_numbers_in_arithmetic(are_normal: bool, element: FloatType, target: Target) -> None:
     text, log_bytes = instrumented(element, target)
     machine, kind = Machine(parse(text)), np.dtype(DTYPES[element])
     step = REGISTERS * lanes_of(target, element)
-    x, y = operands(kind, 64 * step, 1)
+    x, y = operands(kind, 64 * step, 1, are_normal=are_normal)
     result, log = np.zeros_like(x), np.zeros(log_bytes // x.itemsize, kind)
     x[:step] = np.ldexp(kind.type(1), np.finfo(kind).minexp + 3)  # so that the careful code computes ordinary quotients
     y[:step:2] = np.linspace(1, 100, step // 2).astype(kind)
@@ -161,9 +173,12 @@ def numbered(names: Sequence[str]) -> Any:
 
 @numbered(RUNNABLE)
 @pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
-def test_quotients_have_the_bits_of_the_instruction(element: Type, target: str) -> None:
+@pytest.mark.parametrize("are_normal", [False, True], ids=["any", "normal"])
+def test_quotients_have_the_bits_of_the_instruction(are_normal: bool, element: Type, target: str) -> None:
     for seed in range(8):
-        x, y = operands(np.dtype(KINDS[element]), SIZE, seed)
+        x, y = operands(np.dtype(KINDS[element]), SIZE, seed, are_normal=are_normal)
+        if are_normal:
+            y[:SIZE:1000] = [np.nan, np.inf, -np.inf, 0] * 4 + [-0.0]
         result = np.empty_like(x)
         compiled(element, target)(result, x, y)
         check(x, y, result)
