@@ -70,6 +70,7 @@ TARGET: Final = _with_tiles(
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
         fused=True,
+        multiplies_by_lane=True,
         converts_half=True,
         rounds=True,
         caches=NEOVERSE_CACHES,
