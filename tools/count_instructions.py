@@ -31,10 +31,10 @@ from typing import Final
 
 PRODUCT: Final = """
 define void @product(ptr noalias %x, ptr noalias %y, ptr noalias %c) {{
-  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> {shape}, <2 x i32> <i32 0, i32 1>, {zeros}, {zeros})
-  %b = call token @llvm.tensor.load(ptr elementtype(float) %y, <2 x i32> {shape}, <2 x i32> <i32 0, i32 1>, {zeros}, {zeros})
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, {shape}, <2 x i32> <i32 0, i32 1>, {zeros}, {zeros})
+  %b = call token @llvm.tensor.load(ptr elementtype(float) %y, {shape}, <2 x i32> <i32 0, i32 1>, {zeros}, {zeros})
   %p = call <{count} x float> @llvm.tensor.matmul(token %a, token %b)
-  %t = call token @llvm.tensor.typeinfo(<{count} x float> %p, <2 x i32> {shape}, <2 x i32> <i32 0, i32 1>, {zeros})
+  %t = call token @llvm.tensor.typeinfo(<{count} x float> %p, {shape}, <2 x i32> <i32 0, i32 1>, {zeros})
   call void @llvm.tensor.store(ptr %c, token %t, {zeros})
   ret void
 }}
@@ -76,11 +76,13 @@ class Machine:
         target: Target of TLX and its options.
         cpu: QEMU's name of the processor, by which OpenBLAS picks its kernels.
         architecture: Names of its architecture.
+        kernels: OpenBLAS's kernels, where it takes QEMU's processor for an older one.
     """
 
     target: tuple[str, ...]
     cpu: str
     architecture: Architecture
+    kernels: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +100,17 @@ MACHINES: Final = (
     Machine(("--target=neon", "--mcpu=neoverse-n1"), "neoverse-n1", _ARM),
     Machine(("--target=neon", "--mcpu=neoverse-v1"), "neoverse-v1", _ARM),
     Machine(("--target=sve", "--mcpu=neoverse-v1"), "neoverse-v1,sve256=on", _ARM),
-    Machine(("--target=vsx", "--mcpu=pwr9"), "power9", _POWER),
-    Machine(("--target=vsx", "--mcpu=pwr10"), "power10", _POWER),
+    Machine(("--target=vsx", "--mcpu=pwr9"), "power9", _POWER, "POWER9"),
     Machine(("--target=mma",), "power10", _POWER),
 )
 
 
-def executed(command: list[str]) -> tuple[int, list[str]]:
+def executed(command: list[str], kernels: str) -> tuple[int, list[str]]:
     """How many instructions a program under QEMU executes, and the lines that it prints.
 
     Args:
         command: Emulator with its options, then the program with its arguments.
+        kernels: OpenBLAS's kernels; empty for its own choice.
 
     Raises:
         subprocess.CalledProcessError: The program failed.
@@ -116,7 +118,9 @@ def executed(command: list[str]) -> tuple[int, list[str]]:
     emulator, *rest = command
     logged = [emulator, "-d", "in_asm,exec,nochain", *rest]
     pipe = subprocess.PIPE
-    with subprocess.Popen(logged, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, stdout=pipe, stderr=pipe) as process:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    environment |= {"OPENBLAS_CORETYPE": kernels} if kernels else {}
+    with subprocess.Popen(logged, env=environment, stdout=pipe, stderr=pipe) as process:
         assert process.stderr is not None
         assert process.stdout is not None
         lengths: dict[int, int] = {}
@@ -142,15 +146,15 @@ def _address(trace: bytes) -> int:
     return int(trace.partition(b"[")[2].split(b"/")[1], 16)
 
 
-def a_call(command: list[str]) -> tuple[int, list[str]]:
+def a_call(command: list[str], kernels: str) -> tuple[int, list[str]]:
     """How many instructions a call of the product takes, and what the program prints."""
-    (without, _), (total, printed) = (executed([*command, calls]) for calls in ("0", "1"))
+    (without, _), (total, printed) = (executed([*command, calls], kernels) for calls in ("0", "1"))
     return total - without, printed
 
 
 def build(machine: Machine, size: int, library: Path, folder: Path) -> tuple[Path, Path]:
     """TLX's program and OpenBLAS's."""
-    square = f"<i32 {size}, i32 {size}>"
+    square = f"<2 x i32> <i32 {size}, i32 {size}>"
     product, driver, code = folder / "product.ll", folder / "driver.c", folder / "product.o"
     product.write_text(PRODUCT.format(shape=square, count=size * size, zeros="<2 x i32> zeroinitializer"))
     driver.write_text(DRIVER)
@@ -182,7 +186,8 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 emulator = [machine.architecture.qemu, "-cpu", machine.cpu]
                 (ours, expected), (theirs, printed) = (
-                    a_call([*emulator, str(program)]) for program in build(machine, size, library, Path(folder))
+                    a_call([*emulator, str(program)], machine.kernels)
+                    for program in build(machine, size, library, Path(folder))
                 )
             assert printed[:1] == expected, f"{target}: {printed[0]} instead of {expected[0]}"
             millions = f"{ours / 1e6:.2f} M | {theirs / 1e6:.2f} M | {ours / theirs:.3f}"

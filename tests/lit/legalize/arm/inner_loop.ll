@@ -26,9 +26,9 @@
 ;
 ; NEON: tlx.matmul.256x256x256.f32.f32.f32: calls nothing,
 ; NEON-NEXT: loop
-; NEON-NEXT: ldp q 2
-; NEON-NEXT: ldr q 21
-; NEON-NEXT: fmla v 100
+; NEON-NEXT: ldp q 1
+; NEON-NEXT: ldr q 16
+; NEON-NEXT: fmla v 80
 ; NEON-NEXT: stack 0
 ; SVE: tlx.matmul.256x256x256.f32.f32.f32: calls nothing,
 ; SVE-NEXT: loop

@@ -31,9 +31,9 @@
 ; NEON-NEXT: stack 0
 ; FLOAT: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
 ; FLOAT-NEXT: loop
-; FLOAT-NEXT: ldp q 10
-; FLOAT-NEXT: ldr q 5
-; FLOAT-NEXT: fmla v 100
+; FLOAT-NEXT: ldp q 4
+; FLOAT-NEXT: ldr q 10
+; FLOAT-NEXT: fmla v 80
 ; FLOAT-NEXT: stack 0
 ; SVE: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
 ; SVE-NEXT: loop
