@@ -264,10 +264,13 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     in_rows = _reads_by_rows(gemm, recipe) or (recipe.mma.unit == "dot" and recipe.packing.b)
     if elements > 1 and in_rows and needed_registers(rows, vectors, elements=elements) <= target.registers:
         return elements
-    if rows <= vectors or not _reads_by_rows(gemm, recipe) or recipe.prefetch.b_steps:
+    if not _reads_by_rows(gemm, recipe):
         return 1
+    least = target.core.limits.least_k_unroll
+    if rows <= vectors or recipe.prefetch.b_steps:
+        return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(1, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
+    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
 
 
 def elements_of_a(target: Target, accumulator: Type) -> int:
