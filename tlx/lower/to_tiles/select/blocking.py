@@ -260,9 +260,7 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
         unrolled: Whether the sum is fully unrolled, without a loop.
     """
     rows, vectors = tile
-    elements = elements_of_a(target, recipe.mma.accumulator)
-    in_rows = _reads_by_rows(gemm, recipe) or (recipe.mma.unit == "dot" and recipe.packing.b)
-    if elements > 1 and in_rows and needed_registers(rows, vectors, elements=elements) <= target.registers:
+    if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
         return elements
     if not _reads_by_rows(gemm, recipe):
         return 1
@@ -276,6 +274,13 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
 def elements_of_a(target: Target, accumulator: Type) -> int:
     """Elements of a row of A, or groups of them for dot products, that a load brings for sums of this type."""
     return target.vector_bytes * 8 // bits_of(accumulator) if target.multiplies_by_lane else 1
+
+
+def elements_by_lane(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int]) -> int:
+    """Elements of a row of A, or groups of them, that a tile loads at once and multiplies by lane; 1 for one by one."""
+    elements = elements_of_a(target, recipe.mma.accumulator)
+    in_rows = _reads_by_rows(gemm, recipe) or (recipe.mma.unit == "dot" and recipe.packing.b)
+    return elements if in_rows and needed_registers(*tile, elements=elements) <= target.registers else 1
 
 
 def _reads_by_rows(gemm: Gemm, recipe: Recipe) -> bool:

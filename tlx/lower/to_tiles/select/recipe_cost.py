@@ -28,7 +28,7 @@ from tlx.lower.cost import (
     transposed_store_cycles,
 )
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
-from tlx.lower.to_tiles.select.blocking import k_unroll
+from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.hardware import Dot, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming, TileKind
@@ -231,7 +231,7 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
     products = (
         slower
         * steps
-        * product_cycles(core, gemm.m, vectors, *tile, elements=k_unroll(gemm, recipe, target, tile, unrolled=False))
+        * product_cycles(core, gemm.m, vectors, *tile, elements=elements_by_lane(gemm, recipe, target, tile))
     )
     corrected = core.costs.corrected if recipe.mma.correction != "none" else 0
     near = (
