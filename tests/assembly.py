@@ -100,8 +100,8 @@ RISCV: Final = Language(
 
 
 def language(text: str) -> Language:
-    """The language that a file of assembly is in: of these, only AArch64's comments begin with slashes."""
-    if re.search(r"(?m)^\s*//|\s// ", text):
+    """The language that a file of assembly is in."""
+    if re.search(r"(?m)^\s+(?:ldr|str|stp)\s", text):
         return AARCH64
     if re.search(r"(?m)^\s+blr$", text):
         return POWER

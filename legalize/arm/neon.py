@@ -43,6 +43,9 @@ def _byte_dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Valu
     return b.call_named(f"llvm.aarch64.neon.{name}.v4i32.v16i8", _WORDS, [acc, x, y], "acc").value
 
 
+# A dot product takes a lane of its last operand, so that is A, except in SUDOT.
+_sdot: Final = swapped(partial(_byte_dot, "sdot"))
+_udot: Final = swapped(partial(_byte_dot, "udot"))
 _usdot: Final = partial(_byte_dot, "usdot")
 
 
@@ -63,13 +66,14 @@ TARGET: Final = _with_tiles(
         vector_bytes=16,
         registers=32,
         dots=(
-            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", _bfdot, cycles=_CYCLES),
-            Dot(("i8", "s"), ("i8", "s"), "i32", 4, "dotprod", partial(_byte_dot, "sdot"), cycles=_CYCLES),
-            Dot(("i8", "u"), ("i8", "u"), "i32", 4, "dotprod", partial(_byte_dot, "udot"), cycles=_CYCLES),
+            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", swapped(_bfdot), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "s"), "i32", 4, "dotprod", _sdot, cycles=_CYCLES),
+            Dot(("i8", "u"), ("i8", "u"), "i32", 4, "dotprod", _udot, cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
         fused=True,
+        multiplies_by_lane=True,
         converts_half=True,
         rounds=True,
         caches=NEOVERSE_CACHES,

@@ -58,7 +58,7 @@ _INSTRUCTIONS: Final = {
 _SUMS: Final = {"float": VectorType(4, FLOAT), "i32": VectorType(4, I32), "double": VectorType(2, DOUBLE)}
 
 _LOADS_AHEAD: Final = 14
-"""LLVM's model of Power10 looks 44 instructions ahead, where the processor has 512 in flight: loads come early."""
+"""LLVM's model of Power10 holds 44 micro-operations, which leave in order: loads come early."""
 
 
 class Accumulators:

@@ -2,24 +2,29 @@
 
 POWER9 Processor User's Manual, instruction latencies: a multiply-add takes 6 to 7 cycles, two start in a cycle; LLVM,
 lib/Target/PowerPC/P10InstrResources.td: Power10 starts four, and two loads, in a cycle. Caches are those of a core of
-four threads.
+four threads; IBM's POWER10 Processor, Hot Chips 32: half of the 2 MB of second-level and the 8 MB of third-level cache
+of a core of eight.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tlx.target.hardware import Caches, CoreModel, Processor
+from tlx.target.hardware import Caches, CoreModel, KernelCosts, KernelLimits, Processor
 
 POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = (*_POWER9, "power10-vector")
 
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
-POWER8_CORE: Final = CoreModel(latency=7)
+_COSTS: Final = KernelCosts(l2_vector=0.05)
+"""The second-level cache delivers 64 bytes a cycle."""
+_LIMITS: Final = KernelLimits(least_k_unroll=2)
+"""LXVWSX, which repeats a word, has no displacement, so that a loop has many integer instructions."""
+POWER8_CORE: Final = CoreModel(latency=7, costs=_COSTS, limits=_LIMITS)
 """POWER8 and POWER9."""
 POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
-POWER10_CORE: Final = CoreModel(products=4, loads=2, latency=7, width=8)
+POWER10_CORE: Final = CoreModel(products=4, loads=2, latency=7, width=8, costs=_COSTS, limits=_LIMITS)
 
 PROCESSORS: Final = {
     "pwr8": Processor(POWER8),

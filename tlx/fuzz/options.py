@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from tlx.diagnostics import UsageError
+from tlx.lower.cost import needed_registers
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import VECTOR_BITS, Options
-from tlx.lower.to_tiles.select.knob_constraints import needed_registers
 from tlx.target.host import has_feature
 from tlx.target.lookup import find_target
 from tlx.target.target import Target

@@ -154,7 +154,9 @@ def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
     return max(multiplies / core.products, loads / core.loads, core.latency)
 
 
-def tile_step_cycles(core: CoreModel, height: float, vectors: int, *, streams: bool = False) -> float:
+def tile_step_cycles(
+    core: CoreModel, height: float, vectors: int, *, streams: bool = False, elements: int = 1
+) -> float:
     """Cycles of one step along K of a tile of `height` rows (an average) and `vectors` registers a row.
 
     Args:
@@ -162,38 +164,48 @@ def tile_step_cycles(core: CoreModel, height: float, vectors: int, *, streams: b
         height: Rows.
         vectors: Registers of a row.
         streams: Whether B comes from the second cache.
+        elements: Elements of a row of A that a load brings.
     """
     multiplies = height * vectors / core.products
-    loads = (height + vectors) / core.loads
+    loaded = height / elements + vectors
+    loads = loaded / core.loads
     busy = max((multiplies**3 + loads**3) ** (1 / 3), core.latency)
     costs = core.costs
-    return busy + costs.front_end * (height + vectors) + (costs.l2_vector * vectors if streams else 0)
+    return busy + costs.front_end * loaded + (costs.l2_vector * vectors if streams else 0)
 
 
-def product_cycles(core: CoreModel, m: int, vectors: int, mr: int, nv: int, *, resident: int = _ALL) -> float:
+def product_cycles(
+    core: CoreModel, m: int, vectors: int, mr: int, nv: int, *, resident: int = _ALL, elements: int = 1
+) -> float:
     """Cycles per position of K over all tiles of a result of `m` rows and `vectors` registers a row.
 
     Rows and vectors are split evenly: tiles differ by at most one row and one vector. A panel of up to `resident`
-    vectors stays in the first cache.
+    vectors stays in the first cache. A load brings `elements` elements of a row of A.
     """
     row_tiles = -(-m // mr)
     panels = -(-vectors // nv)
     narrow, wider = divmod(vectors, panels)
     height = m / row_tiles
-    cycles = (panels - wider) * tile_step_cycles(core, height, narrow, streams=narrow > resident)
+    cycles = (panels - wider) * tile_step_cycles(core, height, narrow, streams=narrow > resident, elements=elements)
     if wider:
-        cycles += wider * tile_step_cycles(core, height, narrow + 1, streams=narrow >= resident)
+        cycles += wider * tile_step_cycles(core, height, narrow + 1, streams=narrow >= resident, elements=elements)
     return row_tiles * cycles
 
 
-def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int) -> Iterator[tuple[int, int]]:
-    """Tiles (rows, vectors) that fit the registers.
+def needed_registers(mr: int, nv: int, *, spare: int = 0, elements: int = 1) -> int:
+    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for something else.
 
-    Rule (measured): `mr * nv + min(mr, nv) + 1 <= registers`; the smaller operand set is held, the other streamed.
+    Rule (measured): `mr * nv + min(mr, nv) + 1`; the smaller operand set is held, the other streamed. Where a load
+    brings several elements of a row of A, A is held.
     """
+    return mr * nv + (min(mr, nv) if elements == 1 else mr) + 1 + spare
+
+
+def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int, elements: int = 1) -> Iterator[tuple[int, int]]:
+    """Tiles (rows, vectors) that fit the registers."""
     for mr in range(1, min(m, registers) + 1):
         for nv in range(1, min(vectors, registers) + 1):
-            if mr * nv + min(mr, nv) + 1 + spare > registers:
+            if needed_registers(mr, nv, spare=spare, elements=elements) > registers:
                 break
             yield mr, nv
 
@@ -209,6 +221,7 @@ class RegisterTileProblem:
         transposed_store: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
         column: Rows of which 32 bytes of a column are.
         copied_a: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
+        elements: Elements of a row of A that a load brings.
     """
 
     m: int
@@ -218,6 +231,7 @@ class RegisterTileProblem:
     transposed_store: int = 0
     column: int = 1
     copied_a: int = 0
+    elements: int = 1
 
     @property
     def vectors(self) -> int:
@@ -230,13 +244,13 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
-        cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident)
+        cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _by_columns(shape, core, mr)
-        tight = mr * nv + min(mr, nv) + 1 + spare == registers
+        tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
         cycles = drawn_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
         return cycles, -(mr * nv), abs(mr - 8), nv
 
-    return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare), key=key)
+    return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare, elements=shape.elements), key=key)
 
 
 def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:

@@ -96,6 +96,8 @@ class Target:
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         broadcasts: Whether a multiply-add can broadcast an element from memory; with an indexed address it takes two
             micro-operations instead of one.
+        multiplies_by_lane: Whether multiply-adds and dot products multiply a register by one lane of another, which is
+            as wide as a sum: one load then brings several elements of a row of A.
         masked_bits: Element widths that masked loads and stores have instructions for.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
@@ -153,6 +155,7 @@ class Target:
 
     fused: bool = False
     broadcasts: bool = False
+    multiplies_by_lane: bool = False
     masked_bits: tuple[int, ...] = ()
     converts_half: bool = False
     half_conversions: HalfConversions | None = None

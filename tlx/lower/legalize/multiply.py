@@ -19,7 +19,8 @@ If registers hold B's rows for all of K, A is read row by row, which exposes mor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from tlx.intrinsics.tensor_type import TensorType
@@ -108,6 +109,42 @@ class LoadedLeft:
     def has_words(self) -> bool:
         """Whether A is contiguous along K."""
         return self.type.logical_strides(self.pitches)[1] == 1
+
+
+@dataclass(eq=False, slots=True)
+class LanesLeft:
+    """A left operand in memory, contiguous along K, that is loaded a register at a time and multiplied by lane.
+
+    Attributes:
+        memory: The operand.
+        count: Lanes of a register.
+        loaded: The registers, by row and number.
+    """
+
+    memory: LoadedLeft
+    count: int
+    loaded: dict[tuple[int, int], Value] = field(default_factory=dict[tuple[int, int], "Value"])
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.memory.element
+
+    def scalar(self, b: Builder, row: int, k: int) -> Value:
+        """Element (row, k), in all lanes."""
+        return self._lane(b, row, k, register_element(self.element), 1)
+
+    def word(self, b: Builder, row: int, group: int, width: int) -> Value:
+        """`width` elements along K as one integer, in all lanes."""
+        return self._lane(b, row, group, IntType(bits_of(self.element) * width), width)
+
+    def _lane(self, b: Builder, row: int, at: int, element: Type, width: int) -> Value:
+        number, lane = divmod(at, self.count)
+        if (row, number) not in self.loaded:
+            address = self.memory.address(b, row, number * self.count * width)
+            register = b.load(VectorType(self.count, element), address, bits_of(self.element) // 8)
+            self.loaded[row, number] = register
+        return b.shuffle(self.loaded[row, number], None, [lane] * self.count)
 
 
 @dataclass(eq=False, slots=True)
@@ -246,11 +283,20 @@ def multiply(
     """
     signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
     dot = _matching_dot(target, acc, left, right, signs, k)
+    if target.multiplies_by_lane and (dot is not None or left.element == acc.element):
+        left = _by_lane(acc, left, k // (dot.width if dot else 1))
     if dot is not None and dot.widening_loads is None:
         return _by_dot(b, acc, left, right, k, dot)
     if dot is not None and isinstance(left, LoadedLeft) and isinstance(right, VnniRight):
         return _by_widening_loads(b, acc, left, right, k, dot)
     return _by_fma(b, target, acc, left, right, k, signs)
+
+
+def _by_lane(acc: Registers, left: LeftOperand, steps: int) -> LeftOperand:
+    """The left operand, loaded a register at a time if it is contiguous along K, for whole registers."""
+    if not isinstance(left, LoadedLeft) or not left.has_words or steps % acc.lanes != 0:
+        return left
+    return LanesLeft(left, acc.lanes)
 
 
 def _matching_dot(
@@ -287,7 +333,7 @@ def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, 
         def words(index: int, g: int = group) -> Value:
             return right.words(b, g, index, dot.width)
 
-        acc = _step(b, acc, word, words, accumulate)
+        acc = _step(b, acc, word, words, accumulate, holds_left=isinstance(left, LanesLeft))
     return acc
 
 
@@ -341,10 +387,12 @@ def _by_fma(
         name = "llvm.fma" if target.fused else "llvm.fmuladd"
         return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
 
-    if k > 1 and left.element == right.element == acc.element and _holds_right(target, acc, k):
+    by_lane = isinstance(left, LanesLeft)
+    if k > 1 and not by_lane and left.element == right.element == acc.element and _holds_right(target, acc, k):
         return _by_rows(b, acc, scalar, vector, accumulate, k)
     for at in range(k):
-        acc = _step(b, acc, lambda row, p=at: scalar(row, p), lambda index, p=at: vector(index, p), accumulate)
+        row_of_b = partial(vector, at=at)
+        acc = _step(b, acc, partial(scalar, at=at), row_of_b, accumulate, holds_left=by_lane)
     return acc
 
 
@@ -391,8 +439,10 @@ def _step(
     scalar: Callable[[int], Value],
     vector: Callable[[int], Value],
     accumulate: Callable[[Value, Value, Value], Value],
+    *,
+    holds_left: bool = False,
 ) -> Registers:
-    """One position (or group) of K for all registers of the tile."""
+    """One position (or group) of K for all registers of the tile; `holds_left`: the left operand is in registers."""
     rows, vectors = acc.rows, acc.row_registers
     regs = [list(row) for row in acc.regs]
     splats: dict[int, dict[int, Value]] = {}
@@ -403,7 +453,7 @@ def _step(
             scalars[row] = scalar(row)
         return _splat_for(b, acc.regs[row][index], scalars[row], splats.setdefault(row, {}))
 
-    if rows <= vectors:
+    if holds_left or rows <= vectors:
         for row in range(rows):
             left(row, 0)
         for index in range(vectors):

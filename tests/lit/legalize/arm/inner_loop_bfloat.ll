@@ -1,27 +1,52 @@
 ; A step of four positions of K multiplies 4 tiles of A by 6 of B; on longer vectors, a tile of A is repeated as it is loaded.
+; Without BF16, bfloat becomes float while packing.
 ;
 ; REQUIRES: clang-19, llvm-mca-19, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=neon --mcpu=neoverse-v2 --mtriple=aarch64-linux-gnu
 ; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=neoverse-v1 --bound=1.02
 ; RUN: %assembly %t.s --mcpu=neoverse-v2 --bound=1.02
-; RUN: %assembly %t.s | FileCheck %s --check-prefix=NEON-0 --implicit-check-not="stack {{[1-9]}}"
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=NEON --implicit-check-not="stack {{[1-9]}}"
+; RUN: tlx-lower %s -o %t.ll --target=neon --mcpu=neoverse-n1 --mtriple=aarch64-linux-gnu
+; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=neoverse-n1 --bound=1.02
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=FLOAT --implicit-check-not="stack {{[1-9]}}"
+; RUN: tlx-lower %s -o %t.ll --target=neon --mcpu=apple-m1 --mtriple=aarch64-linux-gnu
+; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=apple-m1 --bound=1.02
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=FLOAT --implicit-check-not="stack {{[1-9]}}"
 ; RUN: tlx-lower %s -o %t.ll --target=sve --mcpu=neoverse-v1 --mtriple=aarch64-linux-gnu
 ; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=neoverse-v1 --bound=1.02
-; RUN: %assembly %t.s | FileCheck %s --check-prefix=SVE-1 --implicit-check-not="stack {{[1-9]}}"
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=SVE --implicit-check-not="stack {{[1-9]}}"
+; RUN: tlx-lower %s -o %t.ll --target=sve --mcpu=a64fx --mtriple=aarch64-linux-gnu
+; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s --mcpu=a64fx --bound=1.02
+; RUN: %assembly %t.s | FileCheck %s --check-prefix=SVE-FLOAT --implicit-check-not="stack {{[1-9]}}"
 ;
-; NEON-0: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
-; NEON-0-NEXT: loop
-; NEON-0-NEXT: ldp q 5
-; NEON-0-NEXT: bfmmla v 24
-; NEON-0-NEXT: stack 0
-; SVE-1: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
-; SVE-1-NEXT: loop
-; SVE-1-NEXT: ld1rqh z 4
-; SVE-1-NEXT: ld1w z 6
-; SVE-1-NEXT: bfmmla z 24
-; SVE-1-NEXT: stack 0
+; NEON: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; NEON-NEXT: loop
+; NEON-NEXT: ldp q 5
+; NEON-NEXT: bfmmla v 24
+; NEON-NEXT: stack 0
+; FLOAT: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; FLOAT-NEXT: loop
+; FLOAT-NEXT: ldp q 4
+; FLOAT-NEXT: ldr q 10
+; FLOAT-NEXT: fmla v 80
+; FLOAT-NEXT: stack 0
+; SVE: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; SVE-NEXT: loop
+; SVE-NEXT: ld1rqh z 4
+; SVE-NEXT: ld1w z 6
+; SVE-NEXT: bfmmla z 24
+; SVE-NEXT: stack 0
+; SVE-FLOAT: tlx.matmul.256x256x256.bf16.bf16.f32: calls free malloc,
+; SVE-FLOAT-NEXT: loop
+; SVE-FLOAT-NEXT: ld1rw z 6
+; SVE-FLOAT-NEXT: ld1w z 4
+; SVE-FLOAT-NEXT: fmla z 24
+; SVE-FLOAT-NEXT: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,

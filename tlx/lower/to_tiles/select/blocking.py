@@ -45,7 +45,8 @@ from __future__ import annotations
 from math import gcd, isqrt
 from typing import Final
 
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.lower.cost import needed_registers
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
@@ -247,7 +248,7 @@ def _blocks(
 
 
 def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], *, unrolled: bool) -> int:
-    """Positions of K that a step of a tile multiplies by multiply-adds.
+    """Steps along K that are one operation: those of which a load brings a row's elements of A, or what registers hold.
 
     Args:
         gemm: The product.
@@ -259,10 +260,27 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
         unrolled: Whether the sum is fully unrolled, without a loop.
     """
     rows, vectors = tile
-    if rows <= vectors or not _reads_by_rows(gemm, recipe) or recipe.prefetch.b_steps:
+    if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
+        return elements
+    if not _reads_by_rows(gemm, recipe):
         return 1
+    least = target.core.limits.least_k_unroll
+    if rows <= vectors or recipe.prefetch.b_steps:
+        return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(1, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
+    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
+
+
+def elements_of_a(target: Target, accumulator: Type) -> int:
+    """Elements of a row of A, or groups of them for dot products, that a load brings for sums of this type."""
+    return target.vector_bytes * 8 // bits_of(accumulator) if target.multiplies_by_lane else 1
+
+
+def elements_by_lane(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int]) -> int:
+    """Elements of a row of A, or groups of them, that a tile loads at once and multiplies by lane; 1 for one by one."""
+    elements = elements_of_a(target, recipe.mma.accumulator)
+    in_rows = _reads_by_rows(gemm, recipe) or (recipe.mma.unit == "dot" and recipe.packing.b)
+    return elements if in_rows and needed_registers(*tile, elements=elements) <= target.registers else 1
 
 
 def _reads_by_rows(gemm: Gemm, recipe: Recipe) -> bool:

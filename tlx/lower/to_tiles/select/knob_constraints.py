@@ -7,16 +7,12 @@ that stays in registers, and one register of the other operand.
 from __future__ import annotations
 
 from tlx.diagnostics import UsageError
+from tlx.lower.cost import needed_registers
 from tlx.lower.knobs import Knobs, value_text
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.matrix_unit import TileKind
 from tlx.target.target import Target
-
-
-def needed_registers(mr: int, nv: int, *, spare: int = 0) -> int:
-    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for something else."""
-    return mr * nv + min(mr, nv) + 1 + spare
 
 
 def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> tuple[int, int] | None:

@@ -28,6 +28,7 @@ from tlx.lower.cost import (
     transposed_store_cycles,
 )
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
+from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.hardware import Dot, drawn_cycles
 from tlx.target.matrix_unit import MatrixTiming, TileKind
@@ -226,7 +227,12 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
     pairs = paired_columns_cycles(gemm, target, recipe.tile.mr) if recipe.tile.paired_columns else 0
     if not vectors:
         return pairs, terms * _packed_a(gemm, recipe, target)
-    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.tile.mr, recipe.tile.nr // lanes)
+    tile = recipe.tile.mr, recipe.tile.nr // lanes
+    products = (
+        slower
+        * steps
+        * product_cycles(core, gemm.m, vectors, *tile, elements=elements_by_lane(gemm, recipe, target, tile))
+    )
     corrected = core.costs.corrected if recipe.mma.correction != "none" else 0
     near = (
         gemm.b.is_row_major

@@ -64,6 +64,7 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
         registers=target.registers,
         fused=target.fused,
         broadcasts=target.broadcasts,
+        multiplies_by_lane=target.multiplies_by_lane,
         masked_bits=target.masked_bits,
         converts_half=target.converts_half,
         rounds=target.rounds,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
-from tlx.lower.cost import RegisterTileProblem, product_cycles, register_tile
+from tlx.lower.cost import RegisterTileProblem, needed_registers, product_cycles, register_tile
 from tlx.lower.knobs import Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import with_prefetches
@@ -15,6 +15,7 @@ from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.blocking import (
     b_misses_l2,
     cache_blocks,
+    elements_of_a,
     is_packed_whole,
     k_pass,
     may_split_k,
@@ -164,7 +165,7 @@ def vector_recipe(
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
     has_spare = (
-        knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers
+        needed_registers(mr, nv, spare=spare, elements=columns.shape.elements) < target.registers
     )  # else LLVM spills at prefetches
     steps = target.core.limits.prefetch_steps
     if _streams_panels(gemm, target) and pack_b:
@@ -190,7 +191,9 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
     resident = target.caches.l1 // 2 // (kc * len(gemm.term_offsets) * lanes * size)
-    shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident)
+    by_rows = not gemm.is_interleaved and (gemm.a.is_row_major or product.dot is not None)
+    elements = elements_of_a(target, accumulator) if by_rows else 1
+    shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident, elements=elements)
     plain = product.dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
     packs_a = plain and gemm.a.element != accumulator
     reads_b = plain or (product.dot is None and not pack_b and knobs.pack_a is not True)
@@ -328,9 +331,10 @@ def dot_product_columns(
         return 0
 
     def cycles(columns: int) -> float:
-        part = RegisterTileProblem(shape.m, columns, shape.lanes, shape.resident)
+        part = replace(shape, n=columns)
         mr, nv = register_tile(part, target.registers, target.core, spare=spare)
-        return gemm.k * product_cycles(target.core, part.m, part.vectors, mr, nv, resident=part.resident)
+        step = product_cycles(target.core, part.m, part.vectors, mr, nv, resident=part.resident, elements=part.elements)
+        return gemm.k * step
 
     along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, target, count, shape.lanes)
     return count if along < cycles(gemm.n) and dot_product_rows(target, count) > 1 else 0
@@ -358,9 +362,7 @@ def paired_columns(
         return 0  # A is read once more
     rest = gemm.n - count
     main = _register_tile_cycles(gemm, target, rest, lanes) if rest else 0
-    mr, _ = register_tile(
-        RegisterTileProblem(gemm.m, rest or count, lanes, shape.resident), target.registers, target.core
-    )
+    mr, _ = register_tile(replace(shape, n=rest or count), target.registers, target.core)
     other = (
         main + dot_product_columns_cycles(gemm, target, dots, lanes)
         if dots

@@ -28,13 +28,14 @@ from typing import Final
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
+from tlx.lower.cost import needed_registers
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, SumTerms
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.tiles import tile
+from tlx.lower.to_tiles.pack.panels import load_vnni
 from tlx.lower.to_tiles.prefetch import Prefetcher
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.blocking import k_unroll
-from tlx.lower.to_tiles.select.knob_constraints import needed_registers
 
 _ROWS_AHEAD: Final = 3
 """How many steps before its multiplication a row of B is converted."""
@@ -186,18 +187,23 @@ class KLoop:
         padding = (0, 0 if recipe.packing.b else block.columns.padding)
         a_stride = self.operands.packing_a.depth(block.part.size) if recipe.packing.a else gemm.a.row_stride
         b_stride = columns if recipe.packing.b else gemm.b.row_stride
-        of_b = tile(recipe.mma.operand_b, depth, columns, padding)
+        k, positions = b.mul(number, recipe.tile.kstep), depth * recipe.tile.kstep
         acc_type = tile(recipe.mma.accumulator, rows, columns, padding)
         acc = b.typeinfo(sums, acc_type, "acc")
         lhs = b.tensor_load(
-            self.operands.a_at(block, bases[0], number),
-            tile(recipe.mma.operand_a, rows, depth),
+            self.operands.a_at(block, bases[0], k),
+            tile(recipe.mma.operand_a, rows, positions),
             (0, a_stride),
             "a",
         )
-        place = b.gep(recipe.mma.operand_b, bases[1], b.mul(number, b_stride))
-        rhs = b.tensor_load(place, of_b, (0, b_stride), "b")
+        place = b.gep(recipe.mma.operand_b, bases[1], b.mul(k, b_stride))
+        if recipe.mma.width == 1:
+            rhs = b.tensor_load(place, tile(recipe.mma.operand_b, positions, columns, padding), (0, b_stride), "b")
+        else:
+            rhs = load_vnni(b, recipe.mma.operand_b, place, (positions, columns, recipe.mma.width))
         following = b.mma(recipe.mma.name, acc, lhs, rhs, acc_type)
+        if recipe.prefetch.b_steps:
+            self.operands.prefetch_b(block, bases[1], k, depth)
         for at in range(depth if recipe.prefetch.locality else 1):
             self.prefetcher.step(b.add(number, at))
         return following

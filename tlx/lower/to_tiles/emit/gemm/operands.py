@@ -255,14 +255,16 @@ class Operands:
         once = block.columns.size <= recipe.tile.lanes and is_tall and recipe.mma.unit != "matrix"
         return self.b.opaque_address(address, "a.at") if once and self.function.target.broadcasts else address
 
-    def prefetch_b(self, block: CacheBlock, base: Value, k: Value) -> None:
-        """Prefetch the columns of B that are multiplied some steps later."""
+    def prefetch_b(self, block: CacheBlock, base: Value, k: Value, steps: int = 1) -> None:
+        """Prefetch the columns of B that are multiplied some steps later; for so many steps in place of one."""
         b, recipe, size = self.b, self.recipe, block.columns.size
         stride, element = size if recipe.packing.b else self.gemm.b.row_stride, bytes_of(recipe.mma.operand_b)
         start = b.gep(recipe.mma.operand_b, base, b.mul(k, stride))
         step = stride // self.terms.count if self.interleaves_terms else stride
         ahead = const_int(I64, recipe.prefetch.b_steps * recipe.tile.kstep * step * element)
-        PrefetchStream(start, ahead, size * recipe.tile.kstep * element).emit(b, self.function.target.caches.line)
+        PrefetchStream(start, ahead, steps * size * recipe.tile.kstep * element).emit(
+            b, self.function.target.caches.line
+        )
 
     def load_b(self, block: CacheBlock, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""
