@@ -87,6 +87,10 @@ class Target:
             vector registers, after either has changed.
         registers: Vector registers, without those that LLVM needs for itself.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
+        float_vectors: Floating-point types that vector registers hold, each with features of which it needs one; None
+            for all types. Functions with other floats are lowered as `without_vectors`.
+        vector_feature: The feature without which the machine has no vectors at all, and of which the names of the
+            other features of vectors begin with its name.
 
     Vector instructions:
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
@@ -146,6 +150,8 @@ class Target:
     at_width: Callable[[Target], Target] | None = None
     registers: int = 16
     vectors: tuple[VectorRegisters, ...] = ()
+    float_vectors: Mapping[str, tuple[str, ...]] | None = None
+    vector_feature: str = ""
 
     fused: bool = False
     broadcasts: bool = False
@@ -314,6 +320,8 @@ class Target:
         that leaves its vectors open takes all features of a function that determine them. A target of several versions
         is unchanged: its program detects the machine at run time.
         """
+        if self.vector_feature and f"-{self.vector_feature}" in features.split(","):
+            return self.without_vectors
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
         if any(vectors.feature in have for vectors in self.vectors):
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
@@ -329,6 +337,23 @@ class Target:
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def scalar_floats(self) -> frozenset[str]:
+        """Floating-point types that only its scalar registers hold."""
+        if self.float_vectors is None:
+            return frozenset()
+        held = {
+            name for name, need in self.float_vectors.items() if any(f"+{feature}" in self.features for feature in need)
+        }
+        return frozenset({"bfloat", "half", "float", "double"} - held)
+
+    @property
+    def without_vectors(self) -> Target:
+        """The machine without its vector registers: plain vectors of 16 bytes, whose elements LLVM computes one by one."""
+        kept = tuple(f for f in self.features if not f[1:].startswith(self.vector_feature))
+        features = (*kept, f"-{self.vector_feature}")
+        return replace(self, features=features, vector_bytes=16, registers=16, float_vectors=None)
 
     @property
     def compiler(self) -> tuple[int, tuple[str, ...]]:

@@ -1,9 +1,13 @@
 """Machine code for Hexagon's vectors under QEMU computes what its programs mean.
 
-QEMU has none of HVX's float instructions: without them LLVM computes floats one by one.
+QEMU has none of HVX's float instructions: without them, functions with floats are compiled without vectors. The start
+code runs the threads of a team in turns.
 """
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from tests.semantics.machines import programs
 from tests.tools import quick
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower_text
 
 WITHOUT_FLOATS = ("-hvx-ieee-fp", "-hvxv68", "-v68", "+hvxv66", "+hvx-length128b")
 HVX = Machine("hvx", "qemu-hexagon -cpu v67", WITHOUT_FLOATS)
@@ -42,3 +47,41 @@ def test_product_of_floats() -> None:
     evaluate(parse(text), "float_5_32_9", exact, *operands)
     programs.assert_near(found, exact)
     code.close()
+
+
+def test_layers() -> None:
+    """Without vectors, LLVM compiles in seconds what takes it minutes on registers that hold no floats."""
+    programs.check_layers(HVX)
+
+
+def test_threads() -> None:
+    code = programs.check_products(HVX, kinds=("usmma",), shapes=[(33, 42, 70)], threads=True)
+    assert "GOMP_parallel" in code.lowered
+    code.close()
+
+
+@pytest.mark.long
+def test_tensor_language() -> None:
+    programs.check_attention(HVX)
+
+
+SLOW = ("matmul_i8_i8_i32_cc",)
+"""LLVM takes minutes for transposes of bytes in vectors that do not fill a register."""
+
+
+@pytest.mark.parametrize("name", quick([name for name in programs.PROGRAMS if name not in SLOW]))
+def test_run_time_sizes(name: str) -> None:
+    programs.check_dynamic(HVX, [name])
+
+
+def test_only_functions_without_floats_have_vectors() -> None:
+    """With the instructions of v68, vectors hold floats, but no double; without, they hold none."""
+    text = "".join(programs.product_text(kind, (16, 24, 32)) for kind in ("usmma", "float", "double"))
+
+    def functions_with_vectors(features: tuple[str, ...]) -> set[str]:
+        lowered = lower_text(text, target="hvx", options=replace(HVX.options, features=features))
+        kernels = re.findall(r"@tlx\.(\S*?)\(.*\+hvx-length128b", lowered)
+        return {element for kernel in kernels for element in ("i8", "f32", "f64") if f".{element}" in kernel}
+
+    assert functions_with_vectors(WITHOUT_FLOATS) == {"i8"}
+    assert functions_with_vectors(()) == {"i8", "f32"}

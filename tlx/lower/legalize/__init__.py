@@ -22,7 +22,13 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
-from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
+from tlx.lower.context import (
+    FEATURES_ATTRIBUTE,
+    LoweringContext,
+    is_kernel,
+    wants_target,
+    without_unfit_vectors,
+)
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
@@ -87,7 +93,14 @@ def _add_target_features(module: Module, target: Target) -> None:
         attributes #0 = { nounwind "tlx-features"="target" }
         ->
         attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
+
+    Functions with floats that the target's vectors do not hold get the features of the target without vectors.
     """
+    for function in module.functions:
+        own = without_unfit_vectors(target, function)
+        if own is not target and wants_target(module, function):
+            attributes = module.attribute_text(function.signature)
+            function.replace_attributes(attributes.replace(FEATURES_ATTRIBUTE, " ".join(own.function_attributes)))
     features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
         if isinstance(item, Raw):
