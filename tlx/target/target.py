@@ -350,7 +350,7 @@ class Target:
 
     @property
     def without_vectors(self) -> Target:
-        """The machine without its vector registers: plain vectors of 16 bytes, whose elements LLVM computes one by one."""
+        """The machine without its vector registers: LLVM computes the elements of vectors of 16 bytes one by one."""
         kept = tuple(f for f in self.features if not f[1:].startswith(self.vector_feature))
         features = (*kept, f"-{self.vector_feature}")
         return replace(self, features=features, vector_bytes=16, registers=16, float_vectors=None)

@@ -22,6 +22,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
+from tlx.llvm.triples import has_bfloat, triple_of
 from tlx.lower.context import (
     FEATURES_ATTRIBUTE,
     LoweringContext,
@@ -29,17 +30,23 @@ from tlx.lower.context import (
     wants_target,
     without_unfit_vectors,
 )
+from tlx.lower.legalize.bfloat import without_bfloat
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
+from tlx.target.lookup import foreign_triple
 from tlx.target.target import Target
 
 _FEATURE_REQUEST: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
 
 
-def legalize(module: Module, context: LoweringContext) -> None:
-    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
+def legalize(module: Module, context: LoweringContext) -> Module:
+    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations.
+
+    Returns:
+        The module, or a new one without bfloat if LLVM has none for its triple.
+    """
     kernels: dict[str, LegalizedKernel] = {}
     for function in module.functions:
         if is_kernel(module, function):
@@ -50,6 +57,8 @@ def legalize(module: Module, context: LoweringContext) -> None:
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _add_target_features(module, context.target)
     _finish(module, context)
+    triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
+    return module if has_bfloat(triple) else without_bfloat(module, context.target)
 
 
 def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> LegalizedKernel:
