@@ -38,15 +38,9 @@ def test_products_of_bytes(kind: str, shape: tuple[int, int, int]) -> None:
     code.close()
 
 
-def test_product_of_floats() -> None:
-    text = programs.product_text("float", (5, 32, 9))
-    found, *operands = programs.product_arguments("float", (5, 32, 9))
-    exact = found.copy()
-    code = HVX.compile(text)
-    code.entry(found, *operands)
-    evaluate(parse(text), "float_5_32_9", exact, *operands)
-    programs.assert_near(found, exact)
-    code.close()
+@pytest.mark.parametrize("kind", quick(["float", "half", "bfloat", "double"]))
+def test_products_of_floats(kind: str) -> None:
+    programs.check_products(HVX, kinds=(kind,)).close()
 
 
 def test_layers() -> None:
