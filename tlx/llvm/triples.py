@@ -53,6 +53,17 @@ def is_big_endian(triple: str) -> bool:
     return name.endswith(("eb", "_be")) or name in _BIG_ENDIAN
 
 
+_FULL_NAN: Final = re.compile(r"hexagon|mips|sparc")
+
+
+def has_full_nan(triple: str) -> bool:
+    """Whether arithmetic on machines of a triple makes NaN with bits in the lower half of a float.
+
+    Hexagon's has all bits set; that of most others, 0x7FC00000 or 0xFFC00000, is a bfloat.
+    """
+    return _FULL_NAN.match(architecture(triple or native_triple())) is not None
+
+
 _WITHOUT_BFLOAT: Final = re.compile(r"powerpc|ppc|s390x|systemz|mips|sparc|ve$|wasm")
 
 

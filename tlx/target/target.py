@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.triples import architecture, is_big_endian, native_triple
+from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
@@ -70,6 +70,7 @@ class Target:
         triples: Triples of the machines that it is for, the usual one first; empty for any machine.
         big_endian: Whether the machine that code is generated for is: the first of two elements is then the upper half
             of the word that they fill. `for_triple` sets it.
+        full_nan: Whether arithmetic makes NaN with bits in the lower half of a float: see `has_full_nan`.
 
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
@@ -138,6 +139,7 @@ class Target:
     title: str
     triples: tuple[str, ...] = ()
     big_endian: bool = False
+    full_nan: bool = False
 
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
@@ -285,8 +287,9 @@ class Target:
         return not self.triples or architecture(triple) in map(architecture, self.triples)
 
     def for_triple(self, triple: str) -> Target:
-        """The target with the vector registers of a triple's architecture, and its byte order."""
+        """The target with the vector registers of a triple's architecture, its byte order and its NaN."""
         sized = _sized(self, [], architecture(triple))
+        sized = replace(sized, full_nan=True) if has_full_nan(triple) else sized
         if not is_big_endian(triple or native_triple()):
             return sized
         return replace(sized, big_endian=True, versions=tuple(v.for_triple(triple) for v in sized.versions))

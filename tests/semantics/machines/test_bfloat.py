@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.emulation import Machine
+from tests.semantics.machines.test_hexagon import HVX
 from tests.tools import quick
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import evaluate
@@ -144,6 +145,31 @@ def test_operations(machine: Machine) -> None:
         evaluate(module, name, *exact)
         for got, wanted in zip(found, exact, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=name)
+    code.close()
+
+
+SUM = """
+define void @sum(ptr %x, ptr %y, ptr %r) {
+  %t = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <1 x i32> <i32 32>, FLAT)
+  %u = call token @llvm.tensor.load(ptr elementtype(bfloat) %y, <1 x i32> <i32 32>, FLAT)
+  %a = call <32 x bfloat> @llvm.tensor.tovector(token %t)
+  %b = call <32 x bfloat> @llvm.tensor.tovector(token %u)
+  %s = fadd <32 x bfloat> %a, %b
+  store <32 x bfloat> %s, ptr %r, align 2
+  ret void
+}
+""".replace("FLAT", ", ".join(["<1 x i32> zeroinitializer"] * 3))
+
+
+@pytest.mark.parametrize("machine", [Machine("generic", "qemu-hexagon"), HVX], ids=str)
+def test_nan_of_all_ones(machine: Machine) -> None:
+    """Hexagon's arithmetic makes such a NaN, which rounding must not carry into the sign."""
+    x, y = np.full(32, np.inf, BFLOAT16), np.full(32, -np.inf, BFLOAT16)
+    x[3], y[5], result = 1.5, 2.5, np.zeros(32, BFLOAT16)
+    code = machine.compile(SUM)
+    code.sum(x, y, result)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result.astype(np.float32), x.astype(np.float32) + y.astype(np.float32))
     code.close()
 
 
