@@ -98,6 +98,7 @@ class Target:
         broadcasts: Whether a multiply-add can broadcast an element from memory; with an indexed address it takes two
             micro-operations instead of one.
         masked_bits: Element widths that masked loads and stores have instructions for.
+        widened_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an array.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
@@ -158,6 +159,7 @@ class Target:
     fused: bool = False
     broadcasts: bool = False
     masked_bits: tuple[int, ...] = ()
+    widened_bytes: tuple[int, ...] = ()
     converts_half: bool = False
     half_conversions: HalfConversions | None = None
     rounds: bool = False

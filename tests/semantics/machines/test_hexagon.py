@@ -79,3 +79,27 @@ def test_only_functions_without_floats_have_vectors() -> None:
 
     assert functions_with_vectors(WITHOUT_FLOATS) == {"i8"}
     assert functions_with_vectors(()) == {"i8", "f32"}
+
+
+HALF_REGISTER = """
+define void @sum(ptr %x, ptr %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(i16) %x, <2 x i32> <i32 3, i32 32>, FLAT)
+  %v = call <96 x i16> @llvm.tensor.tovector(token %t)
+  %s = add <96 x i16> %v, %v
+  %u = call token @llvm.tensor.typeinfo(<96 x i16> %s, <2 x i32> <i32 3, i32 32>, <2 x i32> <i32 0, i32 1>, ZERO)
+  call void @llvm.tensor.store(ptr %y, token %u, <2 x i32> <i32 0, i32 40>)
+  ret void
+}
+""".replace("FLAT", "<2 x i32> <i32 0, i32 1>, ZERO, <2 x i32> <i32 0, i32 40>").replace(
+    "ZERO", "<2 x i32> zeroinitializer"
+)
+
+
+def test_accesses_do_not_pass_the_end_of_arrays() -> None:
+    """LLVM accesses a whole register for a vector that fills half of one."""
+    x, y = np.arange(112, dtype=np.int16), np.zeros(112, np.int16)
+    code = HVX.compile(HALF_REGISTER)
+    code.sum.call_guarded([x, y], "after")
+    for row in (0, 40, 80):
+        np.testing.assert_array_equal(y[row : row + 32], 2 * x[row : row + 32])
+    code.close()
