@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
 
+_FLOATS: Final = ("hvx-ieee-fp", "hvx-qfloat")
 _WORDS: Final = VectorType(32, I32)
 
 
@@ -42,6 +43,9 @@ TARGET: Final = Target(
     features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
     vector_bytes=128,
     registers=32,
+    float_vectors={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS},
+    vector_feature="hvx",
+    widened_bytes=(64,),
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", _vrmpybus),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", swapped(_vrmpybus)),

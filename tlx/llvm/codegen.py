@@ -13,7 +13,7 @@ from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
 from tlx.llvm import OutputKind
 from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
 from tlx.llvm.split import split_module
-from tlx.llvm.triples import baseline, native_triple, normalized, triple_of
+from tlx.llvm.triples import baseline, native_triple, normalized, presumed_features, triple_of
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
@@ -126,7 +126,7 @@ def emit_code(
             kind=kind,
             level=opt_level,
             cpu=cpu,
-            features=",".join([*defaults, *([features] if features else [])]),
+            features=",".join([*defaults, *presumed_features(features), *([features] if features else [])]),
             triple=normalized(machine),
             jit=jit,
             passes=passes,

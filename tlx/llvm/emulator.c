@@ -85,6 +85,75 @@ static unsigned long long divide(unsigned long long a, unsigned long long b, uns
   }
 DIVISIONS(si3, int, unsigned)
 DIVISIONS(di3, long long, unsigned long long)
+
+float fmaxf(float a, float b) { return a != a ? b : b != b ? a : a > b ? a : b; }
+float fminf(float a, float b) { return a != a ? b : b != b ? a : a < b ? a : b; }
+double fmax(double a, double b) { return a != a ? b : b != b ? a : a > b ? a : b; }
+double fmin(double a, double b) { return a != a ? b : b != b ? a : a < b ? a : b; }
+
+/* OpenMP, for which there is no library: the threads of a team are coroutines, and take turns when they yield. */
+enum { THREADS = 3, MOST_THREADS = 16, STACK = 1 << 20 };
+static struct { byte *stack; void *frame; int ended; } threads[MOST_THREADS];
+static word team = 1, thread;
+static void *caller, (*body)(void *), *shared;
+
+/* Saves the registers that calls preserve, keeps the frame with them in *from, and returns from that in `to`. */
+void tlx_turn(void **from, void *to);
+asm("tlx_turn:\n{ allocframe(#56) }\n"
+    "memd(r29+#0) = r17:16\nmemd(r29+#8) = r19:18\nmemd(r29+#16) = r21:20\n"
+    "memd(r29+#24) = r23:22\nmemd(r29+#32) = r25:24\nmemd(r29+#40) = r27:26\n"
+    "memw(r0+#0) = r29\nr29 = r1\nr30 = add(r29,#56)\n"
+    "r17:16 = memd(r29+#0)\nr19:18 = memd(r29+#8)\nr21:20 = memd(r29+#16)\n"
+    "r23:22 = memd(r29+#24)\nr25:24 = memd(r29+#32)\nr27:26 = memd(r29+#40)\n"
+    "{ dealloc_return }\n");
+
+int sched_yield(void) {
+  word from = thread;
+  for (word step = 1; step <= team; step++) {
+    word next = (from + step) % team;
+    if (threads[next].ended) continue;
+    thread = next;
+    if (next != from) tlx_turn(&threads[from].frame, threads[next].frame);
+    return 0;
+  }
+  tlx_turn(&threads[from].frame, caller);
+  return 0;
+}
+
+static void begin(void) {
+  body(shared);
+  threads[thread].ended = 1;
+  sched_yield();
+}
+
+void GOMP_parallel(void (*function)(void *), void *data, word count, word flags) {
+  (void)flags;
+  if (team > 1 || count == 1 || count > MOST_THREADS) {
+    if (team == 1 && count > 1) _exit(5);
+    function(data);
+    return;
+  }
+  body = function;
+  shared = data;
+  team = count ? count : THREADS;
+  for (word i = 0; i < team; i++) {
+    threads[i].stack = map(STACK);
+    if (allow(threads[i].stack, STACK)) _exit(3);
+    word *frame = (word *)(threads[i].stack + STACK - 256 - 64);
+    frame[15] = (word)begin; /* the address to which `tlx_turn` returns */
+    threads[i].frame = frame;
+    threads[i].ended = 0;
+  }
+  thread = 0;
+  tlx_turn(&caller, threads[0].frame);
+  for (word i = 0; i < team; i++) unmap(threads[i].stack, STACK);
+  team = 1;
+  thread = 0;
+}
+int omp_get_max_threads(void) { return THREADS; }
+int omp_get_thread_num(void) { return (int)thread; }
+int omp_get_num_threads(void) { return (int)team; }
+int omp_in_parallel(void) { return team > 1; }
 #else
 #include <string.h>
 #include <sys/mman.h>

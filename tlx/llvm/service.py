@@ -209,7 +209,7 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
 def _machine(module: Any, request: dict[str, Any]) -> Any:
     binding = _llvmlite()
 
-    _disable_fast_isel()
+    _disable_other_selectors()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()  # for inline assembly, such as the system call that requests AMX tiles
@@ -239,14 +239,15 @@ def _check_stack(module: Any, space: int) -> None:
 
 
 @cache
-def _disable_fast_isel() -> None:
-    """Make -O0 select instructions as the other levels do.
+def _disable_other_selectors() -> None:
+    """Make -O0 select instructions as the other levels do. LLVM accepts an option only once.
 
     FastISel miscompiles results of calls whose registers differ between the calling convention and the type, such as
     `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are garbage, or LLVM
-    crashes. LLVM accepts an option only once.
+    crashes. GlobalISel, which AArch64 uses at -O0, takes minutes for some of TLX's kernels (LLVM 22).
     """
-    _llvmlite().set_option("tlx", "-fast-isel=0")
+    for option in ("-fast-isel=0", "-global-isel=0"):
+        _llvmlite().set_option("tlx", option)
 
 
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:

@@ -53,6 +53,28 @@ def is_big_endian(triple: str) -> bool:
     return name.endswith(("eb", "_be")) or name in _BIG_ENDIAN
 
 
+_FULL_NAN: Final = re.compile(r"hexagon|mips|sparc")
+
+
+def has_full_nan(triple: str) -> bool:
+    """Whether arithmetic on machines of a triple makes NaN with bits in the lower half of a float.
+
+    Hexagon's has all bits set; that of most others, 0x7FC00000 or 0xFFC00000, is a bfloat.
+    """
+    return _FULL_NAN.match(architecture(triple or native_triple())) is not None
+
+
+_WITHOUT_BFLOAT: Final = re.compile(r"powerpc|ppc|s390x|systemz|mips|sparc|ve$|wasm")
+
+
+def has_bfloat(triple: str) -> bool:
+    """Whether LLVM's backend for a triple, or for this machine if it is empty, selects code for bfloat.
+
+    The others stop with `Cannot select: ... bf16_to_fp` or `fp_to_bf16` (LLVM 15 to 22).
+    """
+    return _WITHOUT_BFLOAT.match(architecture(triple or native_triple())) is None
+
+
 def native_triple() -> str:
     """The triple of this machine without the environment, which LLVM adds."""
     return f"{platform.machine()}-unknown-{sys.platform}"
@@ -74,6 +96,16 @@ def baseline(triple: str, text: str = "") -> tuple[str, ...]:
     if architecture in ("arm", "armeb") and _HARD_FLOAT.fullmatch(environment):
         return _ARM
     return ()
+
+
+_PRESUMED: Final = {"power9-vector": "direct-move"}
+"""What LLVM's backends select code for with a feature, although the feature does not imply it."""
+
+
+def presumed_features(features: str) -> tuple[str, ...]:
+    """Features that LLVM's backends presume with some features, `+a,-b`, and without which they crash."""
+    words = features.split(",")
+    return tuple(f"+{presumed}" for feature, presumed in _PRESUMED.items() if f"+{feature}" in words)
 
 
 _TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')

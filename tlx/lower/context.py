@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -46,17 +47,26 @@ class LoweringContext:
         """The target of a function, with the optional features that its `"target-features"` name.
 
         The target of a kernel for one of several versions is that version. Features in the options apply to all
-        functions of the program, whatever their attributes say.
+        functions of the program, whatever their attributes say. Other functions with floats that the target's vectors
+        do not hold are for the machine without vectors.
         """
         attributes = module.function_attributes(function.signature)
         target = self._version(attributes.get(TARGET_ATTRIBUTE))
-        if is_kernel(module, function) or not (self.options.cpu or self.options.features):
-            return target.for_features(attributes.get("target-features", ""))
-        return target
+        generated = is_kernel(module, function)
+        if generated or not (self.options.cpu or self.options.features):
+            target = target.for_features(attributes.get("target-features", ""))
+        return target if generated else without_unfit_vectors(target, function)
 
     def _version(self, name: str | None) -> Target:
         """The version of the target with that name, else the target."""
         return next((version for version in self.target.versions if version.name == name), self.target)
+
+
+def without_unfit_vectors(target: Target, function: Function) -> Target:
+    """A target without its vectors if they do not hold the floats of a function: LLVM takes minutes for those."""
+    if not target.scalar_floats or target.scalar_floats.isdisjoint(re.findall(r"\w+", str(function))):
+        return target
+    return target.without_vectors
 
 
 @dataclass(frozen=True, slots=True)

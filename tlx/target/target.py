@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.triples import architecture, is_big_endian, native_triple
+from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
@@ -74,6 +74,7 @@ class Target:
         triples: Triples of the machines that it is for, the usual one first; empty for any machine.
         big_endian: Whether the machine that code is generated for is: the first of two elements is then the upper half
             of the word that they fill. `for_triple` sets it.
+        full_nan: Whether arithmetic makes NaN with bits in the lower half of a float: see `has_full_nan`.
 
     Code:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
@@ -91,6 +92,10 @@ class Target:
             vector registers, after either has changed.
         registers: Vector registers, without those that LLVM needs for itself.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
+        float_vectors: Floating-point types that vector registers hold, each with features of which it needs one; None
+            for all types. Functions with other floats are lowered as `without_vectors`.
+        vector_feature: The feature without which the machine has no vectors at all, and of which the names of the
+            other features of vectors begin with its name.
 
     Vector instructions:
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
@@ -99,6 +104,7 @@ class Target:
         multiplies_by_lane: Whether multiply-adds and dot products multiply a register by one lane of another, which is
             as wide as a sum: one load then brings several elements of a row of A.
         masked_bits: Element widths that masked loads and stores have instructions for.
+        widened_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an array.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
@@ -140,6 +146,7 @@ class Target:
     title: str
     triples: tuple[str, ...] = ()
     big_endian: bool = False
+    full_nan: bool = False
 
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
@@ -152,11 +159,14 @@ class Target:
     at_width: Callable[[Target], Target] | None = None
     registers: int = 16
     vectors: tuple[VectorRegisters, ...] = ()
+    float_vectors: Mapping[str, tuple[str, ...]] | None = None
+    vector_feature: str = ""
 
     fused: bool = False
     broadcasts: bool = False
     multiplies_by_lane: bool = False
     masked_bits: tuple[int, ...] = ()
+    widened_bytes: tuple[int, ...] = ()
     converts_half: bool = False
     half_conversions: HalfConversions | None = None
     rounds: bool = False
@@ -286,8 +296,9 @@ class Target:
         return not self.triples or architecture(triple) in map(architecture, self.triples)
 
     def for_triple(self, triple: str) -> Target:
-        """The target with the vector registers of a triple's architecture, and its byte order."""
+        """The target with the vector registers of a triple's architecture, its byte order and its NaN."""
         sized = _sized(self, [], architecture(triple))
+        sized = replace(sized, full_nan=True) if has_full_nan(triple) else sized
         if not is_big_endian(triple or native_triple()):
             return sized
         return replace(sized, big_endian=True, versions=tuple(v.for_triple(triple) for v in sized.versions))
@@ -321,6 +332,8 @@ class Target:
         that leaves its vectors open takes all features of a function that determine them. A target of several versions
         is unchanged: its program detects the machine at run time.
         """
+        if self.vector_feature and f"-{self.vector_feature}" in features.split(","):
+            return self.without_vectors
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
         if any(vectors.feature in have for vectors in self.vectors):
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
@@ -336,6 +349,23 @@ class Target:
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def scalar_floats(self) -> frozenset[str]:
+        """Floating-point types that only its scalar registers hold."""
+        if self.float_vectors is None:
+            return frozenset()
+        held = {
+            name for name, need in self.float_vectors.items() if any(f"+{feature}" in self.features for feature in need)
+        }
+        return frozenset({"bfloat", "half", "float", "double"} - held)
+
+    @property
+    def without_vectors(self) -> Target:
+        """The machine without its vector registers: LLVM computes the elements of vectors of 16 bytes one by one."""
+        kept = tuple(f for f in self.features if not f[1:].startswith(self.vector_feature))
+        features = (*kept, f"-{self.vector_feature}")
+        return replace(self, features=features, vector_bytes=16, registers=16, float_vectors=None)
 
     @property
     def compiler(self) -> tuple[int, tuple[str, ...]]:

@@ -42,8 +42,9 @@ ORDERED: Final = sorted(PAIRS, key=lambda pair: pair not in QUICK)
 @pytest.mark.parametrize("pair", quick(ORDERED, len(QUICK)), ids=lambda pair: f"{pair[0]} {pair[1]}")
 def test_products(pair: tuple[Machine, str]) -> None:
     machine, compiler = pair
-    if machine == test_hexagon.HVX:  # floats take minutes to compile, and LLVM 19 crashes on the second shape
-        programs.check_products(machine, kinds=("usmma", "smma"), shapes=SHAPES[:1], compiler=compiler).close()
+    if machine == test_hexagon.HVX:  # double takes functions of compiler-rt, and LLVM 19 crashes on the second shape
+        kinds = [kind for kind in programs.KINDS if kind != "double"]
+        programs.check_products(machine, kinds=kinds, shapes=SHAPES[:1], compiler=compiler).close()
     else:
         programs.check_products(machine, shapes=SHAPES, compiler=compiler).close()
 

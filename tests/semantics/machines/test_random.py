@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -30,4 +31,14 @@ def test_random_programs(worker: Worker, machine: Machine, seed: int) -> None:
     machine.require()
     check = check_on(machine.target, seed, emulator=machine.emulator)
     outcome = worker.check(Request(MIXED_PROFILES[seed % len(MIXED_PROFILES)], seed, check))
+    assert outcome.kind == "done", outcome.message
+
+
+def test_unoptimised_program_for_which_global_isel_takes_minutes(worker: Worker) -> None:
+    """LLVM's own choice for AArch64 at -O0."""
+    machine = Machine("neon", "qemu-aarch64 -cpu max")
+    machine.require()
+    check = replace(check_on(machine.target, 120, emulator=machine.emulator), evaluate=False)
+    assert check.opt_level == 0
+    outcome = worker.check(Request("any", 120, check))
     assert outcome.kind == "done", outcome.message

@@ -22,18 +22,31 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
-from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
+from tlx.llvm.triples import has_bfloat, triple_of
+from tlx.lower.context import (
+    FEATURES_ATTRIBUTE,
+    LoweringContext,
+    is_kernel,
+    wants_target,
+    without_unfit_vectors,
+)
+from tlx.lower.legalize.bfloat import without_bfloat
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
+from tlx.target.lookup import foreign_triple
 from tlx.target.target import Target
 
 _FEATURE_REQUEST: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
 
 
-def legalize(module: Module, context: LoweringContext) -> None:
-    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
+def legalize(module: Module, context: LoweringContext) -> Module:
+    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations.
+
+    Returns:
+        The module, or a new one without bfloat if LLVM has none for its triple.
+    """
     kernels: dict[str, LegalizedKernel] = {}
     for function in module.functions:
         if is_kernel(module, function):
@@ -44,6 +57,8 @@ def legalize(module: Module, context: LoweringContext) -> None:
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _add_target_features(module, context.target)
     _finish(module, context)
+    triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
+    return module if has_bfloat(triple) else without_bfloat(module, context.target)
 
 
 def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> LegalizedKernel:
@@ -87,7 +102,14 @@ def _add_target_features(module: Module, target: Target) -> None:
         attributes #0 = { nounwind "tlx-features"="target" }
         ->
         attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
+
+    Functions with floats that the target's vectors do not hold get the features of the target without vectors.
     """
+    for function in module.functions:
+        own = without_unfit_vectors(target, function)
+        if own is not target and wants_target(module, function):
+            attributes = module.attribute_text(function.signature)
+            function.replace_attributes(attributes.replace(FEATURES_ATTRIBUTE, " ".join(own.function_attributes)))
     features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
         if isinstance(item, Raw):

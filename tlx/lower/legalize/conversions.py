@@ -367,10 +367,17 @@ def joined_floats(b: Builder, target: Target, even: Value, odd: Value, *, exact:
     """A register of bfloat from its even and its odd elements as float; `exact` as for `in_float_pairs`."""
     even, odd = _words(b, even), _words(b, odd)
     if not exact:
+        even, odd = (_with_short_nan(b, word) for word in (even, odd)) if target.full_nan else (even, odd)
         even = _rounded_words(b, target, even)
     upper = b.binary("and", odd, splat_like(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)
     joined = b.binary("or", upper, b.binary("lshr", even, splat_like(even, 16)))
     return b.cast("bitcast", joined, VectorType(2 * _count(joined), I16))
+
+
+def _with_short_nan(b: Builder, word: Value) -> Value:
+    """The bits of floats, and the upper half of NaN: rounding would carry its lower half into the sign."""
+    is_nan = b.icmp("ugt", b.binary("and", word, splat_like(word, 0x7FFFFFFF)), splat_like(word, 0x7F800000))
+    return b.select(is_nan, b.binary("and", word, splat_like(word, _UPPER)), word)
 
 
 def even_and_odd(b: Builder, register: Value) -> tuple[Value, Value]:
@@ -398,9 +405,9 @@ def _floats(b: Builder, words: Value) -> Value:
 def _rounded_words(b: Builder, target: Target, word: Value) -> Value:
     """The bits of floats with the upper half rounded to nearest even; the lower half is undefined.
 
-    NaN stays NaN if its lower half is zero, as for every NaN that comes from bfloat operands. Half an ulp is added; if
-    the lower half is zero then, it was a tie, and the last bit is cleared. A machine without masks adds slightly less
-    to even numbers.
+    NaN stays NaN if its lower half is zero, as that of bfloat operands on most machines. Half an ulp is added; if the
+    lower half is zero then, it was a tie, and the last bit is cleared. A machine without masks adds slightly less to
+    even numbers.
     """
     if _compares_to_masks(target):
         up, is_tie = _plus_half_ulp(b, word)

@@ -113,15 +113,24 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present == 0:
         return zero(type_)
     if present == width:
-        return b.load(type_, address, align)
+        return _load_only(b, target, address, type_, align)
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if present & (present - 1) and bits_of(element) in target.masked_bits:
         lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
         return loaded if lanes == width else b.shuffle(loaded, None, range(width))
-    part = b.load(VectorType(present, element), address, align)
-    return zero_padded(b, part, width)
+    return zero_padded(b, _load_only(b, target, address, vector_of(present, element), align), width)
+
+
+def _load_only(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
+    """Load a vector, in halves if LLVM would access what follows it, too."""
+    if bytes_of(type_) not in target.widened_bytes:
+        return b.load(type_, address, align)
+    count = type_.count // 2
+    half = vector_of(count, type_.element)
+    low, high = (b.load(half, b.gep(type_.element, address, first), align) for first in (0, count))
+    return b.shuffle(low, high, range(type_.count))
 
 
 def store_part(b: Builder, target: Target, address: Value, register: Value, present: int) -> None:
@@ -136,7 +145,11 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     if present == 1 < width:
         b.store(b.extract_element(register, 0), address, align)
         return
-    b.store(b.shuffle(register, None, range(present)), address, align)
+    parts = 2 if present * bytes_of(element) in target.widened_bytes else 1
+    size = present // parts
+    for first in range(0, present, size):
+        part = b.shuffle(register, None, range(first, first + size))
+        b.store(part, b.gep(element, address, first) if first else address, align)
 
 
 def _data(type_: TensorType) -> tuple[int, int]:
