@@ -34,6 +34,8 @@ _TOP_LEVEL: Final = frozenset(
     "declare define source_filename target module attributes uselistorder uselistorder_bb @ % ! $ ^".split()
 )
 _CHUNK: Final = 1 << 20
+EXHAUSTED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing that tell about the disk."""
 
 
 def user_cache_directory() -> Path:
@@ -320,7 +322,8 @@ def _named_errors(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {os_error_text(error)}") from None
+        what = "write" if error.errno in EXHAUSTED else "open"
+        raise UsageError(f"could not {what} output file '{path}': {os_error_text(error)}") from None
     except ValueError:
         raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
 
