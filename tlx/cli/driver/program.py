@@ -224,12 +224,12 @@ def _remove_dependencies(options: Sequence[str]) -> None:
 def _write_entries(arguments: list[Argument], lowered: dict[int, str], database: str) -> None:
     """Write clang's entries of a compilation database to the file of `-MJ`, with sources for the lowered modules."""
     from json import dumps
+    from pathlib import Path
 
     from tlx.api.files import write_output
 
     file = next(a.value for a in reversed(arguments) if a.role is Role.DATABASE)
-    with open(database, **_TEXT) as written:  # noqa: PTH123
-        text = written.read().replace(f"{dumps(_UNUSED)}, ", "").replace(f", {dumps(_UNUSED)}", "")
+    text = Path(database).read_text(**_TEXT).replace(f"{dumps(_UNUSED)}, ", "").replace(f", {dumps(_UNUSED)}", "")
     for argument in arguments:
         module = lowered.get(id(argument))
         if module is None:

@@ -125,7 +125,7 @@ class Source:
         stated = words_of(a for a in self.arguments if not (extra and a.role is Role.LAST))
         done = self.clang.run(["-###", *extra, *stated], self.folder, err=True, text=b"")
         commands = [split(line) for line in done.stderr.decode(errors="surrogateescape").splitlines()]
-        return next((words for words in commands if "-cc1" in words and words[-1] == self.argument.value), [])
+        return next((words for words in commands if "-cc1" in words and words[-1] == self.argument.value), list[str]())
 
     def _front_words(self) -> list[str]:
         return [*words_of(a for a in self.arguments if a.role in (Role.OTHER, *_PASSES)), *self.include]
