@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import click
 import pytest
 
 from tlx.cli.group import group
 from tlx.diagnostics import VerifyError
 from tlx.fuzz import mutation_worker
-from tlx.fuzz.mutation import combined_text, front_end_examples, fuzz_malformed, mutated_bytes, mutated_text, seed_texts
-from tlx.fuzz.mutation_worker import HangError, failure_of, run_bitcode, run_command, shrink_text
+from tlx.fuzz.mutation import (
+    PRODUCT,
+    SETTINGS,
+    combined_text,
+    front_end_examples,
+    fuzz_malformed,
+    mutated_bytes,
+    mutated_text,
+    seed_texts,
+)
+from tlx.fuzz.mutation_worker import HangError, UncleanError, failure_of, run_bitcode, run_command, shrink_text
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
 from tlx.lower import pipeline
@@ -26,9 +37,35 @@ _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 def test_some_corrupted_inputs(tmp_path: Path) -> None:
     lines: list[str] = []
-    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append)
+    log = tmp_path / "log"
+    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
     assert right, "\n".join(lines)
     assert lines[0].startswith("600 corrupted inputs: 0 failed")
+    assert lines[-1] == f"{log}: any: 600 malformed inputs: 600 passed, 0 refused, 0 failed; seeds 0-599"
+    fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
+    assert lines[2].startswith("0 corrupted inputs")
+
+
+def test_files_of_settings_are_read() -> None:
+    for option, suffix, text in SETTINGS:
+        command = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2", option)
+        assert run_command(group, text, command, suffix) == ""
+        with pytest.raises(UncleanError, match="bug of TLX"):
+            run_command(_FailingProgram(), text, command, suffix)
+
+
+class _FailingProgram(click.Command):
+    """Says that there is a bug if the file of an option has the text of settings."""
+
+    def __init__(self) -> None:
+        super().__init__("tlx")
+
+    def main(self, args: Sequence[str], **_: object) -> None:
+        """Read the files that it is given."""
+        settings = Path(args[-2].partition("=")[2]).read_text(encoding="utf-8")
+        assert settings in {text for _, _, text in SETTINGS}
+        assert Path(args[-1]).read_text(encoding="utf-8") == PRODUCT
+        print("this is a bug of TLX", file=sys.stderr)  # noqa: T201
 
 
 def test_seeds_are_right() -> None:
