@@ -86,9 +86,9 @@ SETTINGS: Final = (
         ".json",
         """{"schema": 1, "entries": {"matmul 32x32x32 float | avx512 +avx512f | any": {
  "problem": "matmul 32x32x32 float", "cpu": "any", "target": "avx512", "features": ["+avx512f"],
- "trials": {"tile=8x32@3": {"ratios": [1.02, 1.01], "best_ratio": 1.02, "rate": 98.1, "default_rate": 95.9, "error": ""}},
- "complete": true, "best": {"knobs": "tile=8x32", "ratio": 1.02, "rate": 98.1, "default_rate": 95.9, "date": "2026-11-22"}
-}}}
+ "trials": {"tile=8x32@3": {"ratios": [1.02, 1.01], "best_ratio": 1.02, "rate": 98.1,
+  "default_rate": 95.9, "error": ""}}, "complete": true, "best": {"knobs": "tile=8x32", "ratio": 1.02,
+  "rate": 98.1, "default_rate": 95.9, "date": "2026-11-22"}}}}
 """,
     ),
 )
