@@ -312,7 +312,7 @@ def check_writable(path: str) -> None:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # an existing file is replaced
-            with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
+            with tempfile.TemporaryFile(dir=_replaceable(Path(path)).parent):
                 pass
 
 
@@ -337,7 +337,7 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()  # writes through a symbolic link
+    path = _replaceable(path)
     temporary, handle = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -349,6 +349,20 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _replaceable(path: Path) -> Path:
+    """The file that a path leads to through symbolic links, which may be replaced or created.
+
+    Raises:
+        OSError: The links form a loop, or the file may not be written.
+    """
+    path = Path(os.path.realpath(path))  # `Path.resolve` raises another error for a loop
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if path.exists() and not os.access(path, os.W_OK):  # replacing it would take the permission of its folder alone
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
 
 
 def _new_file(path: Path) -> tuple[Path, int]:
