@@ -24,6 +24,8 @@ from tlx.api import files
 from tlx.diagnostics import TlxError, TlxWarning, did_you_mean, nearest
 
 _QUOTED: Final = re.compile("'([^']*)'")
+_NO_FOLDER: Final = "usable temporary directory"
+"""What the module tempfile says where no folder of temporary files takes any."""
 _NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
 
 
@@ -71,6 +73,8 @@ def report(error: Exception, name: str) -> None:
         _print_error(f"{name}: error: the input is nested too deeply")
     elif isinstance(error, MemoryError):
         _print_error(f"{name}: error: out of memory")
+    elif isinstance(error, FileNotFoundError) and _NO_FOLDER in str(error.strerror):
+        _print_error(f"{name}: error: could not write a temporary file: {error.strerror}")
     elif isinstance(error, OSError) and error.errno in files.EXHAUSTED:
         place = f"'{error.filename}'" if error.filename else "a temporary file"
         _print_error(f"{name}: error: could not write {place}: {files.os_error_text(error)}")
