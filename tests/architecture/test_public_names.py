@@ -60,9 +60,11 @@ def _intrinsics() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield f"$ tlx {name}"
-        for parameter in command.params:
+        for parameter in command.params if command is not None else ():
             if isinstance(parameter, click.Option):
                 yield from (f"$ tlx {name} {option}" for option in parameter.opts)
 
