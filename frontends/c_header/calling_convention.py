@@ -13,6 +13,12 @@
 The slot may be reused while the token is live, so the value is loaded at the call. Where a convention passes plain
 pointers (AArch64), the slot is a variable of a vector type.
 
+rustc passes a struct of an array in the same way, as bytes from LLVM 17 or so on; the name says what they are. A slot
+that is copied whole is loaded and stored:
+
+    ptr byval([64 x i8]) %slot of @tensor_typeinfo_f32                             load <16 x float>, ptr %slot
+    call void @llvm.memcpy.p0.p0.i64(ptr %slot, ptr %other, i64 64, i1 false)  ->  load and store of <16 x float>
+
 C's convention on x86-64 passes a vector of 2, 4 or 8 bytes as `i16`, `i32` or `double`, and passes float and narrow
 integers to a variadic function as double and int:
 
@@ -31,7 +37,14 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.frontends.c_header.placeholders import ELEMENTS, PREFIX, PlaceholderCall, c_name, placeholder_calls
+from tlx.frontends.c_header.placeholders import (
+    ELEMENTS,
+    PREFIX,
+    PlaceholderCall,
+    c_name,
+    callee_name,
+    placeholder_calls,
+)
 from tlx.intrinsics import Operand, OperandKind
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.builder import Builder
@@ -39,15 +52,21 @@ from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
+from tlx.ir.parser.module import named_types
 from tlx.ir.rewrite import definitions
 from tlx.ir.types import (
     DOUBLE,
     FLOAT,
+    I1,
+    I8,
     I32,
     VOID,
+    ArrayType,
     FloatType,
     IntType,
+    NamedType,
     PointerType,
+    StructType,
     Type,
     VectorType,
     bits_of,
@@ -61,21 +80,66 @@ _ALIGN: Final = re.compile(r"\balign (\d+)")
 
 
 def pass_by_value(module: Module, function: Function) -> None:
-    """Rewrite the placeholder calls of a function so that they take and return values."""
+    """Rewrite the placeholder calls of a function so that they take and return values.
+
+    Raises:
+        VerifyError: A tensor is passed as bytes, and the name of the function does not say its element type.
+    """
     known = definitions(function)
+    slots: dict[str, VectorType] = {}
     for call in placeholder_calls(function):
-        result = _indirect_result(call)
+        result = _indirect_result(module, call)
         skipped = 0 if result is None else 1
+        for number, value in enumerate(call.args):
+            type_ = result if number < skipped else _passed_type(module, call, known, number)
+            slot = _slot_of(known, value)
+            if isinstance(type_, VectorType) and slot is not None and slot.result is not None:
+                slots[slot.result] = type_
         args = [_argument_value(module, function, call, known, number) for number in range(skipped, len(call.args))]
         if result is None:
             call.rewrite(args)
         else:
             _return_value(module, function, call, args, result)
+    if slots:
+        _copy_as_values(module, function, known, slots)
 
 
-def _indirect_result(call: PlaceholderCall) -> Type | None:
+def _indirect_result(module: Module, call: PlaceholderCall) -> Type | None:
     attributes = call.instruction.arg_attributes
-    return attribute_pointee(attributes[0], "sret") if attributes and call.instruction.type == VOID else None
+    type_ = attribute_pointee(attributes[0], "sret") if attributes and call.instruction.type == VOID else None
+    return None if type_ is None else _flattened(module, call, type_, call.placeholder.element)
+
+
+def _flattened(module: Module, call: PlaceholderCall, type_: Type, element: Type | None) -> Type:
+    """The vector that a struct of an array holds; other types as they are.
+
+    Args:
+        module: The module.
+        call: The call.
+        type_: The type that is passed in memory.
+        element: Type of the elements, if that is known.
+    """
+    count, held = 1, type_
+    while not isinstance(held, VectorType):
+        if isinstance(held, NamedType):
+            held = named_types(module.source).get(held.name, VOID)
+        elif isinstance(held, StructType) and len(held.elements) == 1:
+            held = held.elements[0]
+        elif isinstance(held, ArrayType):
+            count, held = count * held.count, held.element
+        else:
+            break
+    if held is type_ or not is_scalar_number(held):
+        return type_
+    if element is None and held == I8:
+        raise call.error(
+            f"the tensor is passed as {count} bytes, whose element type is not known; {_element_hint(call)}"
+        )
+    element = element or held
+    size = count * bits_of(held)
+    if size % bits_of(element):
+        raise call.error(f"the tensor has {size // 8} bytes, which are no whole number of elements {element}")
+    return VectorType(size // bits_of(element), element)
 
 
 def _return_value(module: Module, function: Function, call: PlaceholderCall, args: list[Value], type_: Type) -> None:
@@ -90,21 +154,57 @@ def _argument_value(
     module: Module, function: Function, call: PlaceholderCall, known: dict[str, Instruction], number: int
 ) -> Value:
     """An argument, loaded if it is passed in memory."""
-    value, attributes = call.args[number], call.instruction.arg_attributes[number]
-    if not isinstance(value.type, PointerType):
-        return value
-    type_ = attribute_pointee(attributes, "byval")
-    if type_ is None and not _wants_pointer(call, number):
-        type_ = _slot_type(known, value)
+    value, type_ = call.args[number], _passed_type(module, call, known, number)
     if type_ is None:
         return value
     builder = Builder(module, function, call.block, call.index)
-    return builder.load(type_, value, _alignment(attributes, type_), "passed")
+    return builder.load(type_, value, _alignment(call.instruction.arg_attributes[number], type_), "passed")
 
 
-def _wants_pointer(call: PlaceholderCall, number: int) -> bool:
+def _passed_type(module: Module, call: PlaceholderCall, known: dict[str, Instruction], number: int) -> Type | None:
+    """The type of an argument that is passed in memory; None if it is passed as it is."""
+    value = call.args[number]
+    if not isinstance(value.type, PointerType):
+        return None
+    type_ = attribute_pointee(call.instruction.arg_attributes[number], "byval")
+    if type_ is not None:
+        is_shape = _may_be(call, number, OperandKind.DIMS)
+        return _flattened(module, call, type_, I32 if is_shape else call.placeholder.element)
+    return None if _may_be(call, number, OperandKind.POINTER) else _slot_type(known, value)
+
+
+def _slot_of(known: dict[str, Instruction], pointer: Value) -> Instruction | None:
+    """The variable whose address a value is."""
+    definition = known.get(pointer.name) if isinstance(pointer, Local) else None
+    while definition is not None and definition.opcode == "bitcast" and isinstance(definition.operands[0], Local):
+        definition = known.get(definition.operands[0].name)
+    return definition if definition is not None and definition.opcode == "alloca" else None
+
+
+def _copy_as_values(
+    module: Module, function: Function, known: dict[str, Instruction], slots: dict[str, VectorType]
+) -> None:
+    """Rewrite copies of whole slots."""
+    for block in function.blocks:
+        for copy in [i for i in block.instructions if (callee_name(i) or "").startswith("llvm.memcpy.")]:
+            target, source, size, is_volatile = copy.args[:4]
+            slot, other = _slot_of(known, target), _slot_of(known, source)
+            if slot is None or other is None or slot.result is None or not isinstance(size, ConstInt):
+                continue
+            type_ = slots.get(slot.result) or slots.get(other.result or "")
+            if type_ is None or size.value != bytes_of(type_) or is_volatile != ConstInt(I1, 0):
+                continue
+            place = _position(block, copy)
+            builder = Builder(module, function, block, place)
+            aligned = [_alignment(attributes, type_) for attributes in copy.arg_attributes[:2]]
+            builder.store(builder.load(type_, source, aligned[1], "copied"), target, aligned[0])
+            block.instructions.remove(copy)
+
+
+def _may_be(call: PlaceholderCall, number: int, kind: OperandKind) -> bool:
+    """Whether an argument is an operand of that kind in some form of the operation."""
     forms = call.placeholder.intrinsic.forms
-    return any(number < len(form) and form[number].kind is OperandKind.POINTER for form in forms)
+    return any(number < len(form) and form[number].kind is kind for form in forms)
 
 
 def _slot_type(known: dict[str, Instruction], pointer: Value) -> Type | None:

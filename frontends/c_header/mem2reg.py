@@ -264,8 +264,15 @@ class _Promotion:
                         set_operand(instruction, index, value)
 
     def _final(self, value: Value) -> Value:
-        """A value after all replacements, which may be chained."""
+        """A value after all replacements, which may be chained.
+
+        In unreachable code a value may be stored before it is loaded from the same slot: such a cycle has no value.
+        """
+        seen: set[str] = set()
         while isinstance(value, Local) and value.name in self.replaced:
+            if value.name in seen:
+                return Keyword(value.type, "undef")
+            seen.add(value.name)
             value = self.replaced[value.name]
         return value
 

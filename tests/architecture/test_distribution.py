@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def test_contents(folder: Path, wheel: Path) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_fresh_environment_can_use_it(python: str, wheel: Path, tmp_path: Path) -> None:
     """Those Pythons that this machine has; the one that runs the tests is among them."""
-    found = sys.executable if python == f"python3.{sys.version_info.minor}" else shutil.which(python)
+    found = sys.executable if python == f"python3.{sys.version_info.minor}" else _find(python)
     if found is None or subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"{python} is not installed")
     _run(found, "-m", "venv", str(tmp_path / "venv"))
@@ -100,6 +101,22 @@ def test_a_fresh_environment_can_use_it(python: str, wheel: Path, tmp_path: Path
     assert "amx" in _run(str(installed / "tlx"), "targets", cwd=tmp_path)
     types = [sys.executable, "-m", "mypy", "--strict", "--allow-any-generics", "--python-executable"]
     _run(*types, str(installed / "python"), "program.py", cwd=tmp_path)
+
+
+def test_the_source_distribution_installs(folder: Path, tmp_path: Path) -> None:
+    (source,) = folder.glob("*.tar.gz")
+    _run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
+    python = str(tmp_path / "venv/bin/python")
+    _run(python, "-m", "pip", "install", "-q", str(source))
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    assert _run(python, "program.py", cwd=tmp_path).split() == ["amx"]
+
+
+def _find(python: str) -> str | None:
+    """An interpreter on PATH, or one of pyenv's that no shim starts."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    others = sorted(versions.glob(f"{python.removeprefix('python')}*/bin/{python}"))
+    return str(others[-1]) if others else shutil.which(python)
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:

@@ -34,6 +34,8 @@ _TOP_LEVEL: Final = frozenset(
     "declare define source_filename target module attributes uselistorder uselistorder_bb @ % ! $ ^".split()
 )
 _CHUNK: Final = 1 << 20
+EXHAUSTED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing that tell about the disk."""
 
 
 def user_cache_directory() -> Path:
@@ -310,7 +312,7 @@ def check_writable(path: str) -> None:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # an existing file is replaced
-            with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
+            with tempfile.TemporaryFile(dir=_replaceable(Path(path)).parent):
                 pass
 
 
@@ -320,7 +322,8 @@ def _named_errors(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {os_error_text(error)}") from None
+        what = "write" if error.errno in EXHAUSTED else "open"
+        raise UsageError(f"could not {what} output file '{path}': {os_error_text(error)}") from None
     except ValueError:
         raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
 
@@ -334,7 +337,7 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    path = path.resolve()  # writes through a symbolic link
+    path = _replaceable(path)
     temporary, handle = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -346,6 +349,20 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _replaceable(path: Path) -> Path:
+    """The file that a path leads to through symbolic links, which may be replaced or created.
+
+    Raises:
+        OSError: The links form a loop, or the file may not be written.
+    """
+    path = Path(os.path.realpath(path))  # `Path.resolve` raises another error for a loop
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if path.exists() and not os.access(path, os.W_OK):  # replacing it would take the permission of its folder alone
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
 
 
 def _new_file(path: Path) -> tuple[Path, int]:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--malformed",
     is_flag=True,
-    help="Feed corrupted text and bitcode to the tools, which must fail cleanly and quickly.",
+    help="Feed corrupted texts, bitcode and settings to the tools, which must fail cleanly and quickly.",
 )
 @click.option("--graphs", is_flag=True, help="Draw graphs of tensors and compare with JAX.")
 @click.pass_context
@@ -118,7 +118,8 @@ def fuzz(
 
         bars = ProgressBars()
         with bars.watch("fuzz", count) as step:
-            passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, bars.echo, step)
+            log = None if resume is None else Path(resume)
+            passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, bars.echo, step, log)
     else:
         plan = campaign.CampaignPlan(
             seed,

@@ -24,6 +24,8 @@ from tlx.api import files
 from tlx.diagnostics import TlxError, TlxWarning, did_you_mean, nearest
 
 _QUOTED: Final = re.compile("'([^']*)'")
+_NO_FOLDER: Final = "usable temporary directory"
+"""What the module tempfile says where no folder of temporary files takes any."""
 _NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
 
 
@@ -52,21 +54,32 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
         return 130
     except BrokenPipeError:
         raise
-    except TlxError as error:
-        _print_error(render_error(error, name))
-    except TlxWarning as warning:  # PYTHONWARNINGS=error turns warnings into errors
-        _print_error(warning.render())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
-    except RecursionError:
-        _print_error(f"{name}: error: the input is nested too deeply")
-    except MemoryError:
-        _print_error(f"{name}: error: out of memory")
     except Exception as error:  # noqa: BLE001 (the last resort: a user must never see a traceback)
-        _internal(error, name)
+        report(error, name)
     else:
         return result if isinstance(result, int) else 0
     return 1
+
+
+def report(error: Exception, name: str) -> None:
+    """Print an error that ends the program `name`."""
+    if isinstance(error, TlxError):
+        _print_error(render_error(error, name))
+    elif isinstance(error, TlxWarning):  # PYTHONWARNINGS=error turns warnings into errors
+        _print_error(error.render())
+    elif isinstance(error, RecursionError):
+        _print_error(f"{name}: error: the input is nested too deeply")
+    elif isinstance(error, MemoryError):
+        _print_error(f"{name}: error: out of memory")
+    elif isinstance(error, FileNotFoundError) and _NO_FOLDER in str(error.strerror):
+        _print_error(f"{name}: error: could not write a temporary file: {error.strerror}")
+    elif isinstance(error, OSError) and error.errno in files.EXHAUSTED:
+        place = f"'{error.filename}'" if error.filename else "a temporary file"
+        _print_error(f"{name}: error: could not write {place}: {files.os_error_text(error)}")
+    else:
+        _internal(error, name)
 
 
 def _show_warning(

@@ -37,8 +37,8 @@ class Series:
     """The programs that are counted together.
 
     Attributes:
-        target: The target's name; `none` if programs are only evaluated.
-        kind: `programs` or `graphs`.
+        target: The target's name; `none` if programs are only evaluated, `any` for inputs that are for all of them.
+        kind: `programs`, `graphs` or `malformed inputs`.
         options: The other options that say what is checked, as on the command line.
     """
 

@@ -1,4 +1,4 @@
-"""`tlx fuzz --malformed`: damaged texts and bitcode must give a result or a clean error, and quickly.
+"""`tlx fuzz --malformed`: damaged texts, bitcode and settings must give a result or a clean error, and quickly.
 
 A campaign starts workers, which mutate seed texts; it counts their findings and keeps the first input of each.
 """
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tlx.fuzz.generation.programs import random_program
+from tlx.fuzz.log import FuzzLog, Series
 from tlx.intrinsics import INTRINSICS
 from tlx.lower.front_ends import front_ends
 
@@ -67,6 +68,42 @@ def front_end_examples() -> tuple[tuple[str, str], ...]:
             suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
             examples += [(text, suffix) for text in import_module(name).EXAMPLES]
     return tuple(examples)
+
+
+SETTINGS: Final = (
+    (
+        "--knobs=",
+        ".toml",
+        '["matmul 32x32x32 float"]\ntile = "3x32"\nkc = 32\n\n["avx2: matmul * float"]\ntile = "4x16"\npack_b = true\n',
+    ),
+    (
+        "--knobs=",
+        ".json",
+        '{"matmul 32x32x32 float": {"tile": "3x32", "kc": 32}, "avx2: matmul *": {"pack_a": false}}\n',
+    ),
+    (
+        "--tuned=",
+        ".json",
+        """{"schema": 1, "entries": {"matmul 32x32x32 float | avx512 +avx512f | any": {
+ "problem": "matmul 32x32x32 float", "cpu": "any", "target": "avx512", "features": ["+avx512f"],
+ "trials": {"tile=8x32@3": {"ratios": [1.02, 1.01], "best_ratio": 1.02, "rate": 98.1,
+  "default_rate": 95.9, "error": ""}}, "complete": true, "best": {"knobs": "tile=8x32", "ratio": 1.02,
+  "rate": 98.1, "default_rate": 95.9, "date": "2026-11-22"}}}}
+""",
+    ),
+)
+"""Files of settings: the option that names one, its suffix and its text."""
+PRODUCT: Final = """define void @f(ptr noalias %c, ptr noalias %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <1024 x float> @llvm.tensor.matmul(token %a, token %a)
+  %t = call token @llvm.tensor.typeinfo(<1024 x float> %p, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+"""
+"""A program that settings apply to."""
 
 
 def combined_text(choose: random.Random) -> str:
@@ -231,6 +268,8 @@ _MUTATIONS: Final[tuple[Callable[[random.Random, Pieces], None], ...]] = (
     _mangle,
     _truncate,
 )
+SERIES: Final = Series("any", "malformed inputs", "")
+"""What a log calls these inputs."""
 _BATCH: Final = 500
 _WALL_SECONDS: Final = 120
 
@@ -243,11 +282,13 @@ class _Findings:
     say: Callable[[str], None]
     tried: int = 0
     counts: Counter[str] = field(default_factory=Counter[str])
+    failed: set[int] = field(default_factory=set[int])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, event: dict[str, Any]) -> None:
         with self.lock:
             self.counts[event["key"]] += 1
+            self.failed.add(event["seed"])
             if self.counts[event["key"]] > 1:
                 return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -268,6 +309,7 @@ def fuzz_malformed(
     seconds: float | None,
     say: Callable[[str], None],
     step: Callable[[str, int], object] | None = None,
+    resume: Path | None = None,
 ) -> bool:
     """Try corrupted inputs; returns whether each succeeds or ends with a clean error.
 
@@ -280,8 +322,13 @@ def fuzz_malformed(
         seconds: Time after which no more batches are started; None for no limit.
         say: Prints a line.
         step: Counts inputs, given a text to show and their number.
+        resume: Log of the inputs that were tried; those are left out, and the others are added.
+
+    Raises:
+        UsageError: The log cannot be read or written.
     """
     findings, begun = _Findings(folder, say), time.monotonic()
+    log = None if resume is None else FuzzLog.read(resume)
     batches = iter(range(seed, seed + count, _BATCH))
     lock = threading.Lock()
 
@@ -292,16 +339,28 @@ def fuzz_malformed(
             if first is None:
                 return
             last = min(first + _BATCH, seed + count)
-            _batch(program, first, last, findings)
+            if log is None or not all(log.has_run(SERIES, number) for number in range(first, last)):
+                _batch(program, first, last, findings)
+                _note(log, first, last)
             if step is not None:
                 with lock:
                     step("", last - first)
+
+    def _note(log: FuzzLog | None, first: int, last: int) -> None:
+        if log is not None:
+            with lock:
+                for number in range(first, last):
+                    log.note(SERIES, number, "failed" if number in findings.failed else "passed")
+                log.flush()
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, range(jobs)))
     say(f"{findings.tried} corrupted inputs: {findings.counts.total()} failed; {time.monotonic() - begun:.0f} s")
     for key, times in findings.counts.most_common():
         say(f"  {times:5}  {key}")
+    if log is not None:
+        for line in log.totals():
+            say(f"{log.path}: {line}")
     return not findings.counts
 
 

@@ -1,4 +1,4 @@
-"""Runs the `tlx` commands on corrupted texts and bitcode, in a separate process.
+"""Runs the `tlx` commands on corrupted texts, bitcode and settings, in a separate process.
 
     python -m tlx.fuzz.mutation_worker MODULE:COMMAND
 
@@ -9,7 +9,7 @@ it is tried, and a failure if a command neither succeeds nor ends with a clean e
     {"at": 17}
     {"key": "KeyError reader.py:210 in _phi", "message": "Traceback ...", "input": "...", "seed": 17}
 
-An input may take two seconds of CPU time, and the process a few gigabytes of memory.
+An input may take two seconds of CPU time, and the process a gigabyte of memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import FrameType
@@ -36,7 +36,15 @@ import click
 
 from tlx.diagnostics import TlxError, UsageError
 from tlx.fuzz.campaign import drop_items
-from tlx.fuzz.mutation import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
+from tlx.fuzz.mutation import (
+    PRODUCT,
+    SETTINGS,
+    combined_text,
+    front_end_examples,
+    mutated_bytes,
+    mutated_text,
+    seed_texts,
+)
 from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.judge import disassemble
@@ -48,6 +56,9 @@ SECONDS: Final = 2.0
 """CPU time for one input."""
 MEMORY: Final = 4 << 30
 """Limit of this process's address space."""
+RESIDENT: Final = 1 << 30
+"""Most memory that the process may have used."""
+_SETTINGS: Final = 0.05
 _BITCODE: Final = 0.03
 _LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.15
@@ -130,11 +141,20 @@ def _try(program: click.Command, seed: int) -> None:
             _say(seed=seed, key=failure[0], message=failure[1], bitcode=base64.b64encode(data).decode())
         return
     trial = _Trial.draw(choose)
+    before = _most_memory()
     failure = failure_of(lambda: trial.run(program))
-    if failure:
+    if failure is None and before < RESIDENT <= _most_memory():
+        failure = ("MemoryError more than 1 GB", f"{_most_memory() >> 20} MB")
+        _say(seed=seed, key=failure[0], message=failure[1], input=trial.text, how=" ".join(trial.command))
+    elif failure:
         small = shrink_text(trial.text, failure[0], lambda text: replace(trial, text=text).run(program))
         how = " ".join(trial.command)
         _say(seed=seed, key=failure[0], message=failure[1], input=small, how=how, suffix=trial.suffix)
+
+
+def _most_memory() -> int:
+    """The most memory that this process has used, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 @dataclass(frozen=True)
@@ -144,7 +164,8 @@ class _Trial:
     Attributes:
         text: The input.
         suffix: Suffix of its file.
-        command: Arguments of `tlx`, without the file.
+        command: Arguments of `tlx`, without the file; if the last one is an option that ends with `=`, the file is its
+            value, and the input a program that is not damaged.
         is_valid: Whether the input is valid, so that no command may reject it.
     """
 
@@ -156,6 +177,10 @@ class _Trial:
     @classmethod
     def draw(cls, choose: random.Random) -> _Trial:
         """Draw an input and a command at random."""
+        if choose.random() < _SETTINGS:
+            option, suffix, text = choose.choice(SETTINGS)
+            target = choose.choice(("avx512", "avx2"))
+            return cls(mutated_text(choose, text), suffix, (*_QUICK, f"--target={target}", option), is_valid=False)
         if choose.random() < _LANGUAGES:
             text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
             return cls(mutated_text(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
@@ -194,7 +219,8 @@ def run_command(program: click.Command, text: str, command: Sequence[str], suffi
         file.flush()
         with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(io.StringIO()):
             try:
-                program.main([*command, file.name], prog_name="tlx", standalone_mode=False)
+                with _arguments(command, file.name) as arguments:
+                    program.main(arguments, prog_name="tlx", standalone_mode=False)
             except TlxError as error:
                 if error.span is None and error.name is None and not _is_about_arguments(error, command):
                     raise UncleanError(f"no location: {error.render()}") from None
@@ -209,6 +235,18 @@ def run_command(program: click.Command, text: str, command: Sequence[str], suffi
     if _INTERNAL_ERROR in output:
         raise UncleanError(next(line for line in output.splitlines() if _INTERNAL_ERROR in line))
     return output
+
+
+@contextlib.contextmanager
+def _arguments(command: Sequence[str], name: str) -> Generator[list[str]]:
+    """The arguments of a command with a file, which is its input or the value of an option."""
+    if not command[-1].endswith("="):
+        yield [*command, name]
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".ll", encoding="utf-8") as file:
+        file.write(PRODUCT)
+        file.flush()
+        yield [*command[:-1], f"{command[-1]}{name}", file.name]
 
 
 def _is_about_arguments(error: TlxError, command: Sequence[str]) -> bool:

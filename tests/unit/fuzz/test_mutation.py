@@ -12,7 +12,15 @@ import pytest
 from tlx.cli.group import group
 from tlx.diagnostics import VerifyError
 from tlx.fuzz import mutation_worker
-from tlx.fuzz.mutation import combined_text, front_end_examples, fuzz_malformed, mutated_bytes, mutated_text, seed_texts
+from tlx.fuzz.mutation import (
+    SETTINGS,
+    combined_text,
+    front_end_examples,
+    fuzz_malformed,
+    mutated_bytes,
+    mutated_text,
+    seed_texts,
+)
 from tlx.fuzz.mutation_worker import HangError, failure_of, run_bitcode, run_command, shrink_text
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
@@ -26,9 +34,20 @@ _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 def test_some_corrupted_inputs(tmp_path: Path) -> None:
     lines: list[str] = []
-    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append)
+    log = tmp_path / "log"
+    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
     assert right, "\n".join(lines)
     assert lines[0].startswith("600 corrupted inputs: 0 failed")
+    assert lines[-1] == f"{log}: any: 600 malformed inputs: 600 passed, 0 refused, 0 failed; seeds 0-599"
+    fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
+    assert lines[2].startswith("0 corrupted inputs")
+
+
+def test_files_of_settings_are_read() -> None:
+    for option, suffix, text in SETTINGS:
+        command = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2", option)
+        assert run_command(group, text, command, suffix) == ""
+        assert f"damaged{suffix}:1:" in run_command(group, "{", command, suffix)
 
 
 def test_seeds_are_right() -> None:

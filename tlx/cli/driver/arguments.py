@@ -33,6 +33,8 @@ class Role(Enum):
     """Dependency files, which the step that reads the source writes."""
     DEPENDENCY_NAME = auto()
     """Their names."""
+    DATABASE = auto()
+    """The file for entries of a compilation database, which the last step writes."""
     LEVEL = auto()
     LTO = auto()
     MATRIX = auto()
@@ -122,7 +124,7 @@ RULES: Final[dict[str, Rule]] = {
     ),
     **_rules(Role.DEPENDENCIES, "-Wp,-MD, -Wp,-MMD,", joined=True),
     **_rules(Role.DEPENDENCY_NAME, "-MF -MT -MQ", separate=True, joined=True),
-    **_rules(Role.DEPENDENCIES, "-MJ", separate=True, joined=True),
+    **_rules(Role.DATABASE, "-MJ", separate=True, joined=True),
     **_rules(Role.DEPENDENCIES, "-dependency-file", separate=True),
     **_rules(Role.LEVEL, "-O --optimize= --optimize", joined=True),
     **_rules(Role.LTO, "-flto -flto= -fno-lto", joined=True),

@@ -88,7 +88,7 @@ def _lowered(text: str, name: str, program: str, settings: Settings, *, is_nativ
             where = program if isinstance(error, UsageError) and error.name is None else name
             outcome.messages.append(message_of("error", error.message, error.span, error.notes, where))
     outcome.messages += [message_of("warning", w.message, w.span, w.notes, name) for w in given]
-    if settings.remarks is not None:
+    if settings.has_remarks:
         outcome.remarks = [
             message_of("remark", f"{remark.message} [{remark.stage}]", remark.span, (), name)
             for remark in options.remarks

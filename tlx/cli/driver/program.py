@@ -31,6 +31,7 @@ from tlx.cli.driver.clang import (
 )
 
 if TYPE_CHECKING:
+    from tlx.cli.driver.places import Message
     from tlx.cli.driver.settings import Settings
     from tlx.cli.driver.source import Source
 
@@ -38,6 +39,7 @@ _OPTION: Final = "--tlx-"
 _CLANG: Final = f"{_OPTION}clang="
 _NATIVE: Final = ("-march=native", "-mcpu=native")
 _NO_LTO: Final = "-fno-lto"
+_UNUSED: Final = "-Qunused-arguments"
 _FRONT_ENDS: Final = "frontends"
 _TEXT: Final = {"encoding": "utf-8", "errors": "surrogateescape"}
 
@@ -52,6 +54,11 @@ def run_driver(name: str, *, cxx: bool) -> NoReturn:
             status = _run(name, words, own, cxx=cxx)
     except SignalledError as error:
         end_by(error.number)
+    except Exception as error:  # noqa: BLE001 (a user must never see a traceback)
+        from tlx.cli.program import report
+
+        report(error, name)
+        status = 1
     sys.exit(status)
 
 
@@ -112,43 +119,53 @@ def _compile(
 
     text = sys.stdin.buffer.read() if any(a.value == "-" for a in sources) else None
     lowered: dict[int, str] = {}
+    remarks: list[Message] = []
     for number, argument in enumerate(sources):
         source = Source(clang, argument, arguments, include, folder, text if argument.value == "-" else None)
         if not source.uses_tensors():
             continue
         settings = settings or _settings(own, name)
         assert settings is not None
-        status, module = _lowered(name, source, settings, f"{folder}{os.sep}{number}")
+        status, module, said = _lowered(name, source, settings, f"{folder}{os.sep}{number}")
         if status:
             return status
         if module:
             lowered[id(argument)] = module
+            remarks += said
+    if settings is not None and settings.remarks is not None and lowered:
+        from tlx.cli.driver.lowering import write_remarks
+
+        write_remarks(settings.remarks, remarks)
     if not lowered and text is None and sum(map(len, words)) < MOST_BYTES:
         _remove(folder)
         clang.become([*include, *words])
-    last = list(_last_words(arguments, lowered))
-    others = [a for a in arguments if a.role is Role.INPUT and a.language in INCLUDING and id(a) not in lowered]
+    database = f"{folder}{os.sep}database" if lowered and any(a.role is Role.DATABASE for a in arguments) else ""
+    last = list(_last_words(arguments, lowered, database))
+    has_source = any(a.role is Role.INPUT and a.language in INCLUDING and id(a) not in lowered for a in arguments)
     if lowered:
-        last.append("-Qunused-arguments")
-    return exit_status(clang.run([*(include if others else []), *last], folder, text=text).returncode)
+        last.append(_UNUSED)
+    status = clang.run([*(include if has_source or database else []), *last], folder, text=text).returncode
+    if database:
+        _write_entries(arguments, lowered, database)
+    return exit_status(status)
 
 
-def _lowered(name: str, source: Source, settings: Settings, folder: str) -> tuple[int, str]:
-    """Exit status, and the file of the lowered module of a source; no file if it has no tensor operations."""
+def _lowered(name: str, source: Source, settings: Settings, folder: str) -> tuple[int, str, list[Message]]:
+    """Exit status, the file of the lowered module of a source, and remarks; no file without tensor operations."""
     names = [] if source.argument.language == "ir" else source.name_options()
     done = False
     try:
-        status, file = _lowered_with_names(name, source, settings, folder, names)
-        done = not status
+        result = _lowered_with_names(name, source, settings, folder, names)
+        done = not result[0]
     finally:
         if not done:
             _remove_dependencies(names)
-    return status, file
+    return result
 
 
 def _lowered_with_names(
     name: str, source: Source, settings: Settings, folder: str, names: Sequence[str]
-) -> tuple[int, str]:
+) -> tuple[int, str, list[Message]]:
     from pathlib import Path
 
     from tlx.cli.driver.lowering import lower_source, write_remarks
@@ -161,7 +178,7 @@ def _lowered_with_names(
         status, said = source.compile(str(raw), names)
         if status:
             _say(said)
-            return exit_status(status), ""
+            return exit_status(status), "", []
         module = raw.read_text(**_TEXT)
 
     def locate() -> str:
@@ -173,18 +190,18 @@ def _lowered_with_names(
     is_native = any(word in _NATIVE for word in words_of(source.arguments))
     outcome = lower_source(module, source.argument.value, name, settings, is_native=is_native, locate=locate)
     if outcome.text is None and not outcome.failed:
-        return 0, ""  # clang compiles it again, and says the same
+        return 0, "", []  # clang compiles it again, and says the same
     _say(said + "".join(f"{message.render()}\n" for message in outcome.messages).encode())
     if outcome.failed:
-        return 1, ""
+        return 1, "", []
     lto = next((a.words[0] for a in reversed(source.arguments) if a.role is Role.LTO), _NO_LTO)
     if lto != _NO_LTO:
         what = f"{lto} leaves code to the linker, but the tensors of {source.argument.value} are compiled now"
-        return _fail(name, f"{what}: compile this file with {_NO_LTO}; it links with files that have {lto}"), ""
-    if settings.remarks is not None:
-        write_remarks(settings.remarks, outcome.remarks)
+        return _fail(name, f"{what}: compile this file with {_NO_LTO}; it links with files that have {lto}"), "", []
+    if settings.save_remarks:
+        write_remarks(source.remarks_file(), outcome.remarks)
     lowered.write_text(outcome.text or "", **_TEXT)
-    return 0, str(lowered)
+    return 0, str(lowered), outcome.remarks
 
 
 def _say(text: bytes) -> None:
@@ -204,8 +221,30 @@ def _remove_dependencies(options: Sequence[str]) -> None:
                 os.unlink(value)  # noqa: PTH108
 
 
-def _last_words(arguments: list[Argument], lowered: dict[int, str]) -> Iterator[str]:
-    """The command line with lowered modules in place of their sources."""
+def _write_entries(arguments: list[Argument], lowered: dict[int, str], database: str) -> None:
+    """Write clang's entries of a compilation database to the file of `-MJ`, with sources for the lowered modules."""
+    from json import dumps
+    from pathlib import Path
+
+    from tlx.api.files import write_output
+
+    file = next(a.value for a in reversed(arguments) if a.role is Role.DATABASE)
+    text = Path(database).read_text(**_TEXT).replace(f"{dumps(_UNUSED)}, ", "").replace(f", {dumps(_UNUSED)}", "")
+    for argument in arguments:
+        module = lowered.get(id(argument))
+        if module is None:
+            continue
+        lines = text.splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if dumps(module) in line:
+                as_source = line.replace(dumps(module), dumps(argument.value))
+                lines[number] = as_source.replace('"-xir"', dumps(f"-x{argument.language}"))
+        text = "".join(lines)
+    write_output(file, text.encode(**_TEXT))
+
+
+def _last_words(arguments: list[Argument], lowered: dict[int, str], database: str) -> Iterator[str]:
+    """The command line with lowered modules in place of their sources, and another file for `-MJ` if there is one."""
     reads_source = any(a.role is Role.INPUT and a.language in INCLUDING and id(a) not in lowered for a in arguments)
     stated = current = "none"  # by the command line, and by the words so far
     for argument in arguments:
@@ -217,6 +256,8 @@ def _last_words(arguments: list[Argument], lowered: dict[int, str]) -> Iterator[
             yield from () if language == current else ("-x", language)
             yield file or argument.value
             current = language
+        elif argument.role is Role.DATABASE and database:
+            yield from ("-MJ", database)
         elif argument.role not in (Role.DEPENDENCIES, Role.DEPENDENCY_NAME) or reads_source:
             yield from argument.words
 

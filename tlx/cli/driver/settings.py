@@ -31,12 +31,19 @@ class Settings:
     Attributes:
         target: The target's name; empty for the best one for the machine that clang compiles for.
         options: The options of the lowering.
-        remarks: Where remarks are written: nowhere (None), to standard error, or to a file.
+        remarks: Where the remarks of all sources are written: nowhere (None), to standard error, or to a file.
+        save_remarks: Whether those of each source are written to a file of its own.
     """
 
     target: str
     options: Options
     remarks: str | None
+    save_remarks: bool
+
+    @property
+    def has_remarks(self) -> bool:
+        """Whether remarks are wanted."""
+        return self.remarks is not None or self.save_remarks
 
 
 @click.command(context_settings=_DISPLAY)
@@ -51,11 +58,14 @@ class Settings:
     "--clang", metavar="PATH", default="", help="The clang to run (default: TLX_CLANG, or the first on PATH)."
 )
 @click.option("--remarks", metavar="[=FILE]", help="Write decisions and the reasons for them to stderr, or to a file.")
+@click.option(
+    "--save-remarks", is_flag=True, help="Write them to a file for each source, beside its output: x.remarks for x.o."
+)
 @lowering_options
-def driver(target: str, clang: str, remarks: str | None, options: Options) -> Settings:
+def driver(target: str, clang: str, remarks: str | None, save_remarks: bool, options: Options) -> Settings:
     """Compile C and C++ with tensors: clang's command line, and these options of TLX."""
     del clang  # was needed before these options are read
-    return Settings(target, options, remarks)
+    return Settings(target, options, remarks, save_remarks)
 
 
 def parse_settings(words: list[str], program: str) -> Settings:

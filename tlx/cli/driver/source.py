@@ -25,6 +25,9 @@ from tlx.cli.driver.clang import Clang
 
 _IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"llvm.matrix.")
 _COVERAGE: Final = ("-coverage-notes-file", "-coverage-data-file")
+_RECORD: Final = "-fsave-optimization-record"
+_RECORD_FILE: Final = "-opt-record-file"
+_REMARKS: Final = ".remarks"
 _MATRIX_MARKER: Final = b"matrix_type"
 _HEADER: Final = re.compile(rb'(?m)^#(?:line)? \d+ "(?:[^"\n]*[/\\])?tlx\.h"')
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
@@ -107,12 +110,22 @@ class Source:
         """
         if not any(a.role in (Role.DEPENDENCIES, Role.DEPENDENCY_NAME, Role.INSTRUMENT) for a in self.arguments):
             return []
-        done = self.clang.run(["-###", *words_of(self.arguments)], self.folder, err=True, text=b"")
-        for line in done.stderr.decode(errors="surrogateescape").splitlines():
-            words = split(line)
-            if "-cc1" in words and words[-1] == self.argument.value:
-                return [*_dependency_words(words), *_coverage_words(words)]
-        return []
+        words = self._first_phase()
+        return [*_dependency_words(words), *_coverage_words(words)]
+
+    def remarks_file(self) -> str:
+        """The file for remarks, beside the output: that of `-fsave-optimization-record`, with another ending."""
+        words = self._first_phase(_RECORD)
+        record = next((value for word, value in pairwise(words) if word == _RECORD_FILE), self.argument.value)
+        name, ending = os.path.splitext(record)  # noqa: PTH122
+        return f"{name.removesuffix('.opt') if ending == '.yaml' else name}{_REMARKS}"
+
+    def _first_phase(self, *extra: str) -> list[str]:
+        """The command that clang would compile the source by; empty if there is none."""
+        stated = words_of(a for a in self.arguments if not (extra and a.role is Role.LAST))
+        done = self.clang.run(["-###", *extra, *stated], self.folder, err=True, text=b"")
+        commands = [split(line) for line in done.stderr.decode(errors="surrogateescape").splitlines()]
+        return next((words for words in commands if "-cc1" in words and words[-1] == self.argument.value), list[str]())
 
     def _front_words(self) -> list[str]:
         return [*words_of(a for a in self.arguments if a.role in (Role.OTHER, *_PASSES)), *self.include]
