@@ -18,6 +18,7 @@ from tlx.lower.legalize import legalize
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
+from tlx.lower.to_blocks import to_blocks
 from tlx.lower.to_tiles import to_tiles
 from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, resolve_target
@@ -26,9 +27,18 @@ if TYPE_CHECKING:
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
+
+def _to_tiles_or_blocks(module: Module, context: LoweringContext) -> None:
+    """Stage 2 of the target."""
+    if context.target.grid is not None:
+        to_blocks(module, context)
+    else:
+        to_tiles(module, context)
+
+
 STAGES: Final = (
     PipelineStep("to-2d", "LowerTensorsTo2D", to_2d),
-    PipelineStep("to-tiles", "Lower2DToTiles", to_tiles),
+    PipelineStep("to-tiles", "Lower2DToTiles", _to_tiles_or_blocks),
     PipelineStep("legalize", "LegalizeTiles", legalize),
 )
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times TLX's time

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, is_big_endian, native_triple
+from tlx.target.grid_unit import GridUnit
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
@@ -104,6 +105,8 @@ class Target:
     Products:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
+        grid: The grid of blocks of threads, for machines that run kernels as such.
+        processor: The processor that code is generated for where none is named, by LLVM's name; empty for any.
 
     Cost model:
         caches: Cache sizes.
@@ -159,6 +162,8 @@ class Target:
 
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None
+    grid: GridUnit | None = None
+    processor: str = ""
 
     caches: Caches = field(default_factory=Caches)
     memory: Memory = field(default_factory=Memory)

@@ -1,0 +1,192 @@
+"""Kernels of products: a block computes a tile of C, whose sums pass through shared memory to the epilogue.
+
+    for stages of K        the tiles of A and B are copied to shared memory, zeros beyond the matrices
+      sums += A @ B        each warp, or each thread, its part of the tile
+    sums -> shared memory
+    C = f(sums)            as an elementwise kernel computes an expression, whose product is read there
+
+Consecutive blocks are numbered along groups of rows of tiles, so that blocks that run at once share operands in L2:
+
+    0 2 4 6     group of 2 rows, 4 columns of tiles
+    1 3 5 7
+    8 ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from tlx.diagnostics import LoweringError, Span
+from tlx.ir.module import Module
+from tlx.ir.types import I32, FloatType, Type, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_blocks.fragments import FragmentSums
+from tlx.lower.to_blocks.kernel import GridKernel, Iterations, KernelFacts, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.scalar_product import ScalarSums
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.tiles import (
+    ResultTile,
+    convert_tile,
+    load_tile_vector,
+    store_tile_vector,
+    tile_address,
+)
+from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
+from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit
+
+_PADDING: int = 8
+"""Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductPlan:
+    """How a product is computed.
+
+    Attributes:
+        shape: The block's tile.
+        fragments: The product of fragments; None if each thread multiplies numbers.
+        tiles: Rows and columns of tiles.
+    """
+
+    shape: BlockShape
+    fragments: FragmentProduct | None
+    tiles: tuple[int, int]
+
+
+def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
+    """Choose product and tile: the largest tile of which there are enough for all multiprocessors, else the smallest."""
+    fragments = next((product for product in grid.products if _fits(product, gemm)), None)
+    accumulator = gemm_accumulator_type(gemm)
+    shapes = grid.shapes if fragments is not None else grid.scalar_shapes
+    plans = [ProductPlan(shape, fragments, (-(-gemm.m // shape.rows), -(-gemm.n // shape.columns))) for shape in shapes]
+    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
+    return next((p for p in plans if prod(p.tiles) * prod(iterations.trips) >= grid.multiprocessors), plans[-1])
+
+
+def _fits(product: FragmentProduct, gemm: Gemm) -> bool:
+    operands = (str(gemm.a.element), gemm.lhs_sign), (str(gemm.b.element), gemm.rhs_sign)
+    return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
+
+
+def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+    shape = plan.shape
+    element = gemm.a.element if plan.fragments is not None else accumulator
+    stage = (shape.rows + shape.columns + (0 if plan.fragments else 2 * _PADDING)) * shape.depth * bytes_of(element)
+    return max(stage * shape.stages, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
+
+
+def product_grid_kernel(
+    module: Module, grid: GridUnit, gemm: Gemm, iterations: Iterations, name: str, span: Span | None
+) -> KernelFacts:
+    """Add the kernel of a product.
+
+    Raises:
+        LoweringError: The target has no kernel for the product.
+    """
+    _check(gemm, span)
+    plan = plan_product(grid, gemm, iterations)
+    shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
+    threads = shape.warps * (grid.warp if plan.fragments is not None else 1)
+    leaves = {leaf.pointer: leaf.element for leaf in gemm.epilogue.leaves()} if gemm.epilogue else {}
+    scalars = {scalar.number: scalar.element for scalar in gemm.epilogue.scalars()} if gemm.epilogue else {}
+    operands = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
+    kernel = GridKernel(
+        module,
+        grid,
+        name,
+        [*(view.element for view in operands), *(leaves[number] for number in sorted(leaves))],
+        [scalars[number] for number in sorted(scalars)],
+        iterations,
+        prod(plan.tiles),
+    )
+    row, column = _place_of_tile(kernel, plan)
+    shared = grid.operations.shared(kernel.b)
+    sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
+    emitter = FragmentSums if plan.fragments is not None else ScalarSums
+    emitter(kernel, gemm, shape, plan.fragments, shared, accumulator).emit(row, column, sums)
+    grid.operations.barrier(kernel.b)
+    _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
+    return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator))
+
+
+def _check(gemm: Gemm, span: Span | None) -> None:
+    if len(gemm.term_offsets) > 1:
+        what = "a sum of several products"
+    elif gemm.reduction is not None:
+        what = "a product whose rows or columns are reduced"
+    elif gemm.a.interleave > 1 or gemm.b.interleave > 1:
+        what = "a product of an operand whose rows are interleaved"
+    elif gemm.acc is not None and not gemm.acc.is_row_major:
+        what = "a product added to a column-major matrix"
+    else:
+        return
+    raise LoweringError(f"{what} ({gemm.title}) is not implemented for targets with grids", span)
+
+
+def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]:
+    """First row and column (i32) of the block's tile."""
+    b, (rows, columns) = kernel.b, plan.tiles
+    group = min(kernel.grid.group, rows)
+    number, inner = kernel.divided(kernel.tile, group * columns)
+    first = b.mul(number, group)
+    if rows % group == 0:
+        column, row = kernel.divided(inner, group)
+    else:
+        size = b.umin(b.sub(const_int(I32, rows), first), group)
+        column, row = b.binary("udiv", inner, size), b.binary("urem", inner, size)
+    return b.mul(b.add(first, row), plan.shape.rows), b.mul(column, plan.shape.columns)
+
+
+def _emit_epilogue(
+    kernel: GridKernel,
+    gemm: Gemm,
+    plan: ProductPlan,
+    sums: MatrixView,
+    shared: Value,
+    origin: tuple[Value, Value],
+    threads: int,
+) -> None:
+    """Compute C from the sums in shared memory."""
+    b, shape = kernel.b, plan.shape
+    leading = 4 if gemm.acc is not None else 3
+    value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
+    by_rows = gemm.c.is_row_major
+    columns = min(vector_columns(gemm.n, gemm.c.element), shape.columns) if by_rows else 1
+
+    def body(number: Value) -> None:
+        outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
+        row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
+        place = row_tile(columns, as_index(b, b.add(origin[0], row)), as_index(b, b.add(origin[1], column)))
+        within = replace(place, row=as_index(b, row), column=as_index(b, column))
+
+        def product(at: ResultTile) -> Value:
+            total = load_tile_vector(b, sums, tile_address(b, sums, shared, within), at)
+            if gemm.acc is not None:
+                added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, kernel.pointers[3], at), at)
+                added = convert_tile(b, added, sums.element, gemm.lhs_sign if gemm.lhs_sign != "f" else "f")
+                opcode = "fadd" if isinstance(sums.element, FloatType) else "add"
+                total = b.binary(opcode, total, added)
+            return convert_tile(b, total, gemm.result, "s")
+
+        emitter = ExpressionEmitter(b, value, kernel.pointers[leading:], kernel.scalars, product)
+        result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
+        store_tile_vector(b, gemm.c, tile_address(b, gemm.c, kernel.pointers[0], place), place, result)
+
+    def in_matrix(number: Value) -> None:
+        conditions: list[Value] = []
+        outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
+        row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
+        if gemm.m % shape.rows:
+            conditions.append(b.icmp("ult", b.add(origin[0], row), gemm.m))
+        if gemm.n % shape.columns:
+            conditions.append(b.icmp("ult", b.add(origin[1], column), gemm.n))
+        if not conditions:
+            body(number)
+            return
+        both = conditions[0] if len(conditions) == 1 else b.binary("and", *conditions)
+        with b.if_block(both, "in.matrix"):
+            body(number)
+
+    kernel.for_each(shape.rows * shape.columns // columns, threads, in_matrix)

@@ -1,0 +1,143 @@
+"""Grids: machines that run a kernel as blocks of threads, with memory shared by a block and products of fragments.
+
+A warp is a set of threads that run in step. The operands of a fragment product are spread over the threads of a warp:
+
+    rows x depth by depth x columns, accumulated in rows x columns
+    thread t holds, for i = t / 4 and j = 2 (t mod 4), the sums (i, j), (i, j + 1), (i + rows / 2, j), ...
+
+A fragment is loaded from shared memory as four matrices of 8 lines x 16 bytes; thread t passes the address of line
+t mod 8 of matrix t / 8. Transposed loads swap lines and elements of each matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.module import Module
+    from tlx.ir.values import Value
+    from tlx.target.hardware import Sign
+
+
+class GridOperations(Protocol):
+    """The operations of a grid from which kernels are composed, emitted at the position of a builder."""
+
+    def declare(self, module: Module) -> None:
+        """Add what kernels refer to, such as the shared memory, to a module."""
+        ...
+
+    def annotate(self, module: Module, threads: Mapping[str, int]) -> None:
+        """Mark functions as kernels that are launched with blocks of some number of threads."""
+        ...
+
+    def thread(self, b: Builder) -> Value:
+        """Number of the thread in its block, i32."""
+        ...
+
+    def block(self, b: Builder) -> Value:
+        """Number of the block in the grid, i32."""
+        ...
+
+    def shared(self, b: Builder) -> Value:
+        """Address of the block's shared memory."""
+        ...
+
+    def barrier(self, b: Builder) -> None:
+        """Wait for all threads of the block; what they wrote to shared memory is visible then."""
+        ...
+
+    def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
+        """Start to copy 16 bytes from global to shared memory; those after the first `valid` (i32) become zero."""
+        ...
+
+    def commit(self, b: Builder) -> None:
+        """Make a group of the copies that the thread has started since its last group."""
+        ...
+
+    def wait(self, b: Builder, pending: int) -> None:
+        """Wait until at most that many of the thread's groups are still being copied."""
+        ...
+
+    def load_fragments(self, b: Builder, address: Value, *, transposed: bool) -> list[Value]:
+        """Four matrices of 8 lines x 16 bytes of shared memory, spread over the warp: an i32 of each."""
+        ...
+
+    def exchange(self, b: Builder, value: Value, distance: int) -> Value:
+        """The value (i32) of the thread of the warp whose number differs in the bit `distance`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentProduct:
+    """A product of fragments.
+
+    Attributes:
+        lhs, rhs: Element type and signs of the operands.
+        accumulator: Element type of the sums.
+        rows, columns, depth: Extents: rows x depth by depth x columns.
+        multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    rows: int
+    columns: int
+    depth: int
+    multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """How a block computes its tile of a product.
+
+    Attributes:
+        rows, columns: The tile of C.
+        depth: Elements of K in a stage of shared memory.
+        warp_rows, warp_columns: The part of the tile that a warp computes.
+        stages: Stages of shared memory: all but one are being copied while one is multiplied.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    warp_rows: int
+    warp_columns: int
+    stages: int
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return self.rows // self.warp_rows * (self.columns // self.warp_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class GridUnit:
+    """The grid of a target.
+
+    Attributes:
+        operations: Emits its operations.
+        linkage: Calling convention of kernels, as a keyword of LLVM's assembly.
+        warp: Threads of a warp.
+        threads: Threads of a block of kernels without products.
+        multiprocessors: Blocks that the machine surely runs at once; a grid of fewer leaves some idle.
+        shared_bytes: Bytes of shared memory that a block may have.
+        group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
+        products: Products of fragments.
+        shapes: Tiles of products of fragments, the largest first.
+        scalar_shapes: Tiles of other products, the largest first; here a warp's part is that of a thread.
+    """
+
+    operations: GridOperations
+    linkage: str
+    warp: int
+    threads: int
+    multiprocessors: int
+    shared_bytes: int
+    group: int
+    products: tuple[FragmentProduct, ...]
+    shapes: tuple[BlockShape, ...]
+    scalar_shapes: tuple[BlockShape, ...]
