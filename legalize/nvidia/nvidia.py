@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
+from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, F16, NvidiaOperations
 from tlx.target.grid_unit import BlockShape, GridUnit
 from tlx.target.hardware import Caches, CoreModel
@@ -32,6 +33,7 @@ GRID: Final = GridUnit(
         BlockShape(32, 32, 64, 16, 16, 4),
     ),
     scalar_shapes=(BlockShape(128, 128, 16, 8, 8, 1), BlockShape(64, 64, 16, 4, 4, 1), BlockShape(32, 32, 16, 2, 2, 1)),
+    device=first_device,
 )
 
 TARGET: Final = Target(

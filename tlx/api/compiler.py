@@ -19,6 +19,7 @@ from tlx.diagnostics import UsageError
 from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
+from tlx.llvm.triples import with_platform
 from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.lower.options import STAGE_NAMES, Options
 
@@ -178,6 +179,8 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
+    if has_grid(target):
+        return _loaded_on_device(source_input, target, options, opt_level, entry, reading)
     if cache is False:
         code = _compiled(source_input, target, options, opt_level, entry, reading)
     else:
@@ -275,6 +278,31 @@ class _Code:
                 workspace=self.workspaces.get(name, 0),
             )
         return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
+
+
+def has_grid(target: Target | str) -> bool:
+    """Whether a target's code runs on a device."""
+    from tlx.target.lookup import find_target
+
+    found = find_target(target) if isinstance(target, str) else target
+    return found.grid is not None
+
+
+def _loaded_on_device(
+    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+) -> CompiledModule:
+    """A module, lowered for a device of this machine and loaded there."""
+    from tlx.api.device import compiled_for_device
+    from tlx.target.lookup import find_target, foreign_triple
+
+    grid = (find_target(target) if isinstance(target, str) else target).grid
+    assert grid is not None
+    device = grid.device()
+    changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
+    lowered = lower_source(source, target, options.updated(**changes), entry, reading)
+    text = with_platform(str(lowered.module), changes["triple"])
+    functions = compiled_for_device(text, lowered.defined, device, opt_level)
+    return CompiledModule(dict(functions), refused_functions(lowered.defined), entry, text)
 
 
 def _cached(

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.ir.module import Module
     from tlx.ir.values import Value
     from tlx.target.hardware import Sign
+    from tlx.target.launches import FunctionLaunches, Launch
 
 
 class GridOperations(Protocol):
@@ -67,6 +68,75 @@ class GridOperations(Protocol):
 
     def exchange(self, b: Builder, value: Value, distance: int) -> Value:
         """The value (i32) of the thread of the warp whose number differs in the bit `distance`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """An array in the memory of a device.
+
+    Attributes:
+        address: Its first element.
+        size: Bytes.
+        element: Element type in LLVM's spelling, of integers `i` and their bits; empty if LLVM has none.
+        is_dense: Whether it is C-contiguous.
+        owner: What keeps it alive.
+    """
+
+    address: int
+    size: int
+    element: str
+    is_dense: bool
+    owner: object
+
+
+class DeviceCode(Protocol):
+    """Code loaded on a device. Operations are in the order of a stream, a number; 0 is the device's own."""
+
+    def array(self, value: object) -> DeviceArray | None:
+        """The array that a Python object is, if it is one in the device's memory."""
+        ...
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Memory for some bytes."""
+        ...
+
+    def free(self, address: int, stream: int) -> None:
+        """Free memory."""
+        ...
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:
+        """Copy bytes to the device."""
+        ...
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:
+        """Copy bytes from the device, and wait for them."""
+        ...
+
+    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
+        """Launch a kernel with arguments of ctypes.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
+        ...
+
+
+class Device(Protocol):
+    """A device of this machine.
+
+    Attributes:
+        processor: Its processor, by LLVM's name.
+    """
+
+    processor: str
+
+    def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:
+        """Load code in the form that `--emit=asm` writes.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
         ...
 
 
@@ -129,6 +199,7 @@ class GridUnit:
         products: Products of fragments.
         shapes: Tiles of products of fragments, the largest first.
         scalar_shapes: Tiles of other products, the largest first; here a warp's part is that of a thread.
+        device: Finds the device of this machine that runs kernels, or raises UsageError.
     """
 
     operations: GridOperations
@@ -141,3 +212,4 @@ class GridUnit:
     products: tuple[FragmentProduct, ...]
     shapes: tuple[BlockShape, ...]
     scalar_shapes: tuple[BlockShape, ...]
+    device: Callable[[], Device]

@@ -28,6 +28,7 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.types import PointerType, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Global, Local, Value
+from tlx.lower.memory.aliases import size_of
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 
@@ -164,8 +165,10 @@ class HostFunction:
     def _allocate(self, instruction: Instruction) -> None:
         assert instruction.result is not None
         if instruction.opcode == "alloca":
-            assert instruction.source_type is not None
-            self.temporaries[instruction.result] = bytes_of(instruction.source_type)
+            size = size_of(instruction.source_type)
+            if size is None:
+                raise _refused("a temporary of a type without a size", instruction)
+            self.temporaries[instruction.result] = size
             return
         size = instruction.args[-1]
         if not isinstance(size, ConstInt):

@@ -64,20 +64,25 @@ def reduction_grid_kernel(
     own_address = tile_address(b, parts, shared, own)
     valid = b.icmp("ult", result, const_int(I32, results))
     clamped = b.select(valid, result, const_int(I32, 0))
-    rounds = -(-length // share)
-    start: Value = operation.identity(columns)
-    with b.loop(0, rounds, carry=[start], name="round") as loop:
-        at = b.add(b.mul(b.cast("trunc", loop.index, I32), share), member)
-        inside = b.icmp("ult", at, const_int(I32, length))
-        at = b.select(inside, at, const_int(I32, 0))
+
+    def widened(at: Value) -> Value:
+        """The elements at a position along the reduced axis (i32)."""
         row, vector = (clamped, at) if along_row else (at, clamped)
         place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
-        element = operation.widened(b, emitter.result(place))
-        combined = operation.apply(b, loop.carried[0], element)
-        if length % share:
-            combined = b.select(b.splat(inside, columns), combined, loop.carried[0])
-        loop.next(combined)
-    store_tile_vector(b, parts, own_address, own, loop.results[0])
+        return operation.widened(b, emitter.result(place))
+
+    start: Value = operation.identity(columns)
+    if length >= share:
+        with b.loop(0, length // share, carry=[start], name="round") as loop:
+            at = b.add(b.mul(b.cast("trunc", loop.index, I32), share), member)
+            loop.next(operation.apply(b, loop.carried[0], widened(at)))
+        start = loop.results[0]
+    store_tile_vector(b, parts, own_address, own, start)
+    if length % share:
+        with b.if_block(b.icmp("ult", member, length % share), "rest"):
+            before = load_tile_vector(b, parts, own_address, own)
+            rest = operation.apply(b, before, widened(b.add(member, length - length % share)))
+            store_tile_vector(b, parts, own_address, own, rest)
     distance = share // 2
     while distance:
         grid.operations.barrier(b)
