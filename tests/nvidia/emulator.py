@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tlx.llvm.codegen import emit_code
-from tlx.target.launches import FunctionLaunches, table_of
+from tlx.target.grid_unit import DeviceArray
+from tlx.target.launches import FunctionLaunches, Launch
 
 HERE: Final = Path(__file__).parent
 Array = npt.NDArray[Any]
@@ -128,15 +129,15 @@ def _entry(kernel: tuple[str, str]) -> str:
 
 
 class Emulator:
-    """A lowered module, compiled for this CPU.
+    """Lowered kernels, compiled for this CPU: `tlx.target.grid_unit.DeviceCode` whose memory is the process's.
 
-    Attributes:
-        functions: Its functions, by name.
+    Args:
+        lowered: The lowered module.
+        seed: Decides about the order of blocks and threads.
     """
 
-    def __init__(self, lowered: str) -> None:
+    def __init__(self, lowered: str, seed: int = 0) -> None:
         assert COMPILER is not None
-        self.functions: Mapping[str, FunctionLaunches] = {f.name: f for f in table_of(lowered)}
         with tempfile.TemporaryDirectory() as folder:
             code, library = Path(folder, "kernels.o"), Path(folder, "kernels.so")
             code.write_bytes(emit_code(for_this_machine(lowered), "obj", 1))
@@ -144,54 +145,72 @@ class Emulator:
             subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p
+        self._seed = seed
+        self._memory: dict[int, Array] = {}
+        self.launched: list[str] = []
 
-    def call(self, name: str, *arguments: Array | float | int, seed: int = 0) -> None:
-        """Run a function on arrays and numbers.
+    def array(self, value: object) -> DeviceArray | None:  # noqa: ARG002
+        """None: arrays are copied."""
+        return None
+
+    def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
+        """Memory whose bytes are all ones."""
+        memory = np.full(size + _ALIGNMENT, 0xFF, np.uint8)
+        address = int(memory.ctypes.data) + -int(memory.ctypes.data) % _ALIGNMENT
+        self._memory[address] = memory[address - memory.ctypes.data :][:size]
+        return address
+
+    def free(self, address: int, stream: int) -> None:  # noqa: ARG002
+        """Free memory."""
+        del self._memory[address]
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(address, host, size)
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(host, address, size)
+
+    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:  # noqa: ARG002
+        """Run a kernel.
 
         Raises:
-            AssertionError: A kernel does what a GPU must not do.
+            AssertionError: It does what a GPU must not do.
         """
-        function, library = self.functions[name], self._library
-        temporaries = [np.full(size + 256, 0xFF, np.uint8) for size in function.temporaries]
+        library = self._library
         library.emu_forget()
-        addresses: list[int] = []
-        for argument in arguments:
-            if isinstance(argument, np.ndarray):
-                assert argument.ctypes.data % 16 == 0
-                library.emu_buffer(ctypes.c_void_p(argument.ctypes.data), ctypes.c_long(argument.nbytes), 1)
-        for temporary, size in zip(temporaries, function.temporaries, strict=True):
-            addresses.append(temporary.ctypes.data + -temporary.ctypes.data % 256)
-            library.emu_buffer(ctypes.c_void_p(addresses[-1]), ctypes.c_long(size), 1)
-        for number, launch in enumerate(function.launches):
-            values: list[Any] = []
-            for argument in launch.arguments:
-                if argument.temporary is not None:
-                    values.append(ctypes.c_void_p(addresses[argument.temporary] + (argument.offset or 0)))
-                    continue
-                assert argument.parameter is not None
-                value = arguments[argument.parameter]
-                if isinstance(value, np.ndarray):
-                    values.append(ctypes.c_void_p(value.ctypes.data + (argument.offset or 0)))
-                else:
-                    values.append(_SCALARS[function.parameters[argument.parameter]](value))
-            pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-            entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
-            error = library.emu_launch(entry, pointers, launch.grid, launch.block, launch.shared, seed + number)
-            assert not error, f"{launch.kernel}: {error.decode()}"
+        for address, memory in self._memory.items():
+            library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(value) for value in arguments))
+        entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
+        seed = self._seed + len(self.launched)
+        error = library.emu_launch(entry, pointers, launch.grid, launch.block, launch.shared, seed)
+        assert not error, f"{launch.kernel}: {error.decode()}"
+        self.launched.append(launch.kernel)
 
 
-_SCALARS: Final = {"float": ctypes.c_float, "double": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64}
+_ALIGNMENT: Final = 256
 
 
-def aligned(array: Array) -> Array:
-    """A copy of an array at an address that is a multiple of 16."""
-    memory = np.empty(array.nbytes + 16, np.uint8)
-    start = -memory.ctypes.data % 16
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+class EmulatedDevice:
+    """A device whose code is emulated.
 
+    Args:
+        lowered: The lowered module of the assembly that it loads.
+        processor: The processor that code is generated for.
+        seed: As for `Emulator`.
+    """
 
-def arrays(*values: Sequence[Any] | Array) -> list[Array]:
-    """Aligned copies of arrays."""
-    return [aligned(np.asarray(value)) for value in values]
+    def __init__(self, lowered: str, processor: str = "sm_80", seed: int = 0) -> None:
+        self.processor, self._lowered, self._seed = processor, lowered, seed
+        self.assembly = ""
+        self.codes: list[Emulator] = []
+
+    def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> Emulator:
+        """Compile for this CPU; the assembly has all kernels."""
+        self.assembly = assembly
+        for launch in (launch for function in launches for launch in function.launches):
+            assert f".entry {launch.kernel}(" in assembly
+        self.codes.append(Emulator(self._lowered, self._seed))
+        return self.codes[-1]

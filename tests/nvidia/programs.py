@@ -1,14 +1,17 @@
 """Programs for the tests of the target, written by the builder of graphs, and their arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tests.nvidia.emulator import Emulator, aligned
+import tlx
+from tests.nvidia.emulator import EmulatedDevice
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.target.lookup import find_target
 
 Array = npt.NDArray[Any]
 
@@ -46,11 +49,20 @@ def lowered(text: str, processor: str = "sm_80") -> str:
     return lower_text(text, "test.ll", "nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
 
 
-def run(text: str, *arguments: Any, seed: int = 0) -> list[Any]:
-    """The arguments of the program after it has run on the emulator."""
-    passed = [aligned(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    Emulator(lowered(text)).call("f", *passed, seed=seed)
-    return passed
+def run_emulated(text: str, *arguments: Any, entry: str = "f", seed: int = 0) -> list[Any]:
+    """The arguments of a program after it has run on the emulator, and its assembly compiled."""
+    device = EmulatedDevice(lowered(text), seed=seed)
+    target = find_target("nvidia")
+    assert target.grid is not None
+    emulated = replace(target, grid=replace(target.grid, device=lambda: device))
+    tlx.compile(text, emulated)[entry](*arguments)
+    return list(arguments)
+
+
+def run_on_device(text: str, *arguments: Any, entry: str = "f", seed: int = 0) -> list[Any]:  # noqa: ARG001
+    """The arguments of a program after it has run on this machine's GPU."""
+    tlx.compile(text, "nvidia")[entry](*arguments)
+    return list(arguments)
 
 
 def integers(shape: Sequence[int], dtype: Any, seed: int = 0, most: int = 4) -> Array:
@@ -63,5 +75,3 @@ def normal(shape: Sequence[int], dtype: Any, seed: int = 0) -> Array:
     """Numbers of the normal distribution."""
     return np.random.default_rng(seed).standard_normal(tuple(shape)).astype(dtype)
 
-
-Reference = Callable[..., Array]

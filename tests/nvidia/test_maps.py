@@ -1,22 +1,23 @@
 """Elementwise kernels, copies, reductions and softmax on the emulator."""
 
 from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.emulator import Emulator, aligned
-from tests.nvidia.programs import function, integers, lowered, normal, run, tensor, typed
+from tests.nvidia.programs import function, integers, normal, tensor, typed
 
 ROOT = Path(__file__).parents[2]
+Run = Callable[..., list[Any]]
 DTYPES: dict[str, Any] = {"float": np.float32, "half": np.float16, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (33, 17), (5, 1000)], ids=str)
 @pytest.mark.parametrize("element", ["float", "bfloat"])
-def test_sum(shape: tuple[int, int], element: str) -> None:
+def test_sum(run: Run, shape: tuple[int, int], element: str) -> None:
     count = shape[0] * shape[1]
     body = f"""{tensor("s", "x", element, shape)}{tensor("t", "y", element, shape)}
   %a = call <{count} x {element}> @llvm.tensor.tovector(token %s)
@@ -30,7 +31,7 @@ def test_sum(shape: tuple[int, int], element: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tanh", "exp", "sigmoid", "relu", "sqrt", "sin"])
-def test_functions(name: str) -> None:
+def test_functions(run: Run, name: str) -> None:
     shape, count = (20, 36), 720
     body = f"""{tensor("a", "x", "float", shape)}
   %r = call <{count} x float> @llvm.tensor.{name}(token %a)
@@ -46,7 +47,7 @@ def test_functions(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(40, 64), (33, 17)], ids=str)
-def test_transpose(shape: tuple[int, int]) -> None:
+def test_transpose(run: Run, shape: tuple[int, int]) -> None:
     rows, columns = shape
     body = f"""{tensor("a", "x", "float", shape)}
   %r = call <{rows * columns} x float> @llvm.tensor.transpose(token %a, <2 x i32> <i32 1, i32 0>)
@@ -60,7 +61,7 @@ def test_transpose(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("operation", ["add", "max", "min"])
 @pytest.mark.parametrize(("shape", "element"), [((20, 64), "float"), ((37, 130), "bfloat"), ((3, 5000), "float")], ids=str)
-def test_reductions(axis: int, operation: str, shape: tuple[int, int], element: str) -> None:
+def test_reductions(run: Run, axis: int, operation: str, shape: tuple[int, int], element: str) -> None:
     window = (shape[0], 1) if axis == 0 else (1, shape[1])
     count = shape[1 - axis]
     body = f"""{tensor("a", "x", element, shape)}
@@ -73,7 +74,7 @@ def test_reductions(axis: int, operation: str, shape: tuple[int, int], element: 
     np.testing.assert_array_equal(y.astype(np.float32), reduce_(x.astype(np.float32), axis=axis).astype(DTYPES[element]).astype(np.float32))
 
 
-def test_largest_is_nan_where_there_is_one() -> None:
+def test_largest_is_nan_where_there_is_one(run: Run) -> None:
     body = f"""{tensor("a", "x", "float", (8, 40))}
   %r = call <8 x float> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 40>, <2 x i32> <i32 1, i32 1>)
   store <8 x float> %r, ptr %y
@@ -84,25 +85,23 @@ def test_largest_is_nan_where_there_is_one() -> None:
     np.testing.assert_array_equal(y, np.max(x, axis=1))
 
 
-@pytest.mark.parametrize("name", ["softmax", "mlp"])
-def test_examples(name: str) -> None:
-    text = (ROOT / "examples" / f"{name}.ll").read_text()
-    emulator = Emulator(lowered(text))
-    if name == "softmax":
-        x, y = aligned(normal((512, 1000), np.float32)), aligned(np.zeros((512, 1000), np.float32))
-        emulator.call("softmax", x, y)
-        exponentials = np.exp(x - x.max(axis=1, keepdims=True))
-        np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
-        return
+def test_softmax(run: Run) -> None:
+    text = (ROOT / "examples" / "softmax.ll").read_text()
+    x, y = run(text, normal((512, 1000), np.float32), np.zeros((512, 1000), np.float32), entry="softmax")
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
+
+
+def test_layer(run: Run) -> None:
+    text = (ROOT / "examples" / "mlp.ll").read_text()
     bf16 = ml_dtypes.bfloat16
-    x, w, bias = aligned(integers((512, 256), bf16)), aligned(integers((256, 256), bf16, 1)), aligned(integers((256,), np.float32))
-    y = aligned(np.zeros((512, 256), bf16))
-    emulator.call("mlp", x, w, bias, y)
+    x, w, bias = integers((512, 256), bf16), integers((256, 256), bf16, 1), integers((256,), np.float32)
+    *_, y = run(text, x, w, bias, np.zeros((512, 256), bf16), entry="mlp")
     want = np.maximum(x.astype(np.float32) @ w.astype(np.float32) + bias, 0).astype(bf16)
     np.testing.assert_array_equal(y.astype(np.float32), want.astype(np.float32))
 
 
-def test_softmax_of_batches() -> None:
+def test_softmax_of_batches(run: Run) -> None:
     """Temporaries of a loop's iterations are several."""
     batch, rows, columns = 3, 10, 24
     shape, count = (batch, rows, columns), batch * rows * columns

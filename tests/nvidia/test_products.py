@@ -1,14 +1,16 @@
 """Products on the emulator: element types, edges, layouts, batches, accumulation and epilogues."""
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import function, integers, normal, run, tensor, typed
+from tests.nvidia.programs import function, integers, normal, tensor, typed
 
 BF16 = ml_dtypes.bfloat16
+Run = Callable[..., list[Any]]
 DTYPES: dict[str, Any] = {
     "float": np.float32,
     "double": np.float64,
@@ -31,7 +33,7 @@ def matmul(m: int, n: int, k: int, element: str, result: str, layouts: str = "nn
     [("bfloat", "float"), ("bfloat", "bfloat"), ("half", "float"), ("half", "half"), ("float", "float"), ("double", "double")],
 )
 @pytest.mark.parametrize("size", [(64, 64, 64), (100, 72, 80), (33, 17, 50)], ids=str)
-def test_elements_and_edges(element: str, result: str, size: tuple[int, int, int]) -> None:
+def test_elements_and_edges(run: Run, element: str, result: str, size: tuple[int, int, int]) -> None:
     m, n, k = size
     x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
     want = (x.astype(np.float64) @ y.astype(np.float64)).astype(DTYPES[result])
@@ -41,7 +43,7 @@ def test_elements_and_edges(element: str, result: str, size: tuple[int, int, int
 
 @pytest.mark.parametrize("element", ["bfloat", "float"])
 @pytest.mark.parametrize("layouts", ["tn", "nt", "tt"])
-def test_transposed_operands(element: str, layouts: str) -> None:
+def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
     m, n, k = 72, 88, 104
     x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
     want = x.astype(np.float32) @ y.astype(np.float32)
@@ -51,7 +53,7 @@ def test_transposed_operands(element: str, layouts: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(256, 256, 64), (130, 264, 136)], ids=str)
-def test_several_blocks(shape: tuple[int, int, int]) -> None:
+def test_several_blocks(run: Run, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     x, y = normal((m, k), BF16), normal((k, n), BF16, 1)
     *_, c = run(matmul(m, n, k, "bfloat", "float"), x, y, np.zeros((m, n), np.float32))
@@ -59,7 +61,7 @@ def test_several_blocks(shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("smma", np.int8), ("umma", np.uint8)])
-def test_bytes(name: str, dtype: Any) -> None:
+def test_bytes(run: Run, name: str, dtype: Any) -> None:
     m, n, k = 40, 24, 72
     zeros = "".join(typed("z", "zero", "i32", (m, n)))
     body = f"""  %zero = add <{m * n} x i32> zeroinitializer, zeroinitializer
@@ -73,7 +75,7 @@ def test_bytes(name: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("element", ["bfloat", "float"])
-def test_batch(element: str) -> None:
+def test_batch(run: Run, element: str) -> None:
     batch, m, n, k = 3, 40, 48, 32
     body = f"""{tensor("a", "x", element, (batch, m, k))}{tensor("b", "y", element, (batch, k, n))}
   %p = call <{batch * m * n} x float> @llvm.tensor.matmul(token %a, token %b)
@@ -85,7 +87,7 @@ def test_batch(element: str) -> None:
 
 
 @pytest.mark.parametrize("element", ["bfloat", "float"])
-def test_accumulate(element: str) -> None:
+def test_accumulate(run: Run, element: str) -> None:
     m, n, k = 70, 66, 40
     body = f"""{tensor("a", "x", element, (m, k))}{tensor("b", "y", element, (k, n))}{tensor("old", "c", "float", (m, n))}
   %p = call <{m * n} x float> @llvm.tensor.smma(token %old, token %a, token %b)
@@ -93,11 +95,11 @@ def test_accumulate(element: str) -> None:
 """
     x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
     old = integers((m, n), np.float32, 2)
-    *_, c = run(function(["x", "y", "c"], body), x, y, old)
+    *_, c = run(function(["x", "y", "c"], body), x, y, old.copy())
     np.testing.assert_array_equal(c, old + x.astype(np.float32) @ y.astype(np.float32))
 
 
-def test_bias_scale_and_activation() -> None:
+def test_bias_scale_and_activation(run: Run) -> None:
     m, n, k = 90, 56, 64
     body = f"""{tensor("a", "x", "bfloat", (m, k))}{tensor("b", "y", "bfloat", (k, n))}{tensor("row", "bias", "float", (n,))}
   %p = call <{m * n} x float> @llvm.tensor.matmul(token %a, token %b)
@@ -118,7 +120,7 @@ def test_bias_scale_and_activation() -> None:
     np.testing.assert_array_equal(c.astype(np.float32), want.astype(np.float32))
 
 
-def test_chain() -> None:
+def test_chain(run: Run) -> None:
     """A product of a product: the first is a temporary."""
     m, n, k = 48, 40, 56
     body = f"""{tensor("a", "x", "float", (m, k))}{tensor("b", "y", "float", (k, n))}{tensor("d", "z", "float", (n, k))}

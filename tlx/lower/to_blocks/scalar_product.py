@@ -1,8 +1,10 @@
 """Products of numbers: each thread accumulates a small tile, from operands in shared memory in the sums' type.
 
-    for k of a stage       A is transposed in shared memory: a thread's rows are adjacent
-      a0 .. a7             of row k of A^T        b0 .. b7    of row k of B
-      sums += a x b        outer product
+    registers = stage 0
+    for stages             barrier; registers -> shared memory; barrier; registers = the next stage
+      for k of a stage     A is transposed in shared memory: a thread's rows are adjacent
+        a0 .. a7           of row k of A^T        b0 .. b7    of row k of B
+        sums += a x b      outer product
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
-from tlx.ir.values import Value, zero
+from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
@@ -19,6 +21,7 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct
 from tlx.target.hardware import Sign
 
 _PADDING: Final = 8
+_UNROLLED: Final = 4
 
 
 @dataclass(eq=False)
@@ -48,18 +51,25 @@ class ScalarSums:
         first_row, first_column = b.mul(down, height), b.mul(across, width)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
-        carry = [zero(self.accumulator)] * (height * width)
-        with b.loop(0, -(-self.gemm.k // shape.depth), carry=carry, name="stage") as stage:
+        count = -(-self.gemm.k // shape.depth)
+        sums_ = height * width
+        carry = [zero(self.accumulator)] * sums_ + self._loaded(const_int(I32, 0), row, column)
+        with b.loop(0, count, carry=carry, name="stage") as stage:
+            acc, loaded = stage.carried[:sums_], stage.carried[sums_:]
             kernel.grid.operations.barrier(b)
-            start = b.mul(b.cast("trunc", stage.index, I32), shape.depth)
-            self._copy(0, row, start)
-            self._copy(1, column, start)
+            self._store_stage(loaded)
             kernel.grid.operations.barrier(b)
-            with b.loop(0, shape.depth, carry=stage.carried, name="k") as k:
-                a = self._line(b.gep(self.accumulator, line_a, b.mul(k.index, self.pitch_a)), height)
-                c = self._line(b.gep(self.accumulator, line_b, b.mul(k.index, self.pitch_b)), width)
-                k.next(*(self._added(k.carried[i * width + j], a[i], c[j]) for i in range(height) for j in range(width)))
-            stage.next(*k.results)
+            following = b.umin(b.add(b.cast("trunc", stage.index, I32), 1), count - 1)
+            loaded = self._loaded(b.mul(following, shape.depth), row, column)
+            with b.loop(0, shape.depth, _UNROLLED, carry=acc, name="k") as loop:
+                acc = loop.carried
+                for k in range(_UNROLLED):
+                    at = b.add(loop.index, k)
+                    a = self._line(b.gep(self.accumulator, line_a, b.mul(at, self.pitch_a)), height)
+                    c = self._line(b.gep(self.accumulator, line_b, b.mul(at, self.pitch_b)), width)
+                    acc = [self._added(acc[i * width + j], a[i], c[j]) for i in range(height) for j in range(width)]
+                loop.next(*acc)
+            stage.next(*loop.results, *loaded)
         kernel.grid.operations.barrier(b)
         for i in range(height):
             at = b.add(b.mul(b.add(first_row, i), sums.row_stride), first_column)
@@ -76,34 +86,49 @@ class ScalarSums:
         b = self.kernel.b
         return b.fma(x, y, total) if isinstance(self.accumulator, FloatType) else b.add(b.mul(x, y), total)
 
-    def _copy(self, operand: int, origin: Value, start: Value) -> None:
-        """Copy a tile of A (transposed) or B to shared memory.
+    def _operands(self) -> list[tuple[MatrixView, int, Sign]]:
+        """A transposed, and B: K x rows, K x columns; the extent of a tile, and the sign."""
+        gemm, shape = self.gemm, self.shape
+        return [(gemm.a.transposed, shape.rows, gemm.lhs_sign), (gemm.b, shape.columns, gemm.rhs_sign)]
 
-        Args:
-            operand: 0 for A, 1 for B.
-            origin: First row of A, or column of B.
-            start: First position of K.
-        """
+    def _places(self, view: MatrixView, extent: int) -> list[tuple[Value, Value]]:
+        """The positions along K and across of the elements of a stage that the thread copies."""
         kernel, shape, b = self.kernel, self.shape, self.kernel.b
-        view = self.gemm.b if operand else self.gemm.a.transposed
-        sign = self.gemm.rhs_sign if operand else self.gemm.lhs_sign
-        extent = shape.columns if operand else shape.rows
-        base, pitch = (self.base_b, self.pitch_b) if operand else (self.shared, self.pitch_a)
-        source = kernel.pointers[1 + operand]
-
-        def body(number: Value) -> None:
+        places: list[tuple[Value, Value]] = []
+        for first in range(0, extent * shape.depth, shape.warps):
+            number = b.add(kernel.thread, first)
             if view.is_row_major:
-                k, x = kernel.divided(number, extent)
+                places.append(kernel.divided(number, extent))
             else:
                 x, k = kernel.divided(number, shape.depth)
-            row, column = b.add(start, k), b.add(origin, x)
-            address = b.gep(view.element, source, b.mul(as_index(b, row), view.row_stride))
-            address = b.gep(view.element, address, b.mul(as_index(b, column), view.col_stride))
-            value = self._checked_load(address, view, (row, column), extent, sign)
-            at = b.add(b.mul(k, pitch), x)
-            b.store(value, b.gep(self.accumulator, base, as_index(b, at)), bytes_of(self.accumulator))
+                places.append((k, x))
+        return places
 
-        kernel.for_each(extent * shape.depth, shape.warps, body, unrolled=True)
+    def _loaded(self, start: Value, row: Value, column: Value) -> list[Value]:
+        """The thread's elements of a stage, in the sums' type.
+
+        Args:
+            start: First position of K.
+            row, column: The first row of A, and column of B.
+        """
+        b, values = self.kernel.b, list[Value]()
+        operands = zip(self._operands(), self.kernel.pointers[1:3], (row, column), strict=True)
+        for (view, extent, sign), pointer, origin in operands:
+            for k, x in self._places(view, extent):
+                at = b.add(start, k), b.add(origin, x)
+                address = b.gep(view.element, pointer, b.mul(as_index(b, at[0]), view.row_stride))
+                address = b.gep(view.element, address, b.mul(as_index(b, at[1]), view.col_stride))
+                values.append(self._checked_load(address, view, at, extent, sign))
+        return values
+
+    def _store_stage(self, values: list[Value]) -> None:
+        """Write the thread's elements to shared memory."""
+        b, left = self.kernel.b, list(values)
+        bases = (self.shared, self.pitch_a), (self.base_b, self.pitch_b)
+        for (view, extent, _), (base, pitch) in zip(self._operands(), bases, strict=True):
+            for k, x in self._places(view, extent):
+                at = b.gep(self.accumulator, base, as_index(b, b.add(b.mul(k, pitch), x)))
+                b.store(left.pop(0), at, bytes_of(self.accumulator))
 
     def _checked_load(
         self, address: Value, view: MatrixView, at: tuple[Value, Value], extent: int, sign: Sign
