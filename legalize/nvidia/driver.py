@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final, cast
 
 from tlx.diagnostics import TlxError, UsageError
@@ -32,11 +33,10 @@ def first_device() -> NvidiaDevice:
 
 def _driver() -> Any:
     try:
-        from cuda.bindings import driver
+        return import_module("cuda.bindings.driver")
     except ImportError as error:
         message = f"target nvidia runs code through the package cuda-bindings ({error})"
         raise UsageError(f"{message}; install it: pip install 'tlx[nvidia]'") from None
-    return driver
 
 
 class NvidiaDevice:
@@ -51,7 +51,9 @@ class NvidiaDevice:
             raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
         kinds = driver.CUdevice_attribute
         major, minor = (
-            self.call("cuDeviceGetAttribute", getattr(kinds, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"), self.number)
+            self.call(
+                "cuDeviceGetAttribute", getattr(kinds, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"), self.number
+            )
             for part in ("MAJOR", "MINOR")
         )
         if (major, minor) < _OLDEST:
@@ -116,16 +118,16 @@ class NvidiaCode:
         return None if interface is None else _from_interface(interface, value)
 
     def allocate(self, size: int, stream: int) -> int:
-        """cuMemAllocAsync."""
+        """CuMemAllocAsync."""
         self._enter()
         return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
 
     def free(self, address: int, stream: int) -> None:
-        """cuMemFreeAsync."""
+        """CuMemFreeAsync."""
         self._call("cuMemFreeAsync", address, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """cuMemcpyHtoDAsync."""
+        """CuMemcpyHtoDAsync."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
@@ -134,7 +136,7 @@ class NvidiaCode:
         self._call("cuStreamSynchronize", stream)
 
     def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
-        """cuLaunchKernel."""
+        """CuLaunchKernel."""
         self._enter()
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         sizes = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
@@ -183,7 +185,12 @@ def _from_dlpack(value: object) -> DeviceArray:
 
 def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
     kind, size = interface["typestr"][1], int(interface["typestr"][2:])
-    names = {"f": {2: "half", 4: "float", 8: "double"}.get(size, ""), "i": f"i{size * 8}", "u": f"i{size * 8}", "b": "i8"}
+    names = {
+        "f": {2: "half", 4: "float", 8: "double"}.get(size, ""),
+        "i": f"i{size * 8}",
+        "u": f"i{size * 8}",
+        "b": "i8",
+    }
     shape = list(interface["shape"])
     dense = _is_dense(shape, interface.get("strides"), size)
     return DeviceArray(int(interface["data"][0] or 0), _count(shape) * size, names.get(kind, ""), dense, owner)

@@ -49,4 +49,3 @@ TARGET: Final = Target(
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),
 )
-

@@ -81,7 +81,8 @@ def _wrappers() -> str:
 
 
 _ACCESS: Final = re.compile(
-    r"^(?P<line>\s*(?:%\S+ = load (?P<loaded>[^,]+), ptr (?P<source>\S+)|store (?P<stored><[^>]*>|\w+) .*, ptr (?P<to>\S+)), align.*)$"
+    r"^\s*(?:%\S+ = load (?P<loaded>[^,]+), ptr (?P<source>\S+)"
+    r"|store (?P<stored><[^>]*>|\w+) .*, ptr (?P<to>\S+)), align.*$"
 )
 
 
@@ -141,7 +142,17 @@ class Emulator:
         with tempfile.TemporaryDirectory() as folder:
             code, library = Path(folder, "kernels.o"), Path(folder, "kernels.so")
             code.write_bytes(emit_code(for_this_machine(lowered), "obj", 1))
-            command = [COMPILER, "-O2", "-w", "-shared", "-fPIC", str(HERE / "emulator.c"), str(code), "-o", str(library)]
+            command = [
+                COMPILER,
+                "-O2",
+                "-w",
+                "-shared",
+                "-fPIC",
+                str(HERE / "emulator.c"),
+                str(code),
+                "-o",
+                str(library),
+            ]
             subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p

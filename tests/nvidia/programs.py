@@ -34,6 +34,25 @@ def typed(name: str, value: str, element: str, shape: Sequence[int]) -> str:
     )
 
 
+def broadcast(name: str, token: str, element: str, shape: Sequence[int], dims: Sequence[int]) -> str:
+    """A tensor, broadcast to a shape."""
+    count = int(np.prod(shape))
+    return (
+        f"  %{name} = call <{count} x {element}> @llvm.tensor.broadcast(token %{token}, {_vector(shape)}, "
+        f"{_vector(dims)})\n"
+    )
+
+
+def reduction(name: str, operation: str, token: str, element: str, shape: Sequence[int], axis: int) -> str:
+    """A tensor, reduced along an axis."""
+    window = [extent if number == axis else 1 for number, extent in enumerate(shape)]
+    count = int(np.prod(shape)) // shape[axis]
+    return (
+        f"  %{name} = call <{count} x {element}> @llvm.tensor.reduce.{operation}(token %{token}, {_vector(window)}, "
+        f"{_vector([1] * len(shape))})\n"
+    )
+
+
 def _vector(numbers: Sequence[int] | range) -> str:
     return f"<{len(numbers)} x i32> <{', '.join(f'i32 {n}' for n in numbers)}>"
 
@@ -74,4 +93,3 @@ def integers(shape: Sequence[int], dtype: Any, seed: int = 0, most: int = 4) -> 
 def normal(shape: Sequence[int], dtype: Any, seed: int = 0) -> Array:
     """Numbers of the normal distribution."""
     return np.random.default_rng(seed).standard_normal(tuple(shape)).astype(dtype)
-

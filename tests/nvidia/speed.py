@@ -1,4 +1,4 @@
-"""Times of kernels on this machine's GPU beside PyTorch's: `python -m tests.nvidia.speed`.
+"""Times of kernels on this machine's GPU beside PyTorch's: `python -m tests.nvidia.speed [--quick]`.
 
 Each line is one program: the median of 7 measurements, by events, of as many calls as take 10 ms.
 """
@@ -6,11 +6,12 @@ Each line is one program: the median of 7 measurements, by events, of as many ca
 import statistics
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import tlx
-from tests.nvidia.programs import function, tensor, typed
+from tests.nvidia.programs import broadcast, function, tensor, typed
 from tests.nvidia.test_products import matmul
 
 ROOT = Path(__file__).parents[2]
@@ -18,11 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     """Print the table."""
-    import torch
-
+    torch: Any = import_module("torch")
     torch.backends.cuda.matmul.allow_tf32 = False
-    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}, llvm {_llvm()}")
-    for size in (512, 1024, 2048, 4096, 8192):
+    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}, llvm {_llvm()}")  # noqa: T201
+    product(torch, 1024, "bfloat")
+    if "--quick" in sys.argv:
+        return
+    for size in (512, 2048, 4096, 8192):
         product(torch, size, "bfloat")
     product(torch, 4096, "half")
     for size in (1024, 4096):
@@ -36,8 +39,8 @@ def main() -> None:
 
 
 def _llvm() -> str:
-    from llvmlite import binding
-
+    """Version of the LLVM that generates code."""
+    binding: Any = import_module("llvmlite.binding")
     return ".".join(map(str, binding.llvm_version_info))
 
 
@@ -58,7 +61,9 @@ def seconds(torch: Any, call: Callable[[], Any]) -> float:
     return statistics.median(timed(count) for _ in range(7))
 
 
-def compare(torch: Any, title: str, module: Any, arrays: list[Any], peer: Callable[[], Any], work: float, unit: str) -> None:
+def compare(
+    torch: Any, title: str, module: Any, arrays: list[Any], peer: Callable[[], Any], work: float, unit: str
+) -> None:
     """Check the result, which is the last array, and print a line.
 
     Args:
@@ -79,7 +84,7 @@ def compare(torch: Any, title: str, module: Any, arrays: list[Any], peer: Callab
     own, other = seconds(torch, lambda: module.entry.unchecked(*addresses)), seconds(torch, peer)
     verdict = "right" if error <= bound else f"WRONG by {error:.3g}"
     rates = f"{work / own * 1e-12:8.2f} {unit}, torch {work / other * 1e-12:8.2f}: {other / own:.2f}"
-    print(f"{title:42} {own * 1e6:9.1f} us {rates}  {verdict}", flush=True)
+    print(f"{title:42} {own * 1e6:9.1f} us {rates}  {verdict}", flush=True)  # noqa: T201
 
 
 def _dtype(torch: Any, element: str) -> Any:
@@ -92,7 +97,15 @@ def product(torch: Any, size: int, element: str) -> None:
     x, y = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
     module = tlx.compile(matmul(size, size, size, element, element), "nvidia", opt_level=3)
     out, mine = torch.empty_like(x), torch.empty_like(x)
-    compare(torch, f"matmul {size} {element}", module, [x, y, mine], lambda: torch.matmul(x, y, out=out), 2 * size**3, "TFLOP/s")
+    compare(
+        torch,
+        f"matmul {size} {element}",
+        module,
+        [x, y, mine],
+        lambda: torch.matmul(x, y, out=out),
+        2 * size**3,
+        "TFLOP/s",
+    )
 
 
 def batched(torch: Any, batch: int, size: int) -> None:
@@ -106,14 +119,23 @@ def batched(torch: Any, batch: int, size: int) -> None:
     x, y = (torch.randn(*shape, device="cuda").bfloat16() for _ in range(2))
     out, mine = torch.empty_like(x), torch.empty_like(x)
     module = tlx.compile(function(["x", "y", "c"], body), "nvidia", opt_level=3)
-    compare(torch, f"{batch} x matmul {size} bfloat", module, [x, y, mine], lambda: torch.bmm(x, y, out=out), 2 * batch * size**3, "TFLOP/s")
+    compare(
+        torch,
+        f"{batch} x matmul {size} bfloat",
+        module,
+        [x, y, mine],
+        lambda: torch.bmm(x, y, out=out),
+        2 * batch * size**3,
+        "TFLOP/s",
+    )
 
 
 def layer(torch: Any, m: int, n: int, k: int) -> None:
     """gelu(x @ w + bias)."""
-    body = f"""{tensor("a", "x", "bfloat", (m, k))}{tensor("b", "w", "bfloat", (k, n))}{tensor("row", "bias", "float", (n,))}
+    operands = tensor("a", "x", "bfloat", (m, k)) + tensor("b", "w", "bfloat", (k, n))
+    body = f"""{operands}{tensor("row", "bias", "float", (n,))}
   %p = call <{m * n} x float> @llvm.tensor.matmul(token %a, token %b)
-  %rows = call <{m * n} x float> @llvm.tensor.broadcast(token %row, <2 x i32> <i32 {m}, i32 {n}>, <1 x i32> <i32 1>)
+{broadcast("rows", "row", "float", (m, n), (1,))}
   %sum = fadd <{m * n} x float> %p, %rows
 {typed("s", "sum", "float", (m, n))}
   %r = call <{m * n} x float> @llvm.tensor.relu(token %s)
@@ -136,7 +158,15 @@ def softmax(torch: Any, rows: int, columns: int) -> None:
     x = torch.randn(rows, columns, device="cuda")
     mine = torch.empty_like(x)
     module = tlx.compile(text, "nvidia", opt_level=3)
-    compare(torch, f"softmax {rows}x{columns} float", module, [x, mine], lambda: torch.softmax(x, 1), 8 * rows * columns, "TB/s")
+    compare(
+        torch,
+        f"softmax {rows}x{columns} float",
+        module,
+        [x, mine],
+        lambda: torch.softmax(x, 1),
+        8 * rows * columns,
+        "TB/s",
+    )
 
 
 def addition(torch: Any, rows: int, columns: int) -> None:
@@ -151,7 +181,9 @@ def addition(torch: Any, rows: int, columns: int) -> None:
     x, y = (torch.randn(rows, columns, device="cuda") for _ in range(2))
     out, mine = torch.empty_like(x), torch.empty_like(x)
     module = tlx.compile(function(["x", "y", "c"], body), "nvidia", opt_level=3)
-    compare(torch, f"add {rows}x{columns} float", module, [x, y, mine], lambda: torch.add(x, y, out=out), 12 * count, "TB/s")
+    compare(
+        torch, f"add {rows}x{columns} float", module, [x, y, mine], lambda: torch.add(x, y, out=out), 12 * count, "TB/s"
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.nvidia.programs import function, normal, tensor
+from tests.nvidia.programs import broadcast, function, normal, reduction, tensor, typed
 from tests.nvidia.test_products import matmul
 from tlx.api.call import ArgumentError
 
@@ -22,7 +22,7 @@ def torch() -> Any:
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
 def test_torch(torch: Any, name: str) -> None:
     dtype, element = getattr(torch, name), {"bfloat16": "bfloat", "float16": "half", "float32": "float"}[name]
-    module = tlx.compile(matmul(M, N, K, element, "float"), "nvidia")
+    module: Any = tlx.compile(matmul(M, N, K, element, "float"), "nvidia")
     x, y = torch.randn(M, K, device="cuda").to(dtype), torch.randn(K, N, device="cuda").to(dtype)
     c = torch.full((M, N), torch.nan, device="cuda")
     module.f(x, y, c)
@@ -30,7 +30,7 @@ def test_torch(torch: Any, name: str) -> None:
 
 
 def test_stream(torch: Any) -> None:
-    module = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
+    module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         x, y = (torch.randn(s, device="cuda").bfloat16() for s in ((M, K), (K, N)))
@@ -42,8 +42,12 @@ def test_stream(torch: Any) -> None:
 
 def test_cupy() -> None:
     cupy = pytest.importorskip("cupy")
-    module = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
-    x, y, c = cupy.asarray(normal((M, K), np.float32)), cupy.asarray(normal((K, N), np.float32)), cupy.zeros((M, N), np.float32)
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y, c = (
+        cupy.asarray(normal((M, K), np.float32)),
+        cupy.asarray(normal((K, N), np.float32)),
+        cupy.zeros((M, N), np.float32),
+    )
     module.f(x, y, c)
     np.testing.assert_allclose(cupy.asnumpy(c), cupy.asnumpy(x) @ cupy.asnumpy(y), rtol=1e-4, atol=1e-4)
 
@@ -52,13 +56,12 @@ def test_graph_of_launches(torch: Any) -> None:
     """A sequence with temporaries can be captured and replayed."""
     body = f"""{tensor("a", "x", "float", (64, 100))}
   %v = call <6400 x float> @llvm.tensor.tovector(token %a)
-  %max = call <64 x float> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 100>, <2 x i32> <i32 1, i32 1>)
-  %m = call token @llvm.tensor.typeinfo(<64 x float> %max, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
-  %b = call <6400 x float> @llvm.tensor.broadcast(token %m, <2 x i32> <i32 64, i32 100>, <2 x i32> <i32 0, i32 1>)
+{reduction("max", "max", "a", "float", (64, 100), 1)}
+{typed("m", "max", "float", (64, 1))}{broadcast("b", "m", "float", (64, 100), (0, 1))}
   %d = fsub <6400 x float> %v, %b
   store <6400 x float> %d, ptr %y
 """
-    module = tlx.compile(function(["x", "y"], body), "nvidia")
+    module: Any = tlx.compile(function(["x", "y"], body), "nvidia")
     x, y = torch.randn(64, 100, device="cuda"), torch.zeros(64, 100, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -69,7 +72,7 @@ def test_graph_of_launches(torch: Any) -> None:
 
 
 def test_wrong_arrays(torch: Any) -> None:
-    module = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
+    module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
     x, y = (torch.zeros(s, device="cuda", dtype=torch.bfloat16) for s in ((M, K), (K, N)))
     c = torch.zeros(M, N, device="cuda")
     with pytest.raises(ArgumentError, match="expected elements of bfloat, got float"):

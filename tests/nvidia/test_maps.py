@@ -1,14 +1,14 @@
 """Elementwise kernels, copies, reductions and softmax on the emulator."""
 
-from pathlib import Path
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import function, integers, normal, tensor, typed
+from tests.nvidia.programs import broadcast, function, integers, normal, reduction, tensor, typed
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., list[Any]]
@@ -38,10 +38,7 @@ def test_functions(run: Run, name: str) -> None:
   store <{count} x float> %r, ptr %y
 """
     x = np.abs(normal(shape, np.float32))
-    want = {
-        "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
-        "relu": lambda v: np.maximum(v, 0),
-    }.get(name, lambda v: getattr(np, name)(v))(x)
+    want: Any = 1 / (1 + np.exp(-x)) if name == "sigmoid" else x if name == "relu" else getattr(np, name)(x)
     _, y = run(function(["x", "y"], body), x, np.zeros(shape, np.float32))
     np.testing.assert_allclose(y, want, rtol=2e-6, atol=1e-6)
 
@@ -60,18 +57,21 @@ def test_transpose(run: Run, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("operation", ["add", "max", "min"])
-@pytest.mark.parametrize(("shape", "element"), [((20, 64), "float"), ((37, 130), "bfloat"), ((3, 5000), "float")], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "element"), [((20, 64), "float"), ((37, 130), "bfloat"), ((3, 5000), "float")], ids=str
+)
 def test_reductions(run: Run, axis: int, operation: str, shape: tuple[int, int], element: str) -> None:
-    window = (shape[0], 1) if axis == 0 else (1, shape[1])
     count = shape[1 - axis]
     body = f"""{tensor("a", "x", element, shape)}
-  %r = call <{count} x {element}> @llvm.tensor.reduce.{operation}(token %a, <2 x i32> <i32 {window[0]}, i32 {window[1]}>, <2 x i32> <i32 1, i32 1>)
+{reduction("r", operation, "a", element, shape, axis)}
   store <{count} x {element}> %r, ptr %y
 """
     x = integers(shape, DTYPES[element], 0, 3)
     _, y = run(function(["x", "y"], body), x, np.zeros(count, DTYPES[element]))
     reduce_ = {"add": np.sum, "max": np.max, "min": np.min}[operation]
-    np.testing.assert_array_equal(y.astype(np.float32), reduce_(x.astype(np.float32), axis=axis).astype(DTYPES[element]).astype(np.float32))
+    np.testing.assert_array_equal(
+        y.astype(np.float32), reduce_(x.astype(np.float32), axis=axis).astype(DTYPES[element]).astype(np.float32)
+    )
 
 
 def test_largest_is_nan_where_there_is_one(run: Run) -> None:
@@ -107,9 +107,9 @@ def test_softmax_of_batches(run: Run) -> None:
     shape, count = (batch, rows, columns), batch * rows * columns
     body = f"""{tensor("a", "x", "float", shape)}
   %v = call <{count} x float> @llvm.tensor.tovector(token %a)
-  %max = call <{batch * rows} x float> @llvm.tensor.reduce.max(token %a, <3 x i32> <i32 1, i32 1, i32 {columns}>, <3 x i32> <i32 1, i32 1, i32 1>)
+{reduction("max", "max", "a", "float", shape, 2)}
 {typed("m", "max", "float", (batch, rows, 1))}
-  %maxima = call <{count} x float> @llvm.tensor.broadcast(token %m, <3 x i32> <i32 {batch}, i32 {rows}, i32 {columns}>, <3 x i32> <i32 0, i32 1, i32 2>)
+{broadcast("maxima", "m", "float", shape, (0, 1, 2))}
   %d = fsub <{count} x float> %v, %maxima
 {typed("t", "d", "float", shape)}
   %e = call <{count} x float> @llvm.tensor.exp(token %t)

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import function, integers, normal, tensor, typed
+from tests.nvidia.programs import broadcast, function, integers, normal, tensor, typed
 
 BF16 = ml_dtypes.bfloat16
 Run = Callable[..., list[Any]]
@@ -30,7 +30,14 @@ def matmul(m: int, n: int, k: int, element: str, result: str, layouts: str = "nn
 
 @pytest.mark.parametrize(
     ("element", "result"),
-    [("bfloat", "float"), ("bfloat", "bfloat"), ("half", "float"), ("half", "half"), ("float", "float"), ("double", "double")],
+    [
+        ("bfloat", "float"),
+        ("bfloat", "bfloat"),
+        ("half", "float"),
+        ("half", "half"),
+        ("float", "float"),
+        ("double", "double"),
+    ],
 )
 @pytest.mark.parametrize("size", [(64, 64, 64), (100, 72, 80), (33, 17, 50)], ids=str)
 def test_elements_and_edges(run: Run, element: str, result: str, size: tuple[int, int, int]) -> None:
@@ -89,7 +96,8 @@ def test_batch(run: Run, element: str) -> None:
 @pytest.mark.parametrize("element", ["bfloat", "float"])
 def test_accumulate(run: Run, element: str) -> None:
     m, n, k = 70, 66, 40
-    body = f"""{tensor("a", "x", element, (m, k))}{tensor("b", "y", element, (k, n))}{tensor("old", "c", "float", (m, n))}
+    operands = tensor("a", "x", element, (m, k)) + tensor("b", "y", element, (k, n))
+    body = f"""{operands}{tensor("old", "c", "float", (m, n))}
   %p = call <{m * n} x float> @llvm.tensor.smma(token %old, token %a, token %b)
   store <{m * n} x float> %p, ptr %c
 """
@@ -101,9 +109,10 @@ def test_accumulate(run: Run, element: str) -> None:
 
 def test_bias_scale_and_activation(run: Run) -> None:
     m, n, k = 90, 56, 64
-    body = f"""{tensor("a", "x", "bfloat", (m, k))}{tensor("b", "y", "bfloat", (k, n))}{tensor("row", "bias", "float", (n,))}
+    operands = tensor("a", "x", "bfloat", (m, k)) + tensor("b", "y", "bfloat", (k, n))
+    body = f"""{operands}{tensor("row", "bias", "float", (n,))}
   %p = call <{m * n} x float> @llvm.tensor.matmul(token %a, token %b)
-  %rows = call <{m * n} x float> @llvm.tensor.broadcast(token %row, <2 x i32> <i32 {m}, i32 {n}>, <1 x i32> <i32 1>)
+{broadcast("rows", "row", "float", (m, n), (1,))}
   %one = insertelement <{m * n} x float> poison, float %scale, i32 0
   %scales = shufflevector <{m * n} x float> %one, <{m * n} x float> poison, <{m * n} x i32> zeroinitializer
   %scaled = fmul <{m * n} x float> %p, %scales

@@ -19,8 +19,8 @@ from tlx.diagnostics import UsageError
 from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
-from tlx.llvm.triples import with_platform
 from tlx.llvm.loader import LoadedObject, elf_symbols
+from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:
@@ -386,9 +386,8 @@ def lower_source(
     """
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
-    from tlx.lower.front_ends import concerns_front_ends
     from tlx.lower.memory.allocation import workspace_size
-    from tlx.lower.pipeline import lower, raise_front_ends
+    from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
 
     name = source.name
     module = parse(source.text(options.threads, reading), name)

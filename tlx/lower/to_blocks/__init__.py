@@ -18,7 +18,7 @@ from tlx.ir.types import bytes_of
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
-from tlx.lower.to_blocks.kernel import Iterations, KernelFacts
+from tlx.lower.to_blocks.kernel import GridFacts, Iterations
 from tlx.lower.to_blocks.product import product_grid_kernel
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
 from tlx.lower.to_tiles.match import Match
@@ -61,24 +61,20 @@ class _Kernels:
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
         self.module, self.grid, self.context = module, grid, context
-        self.known: dict[tuple[Problem, Iterations], KernelFacts] = {}
+        self.known: dict[tuple[Problem, Iterations], GridFacts] = {}
 
-    def of(self, function: str, number: int, match: Match, iterations: Iterations) -> KernelFacts:
+    def of(self, function: str, number: int, match: Match, iterations: Iterations) -> GridFacts:
         """The kernel of a tree."""
         problem = match.problem
         key = problem, iterations
         if key not in self.known:
             self.known[key] = self._new(function, number, match, iterations)
             facts = self.known[key]
-            self.context.remarks.add(
-                "applied",
-                "to-tiles",
-                f"kernel {facts.name}: {facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory",
-                match.store.span,
-            )
+            size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
+            self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
         return self.known[key]
 
-    def _new(self, function: str, number: int, match: Match, iterations: Iterations) -> KernelFacts:
+    def _new(self, function: str, number: int, match: Match, iterations: Iterations) -> GridFacts:
         problem, stem = match.problem, f"{function}_{number}_"
         span = match.store.span
         _check_views(match)
@@ -132,4 +128,3 @@ def _iterations(tree: HostTree) -> Iterations:
             alignment //= 2
         alignments.append(max(alignment, bytes_of(view.element)))
     return Iterations(tree.trips, tuple(place.steps for place in tree.places), tuple(alignments))
-

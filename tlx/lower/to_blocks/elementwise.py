@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.module import Module
-from tlx.ir.values import const_int
 from tlx.ir.types import I32
-from tlx.lower.to_blocks.kernel import GridKernel, Iterations, KernelFacts, as_index, row_tile, vector_columns
+from tlx.ir.values import const_int
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile, vector_columns
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf
@@ -26,7 +26,7 @@ def copy_as_expression(problem: Copy) -> Elementwise:
 
 def elementwise_grid_kernel(
     module: Module, grid: GridUnit, problem: Elementwise, iterations: Iterations, name: str
-) -> KernelFacts:
+) -> GridFacts:
     """Add the kernel of an expression."""
     elements = {leaf.pointer: leaf.element for leaf in problem.value.leaves()}
     scalars = {scalar.number: scalar.element for scalar in problem.value.scalars()}

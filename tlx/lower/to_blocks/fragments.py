@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.ir.types import I8, I32, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
-from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, FragmentProduct
@@ -98,7 +98,8 @@ class FragmentSums:
         """Compute the tile at a place of C into shared memory.
 
         Args:
-            row, column: The tile's first row and column, i32.
+            row: The tile's first row, i32.
+            column: Its first column.
             sums: Where the sums are put.
         """
         b, shape, stages = self.b, self.shape, self.shape.stages
@@ -196,10 +197,10 @@ class FragmentSums:
             if length % operand.length:
                 checks.append(b.icmp("ult", b.add(at[1], k), length))
             place = b.gep(operand.view.element, to, k)
-            if not checks:
+            both = all_of(b, checks)
+            if both is None:
                 b.store(b.load(operand.view.element, b.gep(operand.view.element, source, k), size), place, size)
                 continue
-            both = checks[0] if len(checks) == 1 else b.binary("and", *checks)
             address = b.select(both, b.gep(operand.view.element, source, k), operand.pointer)
             loaded = b.load(operand.view.element, address, size)
             b.store(b.select(both, loaded, zero(operand.view.element)), place, size)
@@ -276,5 +277,3 @@ class FragmentSums:
             down = i * product.rows + k // 2 * (product.rows // 2)
             across = j * product.columns + k % 2
             b.store(value, b.gep(sums.element, base, down * sums.row_stride + across), bytes_of(sums.element))
-
-

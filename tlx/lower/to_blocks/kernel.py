@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Final
 
@@ -30,7 +31,7 @@ _VECTOR_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class KernelFacts:
+class GridFacts:
     """How a kernel is launched: blocks, threads of each, bytes of dynamic shared memory."""
 
     name: str
@@ -145,10 +146,15 @@ class GridKernel:
         with b.loop(0, rounds, name="round") as loop:
             emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
 
-    def finish(self, threads: int, shared: int) -> KernelFacts:
+    def finish(self, threads: int, shared: int) -> GridFacts:
         """End the kernel."""
         self.b.ret()
-        return KernelFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared)
+        return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared)
+
+
+def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:
+    """Whether all conditions hold; None if there are none."""
+    return reduce(lambda x, y: b.binary("and", x, y), conditions) if conditions else None
 
 
 def vector_columns(cols: int, element: Type) -> int:
@@ -165,4 +171,3 @@ def row_tile(columns: int, row: Value, column: Value) -> ResultTile:
 def as_index(b: TensorBuilder, value: Value) -> Value:
     """An unsigned i32 as the i64 of addresses."""
     return b.cast("zext", value, I64)
-

@@ -14,15 +14,16 @@ Consecutive blocks are numbered along groups of rows of tiles, so that blocks th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
 from tlx.ir.types import I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
-from tlx.lower.to_blocks.kernel import GridKernel, Iterations, KernelFacts, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.scalar_product import ScalarSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
@@ -36,7 +37,7 @@ from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
 from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit
 
-_PADDING: int = 8
+_PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
 
 
@@ -56,7 +57,7 @@ class ProductPlan:
 
 
 def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
-    """Choose product and tile: the largest tile of which there are enough for all multiprocessors, else the smallest."""
+    """Choose the product, and the largest tile of which all multiprocessors get one, else the smallest."""
     fragments = next((product for product in grid.products if _fits(product, gemm)), None)
     accumulator = gemm_accumulator_type(gemm)
     shapes = grid.shapes if fragments is not None else grid.scalar_shapes
@@ -79,7 +80,7 @@ def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
 
 def product_grid_kernel(
     module: Module, grid: GridUnit, gemm: Gemm, iterations: Iterations, name: str, span: Span | None
-) -> KernelFacts:
+) -> GridFacts:
     """Add the kernel of a product.
 
     Raises:
@@ -158,35 +159,30 @@ def _emit_epilogue(
     def body(number: Value) -> None:
         outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
         row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
-        place = row_tile(columns, as_index(b, b.add(origin[0], row)), as_index(b, b.add(origin[1], column)))
-        within = replace(place, row=as_index(b, row), column=as_index(b, column))
+        at = b.add(origin[0], row), b.add(origin[1], column)
+        within = row_tile(columns, as_index(b, row), as_index(b, column))
+        checks: list[Value] = [b.icmp("ult", at[0], gemm.m)] if gemm.m % shape.rows else []
+        checks += [b.icmp("ult", at[1], gemm.n)] if gemm.n % shape.columns else []
+        condition = all_of(b, checks)
+        if condition is None:
+            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+            return
+        with b.if_block(condition, "in.matrix"):
+            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+
+    def element_vector(place: ResultTile, within: ResultTile) -> None:
+        """Compute elements of C, by their place in it and in the tile."""
 
         def product(at: ResultTile) -> Value:
             total = load_tile_vector(b, sums, tile_address(b, sums, shared, within), at)
             if gemm.acc is not None:
                 added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, kernel.pointers[3], at), at)
-                added = convert_tile(b, added, sums.element, gemm.lhs_sign if gemm.lhs_sign != "f" else "f")
                 opcode = "fadd" if isinstance(sums.element, FloatType) else "add"
-                total = b.binary(opcode, total, added)
+                total = b.binary(opcode, total, convert_tile(b, added, sums.element, gemm.lhs_sign))
             return convert_tile(b, total, gemm.result, "s")
 
         emitter = ExpressionEmitter(b, value, kernel.pointers[leading:], kernel.scalars, product)
         result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
         store_tile_vector(b, gemm.c, tile_address(b, gemm.c, kernel.pointers[0], place), place, result)
 
-    def in_matrix(number: Value) -> None:
-        conditions: list[Value] = []
-        outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
-        row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
-        if gemm.m % shape.rows:
-            conditions.append(b.icmp("ult", b.add(origin[0], row), gemm.m))
-        if gemm.n % shape.columns:
-            conditions.append(b.icmp("ult", b.add(origin[1], column), gemm.n))
-        if not conditions:
-            body(number)
-            return
-        both = conditions[0] if len(conditions) == 1 else b.binary("and", *conditions)
-        with b.if_block(both, "in.matrix"):
-            body(number)
-
-    kernel.for_each(shape.rows * shape.columns // columns, threads, in_matrix)
+    kernel.for_each(shape.rows * shape.columns // columns, threads, body)

@@ -1,7 +1,7 @@
 """Reductions: the threads that share a result accumulate parts of it, and combine them in shared memory, by halves.
 
-    along a row       threads side by side, each some adjacent elements every so many     one row per warp or block
-    along a column    threads below each other                                            16 bytes of columns per thread
+along a row       threads side by side, each some adjacent elements every so many     one row per warp or block
+along a column    threads below each other                                            16 bytes of columns per thread
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from tlx.ir.module import Module
 from tlx.ir.types import I32, I64, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_blocks.kernel import GridKernel, Iterations, KernelFacts, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile, vector_columns
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation
 from tlx.lower.to_tiles.emit.tiles import load_tile_vector, store_tile_vector, tile_address
@@ -25,7 +25,7 @@ _LONG_ROW: Final = 8
 
 def reduction_grid_kernel(
     module: Module, grid: GridUnit, problem: Reduction, iterations: Iterations, name: str
-) -> KernelFacts:
+) -> GridFacts:
     """Add the kernel of a reduction."""
     elements = {leaf.pointer: leaf.element for leaf in problem.value.leaves()}
     scalars = {scalar.number: scalar.element for scalar in problem.value.scalars()}
@@ -103,4 +103,3 @@ def reduction_grid_kernel(
         narrowed = operation.narrowed(b, total)
         store_tile_vector(b, to, tile_address(b, to, kernel.pointers[0], place), place, narrowed)
     return kernel.finish(grid.threads, grid.threads * columns * bytes_of(partial))
-

@@ -1,10 +1,10 @@
 """Products of numbers: each thread accumulates a small tile, from operands in shared memory in the sums' type.
 
-    registers = stage 0
-    for stages             barrier; registers -> shared memory; barrier; registers = the next stage
-      for k of a stage     A is transposed in shared memory: a thread's rows are adjacent
-        a0 .. a7           of row k of A^T        b0 .. b7    of row k of B
-        sums += a x b      outer product
+registers = stage 0
+for stages             barrier; registers -> shared memory; barrier; registers = the next stage
+  for k of a stage     A is transposed in shared memory: a thread's rows are adjacent
+    a0 .. a7           of row k of A^T        b0 .. b7    of row k of B
+    sums += a x b      outer product
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, zero
-from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, FragmentProduct
@@ -39,7 +39,8 @@ class ScalarSums:
         """Compute the tile at a place of C into shared memory.
 
         Args:
-            row, column: The tile's first row and column, i32.
+            row: The tile's first row, i32.
+            column: Its first column.
             sums: Where the sums are put.
         """
         kernel, shape, b = self.kernel, self.shape, self.kernel.b
@@ -109,7 +110,8 @@ class ScalarSums:
 
         Args:
             start: First position of K.
-            row, column: The first row of A, and column of B.
+            row: The first row of A.
+            column: The first column of B.
         """
         b, values = self.kernel.b, list[Value]()
         operands = zip(self._operands(), self.kernel.pointers[1:3], (row, column), strict=True)
@@ -140,9 +142,9 @@ class ScalarSums:
         if view.cols % extent:
             checks.append(b.icmp("ult", at[1], view.cols))
         align = bytes_of(view.element)
-        if not checks:
+        both = all_of(b, checks)
+        if both is None:
             return self._converted(b.load(view.element, address, align), sign)
-        both = checks[0] if len(checks) == 1 else b.binary("and", *checks)
         before = b.block
         inside, after = b.if_else_blocks(both, ("element", "element.end"))
         b.at_end(inside)
