@@ -55,6 +55,16 @@ def test_transpose(run: Run, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(y, x.T)
 
 
+def test_copy(run: Run) -> None:
+    body = f"""{tensor("a", "x", "float", (9, 7))}
+  %v = call <63 x float> @llvm.tensor.tovector(token %a)
+  store <63 x float> %v, ptr %y
+"""
+    x = normal((9, 7), np.float32)
+    _, y = run(function(["x", "y"], body), x, np.zeros((9, 7), np.float32))
+    np.testing.assert_array_equal(y, x)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("operation", ["add", "max", "min"])
 @pytest.mark.parametrize(

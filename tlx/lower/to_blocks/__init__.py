@@ -17,7 +17,7 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import bytes_of
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
-from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
+from tlx.lower.to_blocks.host import HostFunction, HostTree, Place, is_memory_call
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations
 from tlx.lower.to_blocks.product import product_grid_kernel
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
@@ -44,7 +44,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     """
     grid = context.target.grid
     assert grid is not None
-    functions = [f for f in module.functions if not is_kernel(module, f) and any(map(is_tensor_call, f.instructions()))]
+    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f)]
     kernels = _Kernels(module, grid, context)
     table = [_launches(kernels, function) for function in functions]
     if not table:
@@ -54,6 +54,11 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     grid.operations.annotate(module, {facts.name: facts.block for facts in kernels.known.values()})
     module.append(Raw(constant_text(table, _QUALIFIERS)))
     module.global_names.taken.add(SYMBOL)
+
+
+def _has_work(function: Function) -> bool:
+    """Whether a function has tensor operations, or copies that stage 1 made of them."""
+    return any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
 
 
 class _Kernels:

@@ -26,13 +26,16 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import analyse
-from tlx.ir.types import PointerType, VectorType, bytes_of
-from tlx.ir.values import ConstInt, Global, Local, Value
+from tlx.ir.types import I8, PointerType, VectorType, bytes_of
+from tlx.ir.values import Constant, ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_tiles.expression import Expression, MatrixView, SplatLeaf
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
+from tlx.lower.to_tiles.problem import Copy, Elementwise
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 
 _IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+_MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
 _ALLOCATORS: Final = ("malloc", "aligned_alloc")
 _PURE: Final = frozenset(
     "add sub mul shl lshr ashr and or xor udiv sdiv urem srem icmp select zext sext trunc ptrtoint getelementptr "
@@ -121,8 +124,13 @@ class HostFunction:
         """
         self._check()
         snapshot = FunctionSnapshot(analyse(self.module, self.function))
-        stores = [op for op in snapshot.tensors.ops if op.intrinsic.name == "store"]
-        matches = [(match_store(snapshot, op), snapshot.block_of[id(op.instruction)]) for op in stores]
+        stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
+        matches = [
+            (match_store(snapshot, stores[id(i)]) if id(i) in stores else _memory_match(i), block)
+            for block in self.function.blocks
+            for i in block.instructions
+            if id(i) in stores or is_memory_call(i)
+        ]
         for match, block in matches:
             self._privatise(match.pointers[0][0], self.loops.around(block), match)
         return [self._tree(match, block) for match, block in matches]
@@ -156,6 +164,8 @@ class HostFunction:
             raise _refused("a result that is returned", instruction)
         if callee in _ALLOCATORS:
             self._allocate(instruction)
+        elif is_memory_call(instruction):
+            return
         elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
             is_elementwise = instruction.opcode == "call" and isinstance(instruction.type, VectorType)
             if not is_elementwise:
@@ -279,6 +289,25 @@ class HostFunction:
                     self.function.span,
                 )
         return tuple("ptr" if isinstance(a.type, PointerType) else str(a.type) for a in self.function.arguments)
+
+
+def is_memory_call(instruction: Instruction) -> bool:
+    """Whether an instruction copies or fills memory."""
+    return instruction.opcode == "call" and (instruction.callee or "").startswith(_MEMORY_CALLS)
+
+
+def _memory_match(call: Instruction) -> Match:
+    """A call that copies or fills memory, as a tree on bytes."""
+    to, source, size, *_ = call.args
+    if not isinstance(size, ConstInt):
+        raise _refused("a copy whose size is known only at run time", call)
+    view = MatrixView(I8, 1, size.value, 0, 1)
+    if isinstance(source.type, PointerType):
+        return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
+    if not isinstance(source, Constant):
+        raise _refused("filling memory with a number known only at run time", call)
+    value = Expression(1, size.value, (SplatLeaf(I8, source),))
+    return Match(call, Elementwise(view, value), [(to, view)], [], [])
 
 
 def _index(loop: Loop) -> str:
