@@ -23,7 +23,7 @@ static int self, block, grid, threads, shared_bytes;
 static unsigned seed;
 static struct meeting everyone, warps[THREADS / WARP];
 static unsigned epoch;
-static struct { int writer, reader; unsigned written, read; char several; short pending; } bytes[SHARED];
+static struct { int writer, reader; unsigned written, read; char several; short pending, pending_reads; } bytes[SHARED];
 static struct { char *begin, *end; char writable; } buffers[BUFFERS];
 static int buffer_count;
 static struct { char *to; const char *from; int valid, group; } copies[THREADS][COPIES];
@@ -64,6 +64,7 @@ static void touch(const char *p, int size, int writes) {
   if (at + size > shared_bytes) fail("access of byte %ld of %d bytes of shared memory", at, shared_bytes);
   for (long i = at; i < at + size; i++) {
     if (bytes[i].pending) fail("access of byte %ld of shared memory, which is being copied", i);
+    if (writes && bytes[i].pending_reads) fail("store of byte %ld of shared memory, which a product reads", i);
     int others_wrote = bytes[i].written == epoch && bytes[i].writer != self;
     int others_read = bytes[i].read == epoch && (bytes[i].several || bytes[i].reader != self);
     if (others_wrote || (writes && others_read))
@@ -155,6 +156,70 @@ static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float 
 void emu_mma_bf16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_bfloat); }
 void emu_mma_f16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_half); }
 
+/* Products of groups of four warps. What they read must not be written before they have been waited for. */
+enum { GROUP = 128, STARTED = 4, CHUNKS = 8192 };
+static struct meeting groups[THREADS / GROUP];
+static struct { int count; int chunks[CHUNKS]; } started[THREADS / GROUP][STARTED];
+static int started_count[THREADS / GROUP];
+static struct { float *sums; uint64_t *descriptors; } members[THREADS];
+
+static long place_of(uint64_t d, int mn, int k, int by_lines_of_k) {
+  if (d >> 62 != 1) fail("a descriptor without the swizzle of 128 bytes");
+  long base = (long)((((d & 0x3fff) << 4) - ((uintptr_t)tlx_shared & 0x3ffff)) & 0x3ffff);
+  long boxes = (d >> 16 & 0x3fff) << 4, groups_of_lines = (d >> 32 & 0x3fff) << 4;
+  long at = base + (by_lines_of_k ? mn % 64 * 2 + mn / 64 * boxes + k % 8 * 128 + k / 8 * groups_of_lines
+                                  : k * 2 + mn % 8 * 128 + mn / 8 * groups_of_lines);
+  return at ^ (at >> 7 & 7) << 4;
+}
+static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int is_half) {
+  long at = place_of(d, mn, k, by_lines_of_k);
+  int n = started_count[g];
+  touch(tlx_shared + at, 2, 0);
+  if (at % 16 == 0) {
+    if (started[g][n].count == CHUNKS) fail("too many chunks");
+    started[g][n].chunks[started[g][n].count++] = at;
+    for (int i = 0; i < 16; i++) bytes[at + i].pending_reads++;
+  }
+  uint16_t x;
+  memcpy(&x, tlx_shared + at, 2);
+  return is_half ? from_half(x) : from_bfloat(x);
+}
+void emu_wgmma(float *sums, int columns, int steps, uint64_t *descriptors, int is_half, int a_by_k, int b_by_k) {
+  static float A[64][16], B[16][256];
+  int g = self / GROUP;
+  members[self].sums = sums; members[self].descriptors = descriptors;
+  if (!meet(&groups[g], GROUP)) return;
+  if (started_count[g] == STARTED) fail("too many products that are not waited for");
+  started[g][started_count[g]].count = 0;
+  for (int step = 0; step < steps; step++) {
+    for (int t = 0; t < GROUP; t++)
+      if (memcmp(members[g * GROUP + t].descriptors + 2 * step, descriptors + 2 * step, 16)) fail("descriptors differ");
+    for (int i = 0; i < 64; i++)
+      for (int k = 0; k < 16; k++) A[i][k] = operand(g, descriptors[2 * step], i, k, a_by_k, is_half);
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < columns; j++) B[k][j] = operand(g, descriptors[2 * step + 1], j, k, b_by_k, is_half);
+    for (int t = 0; t < GROUP; t++)
+      for (int j = 0; j < columns / 2; j++) {
+        int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
+        float *sum = members[g * GROUP + t].sums + j;
+        for (int k = 0; k < 16; k++) *sum += A[row][k] * B[k][column];
+      }
+  }
+  started_count[g]++;
+  leave(&groups[g]);
+}
+void emu_wgmma_wait(int left) {
+  int g = self / GROUP;
+  if (!meet(&groups[g], GROUP)) return;
+  while (started_count[g] > left) {
+    for (int i = 0; i < started[g][0].count; i++)
+      for (int k = 0; k < 16; k++) bytes[started[g][0].chunks[i] + k].pending_reads--;
+    memmove(&started[g][0], &started[g][1], sizeof started[g][0] * (STARTED - 1));
+    started_count[g]--;
+  }
+  leave(&groups[g]);
+}
+
 static void (*kernel)(void **);
 static void **arguments;
 static void run(void) { kernel(arguments); done[self] = 1; }
@@ -176,6 +241,7 @@ const char *emu_launch(void (*function)(void **), void **args, int blocks, int s
     memset(bytes, 0, sizeof bytes); memset(done, 0, sizeof done); memset(waiting, 0, sizeof waiting);
     memset(copy_count, 0, sizeof copy_count); memset(committed, 0, sizeof committed);
     memset(warps, 0, sizeof warps); memset(&everyone, 0, sizeof everyone);
+    memset(groups, 0, sizeof groups); memset(started_count, 0, sizeof started_count);
     epoch = 1;
     for (int t = 0; t < threads; t++) {
       getcontext(&fibres[t]);

@@ -38,6 +38,8 @@ declare void @emu_cp_async(ptr, ptr, i32)
 declare void @emu_ldmatrix(ptr, ptr, i32)
 declare void @emu_mma_bf16(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f16(ptr, ptr, ptr, ptr)
+declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
+declare void @emu_wgmma_wait(i32)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
 define void @nvvm.cp.async.cg.shared.global.16(ptr %to, ptr %from) {
@@ -86,6 +88,41 @@ _ACCESS: Final = re.compile(
 )
 
 
+_ASSEMBLY: Final = re.compile(
+    r'^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
+)
+_PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 1, 1, (\d), (\d);")
+
+
+def _without_assembly(line: str) -> str:
+    """The line of inline PTX as calls of the emulator, through the memory %sums and %descriptors."""
+    match = _ASSEMBLY.match(line)
+    if match is None:
+        return line.replace("entry:", "entry:\n  %sums = alloca [128 x float]\n  %descriptors = alloca [16 x i64]")
+    text, result = match["text"], match["result"]
+    if text.startswith("fence"):
+        return ""
+    if result is None:
+        return "  call void @emu_wgmma_wait(i32 1)"
+    lines: list[str] = []
+    arguments = match["args"].split(", ")
+    floats = [a for a in arguments if a.startswith("float")]
+    for memory, element, values in (("sums", "float", floats), ("descriptors", "i64", arguments[len(floats) :])):
+        for k, value in enumerate(values):
+            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %{memory}, i64 {k}")
+            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    products = _PRODUCT.findall(text)
+    if products:
+        columns, element, a_by_k, b_by_k = products[0]
+        flags = f"i32 {int(element == 'f16')}, i32 {a_by_k}, i32 {b_by_k}"
+        lines.append(
+            f"  call void @emu_wgmma(ptr %sums, i32 {columns}, i32 {len(products)}, ptr %descriptors, {flags})"
+        )
+    else:
+        lines.append("  call void @emu_wgmma_wait(i32 0)")
+    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %sums"])
+
+
 def _checked(line: str) -> str:
     """The line of a load or store, after the call that checks it."""
     match = _ACCESS.match(line)
@@ -113,7 +150,7 @@ def for_this_machine(ir: str) -> str:
     for name, function in _RENAMED.items():
         ir = ir.replace(f"@llvm.nvvm.{name}(", f"@emu_{function}(")
     ir = ir.replace("@llvm.nvvm.", "@nvvm.")
-    ir = "\n".join(map(_checked, ir.splitlines()))
+    ir = "\n".join(map(_without_assembly, map(_checked, ir.splitlines())))
     return ir + _wrappers() + "".join(map(_entry, re.findall(r"(?m)^define void @(\w+)\(([^)]*)\) nounwind", ir)))
 
 

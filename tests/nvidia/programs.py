@@ -68,9 +68,9 @@ def lowered(text: str, processor: str = "sm_80") -> str:
     return lower_text(text, "test.ll", "nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
 
 
-def run_emulated(text: str, *arguments: Any, entry: str = "f", seed: int = 0) -> list[Any]:
+def run_emulated(text: str, *arguments: Any, entry: str = "f", seed: int = 0, processor: str = "sm_80") -> list[Any]:
     """The arguments of a program after it has run on the emulator, and its assembly compiled."""
-    device = EmulatedDevice(lowered(text), seed=seed)
+    device = EmulatedDevice(lowered(text, processor), processor, seed)
     target = find_target("nvidia")
     assert target.grid is not None
     emulated = replace(target, grid=replace(target.grid, device=lambda: device))
@@ -78,9 +78,15 @@ def run_emulated(text: str, *arguments: Any, entry: str = "f", seed: int = 0) ->
     return list(arguments)
 
 
-def run_on_device(text: str, *arguments: Any, entry: str = "f", seed: int = 0) -> list[Any]:  # noqa: ARG001
+def run_on_device(
+    text: str,
+    *arguments: Any,
+    entry: str = "f",
+    seed: int = 0,  # noqa: ARG001
+    processor: str = "",
+) -> list[Any]:
     """The arguments of a program after it has run on this machine's GPU."""
-    tlx.compile(text, "nvidia")[entry](*arguments)
+    tlx.compile(text, "nvidia", cpu=processor)[entry](*arguments)
     return list(arguments)
 
 

@@ -59,6 +59,18 @@ def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
     np.testing.assert_array_equal(c, want)
 
 
+@pytest.mark.parametrize("layouts", ["nn", "tn", "nt", "tt"])
+@pytest.mark.parametrize(("element", "size"), [("bfloat", (704, 768, 200)), ("half", (690, 712, 72))], ids=str)
+def test_products_of_groups(run: Run, element: str, size: tuple[int, int, int], layouts: str) -> None:
+    """The grid has enough tiles of 64x64 for sm_90a to multiply by groups of warps."""
+    m, n, k = size
+    x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = matmul(m, n, k, element, "float", layouts)
+    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor="sm_90a")
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+
+
 @pytest.mark.parametrize("shape", [(256, 256, 64), (130, 264, 136)], ids=str)
 def test_several_blocks(run: Run, shape: tuple[int, int, int]) -> None:
     m, n, k = shape

@@ -1,4 +1,4 @@
-"""The target itself: assembly that NVIDIA's assembler accepts, the launch table, errors, and what the emulator finds."""
+"""The target: assembly that NVIDIA's assembler accepts, the launch table, errors, and what the emulator finds."""
 
 import ctypes
 import re
@@ -56,7 +56,7 @@ def test_the_launch_table_lists_kernels_and_temporaries() -> None:
         "softmax_2_add",
         "softmax_3_map",
     ]
-    assert sorted(table.temporaries)[-1] >= 512 * 1000 * 4
+    assert max(table.temporaries) >= 512 * 1000 * 4
     assert table.launches[0].arguments[1] == LaunchArgument(parameter=0, offset=0)
     assert from_json(to_json([table])) == [table]
     assert "define void @softmax(" not in text
@@ -118,7 +118,7 @@ def run_changed(pattern: str, replacement: str) -> None:
 
 @emulated
 def test_the_emulator_finds_a_missing_barrier() -> None:
-    with pytest.raises(AssertionError, match="since the last barrier|which is being copied"):
+    with pytest.raises(AssertionError, match=r"since the last barrier|which is being copied"):
         run_changed(r"  call void @llvm\.nvvm\.barrier0\(\)\n", "")
 
 

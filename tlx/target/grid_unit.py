@@ -141,26 +141,6 @@ class Device(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentProduct:
-    """A product of fragments.
-
-    Attributes:
-        lhs, rhs: Element type and signs of the operands.
-        accumulator: Element type of the sums.
-        rows, columns, depth: Extents: rows x depth by depth x columns.
-        multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
-    """
-
-    lhs: tuple[str, Sign]
-    rhs: tuple[str, Sign]
-    accumulator: str
-    rows: int
-    columns: int
-    depth: int
-    multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
-
-
-@dataclass(frozen=True, slots=True)
 class BlockShape:
     """How a block computes its tile of a product.
 
@@ -185,6 +165,94 @@ class BlockShape:
 
 
 @dataclass(frozen=True, slots=True)
+class FragmentProduct:
+    """A product of fragments.
+
+    Attributes:
+        lhs, rhs: Element type and signs of the operands.
+        accumulator: Element type of the sums.
+        rows, columns, depth: Extents: rows x depth by depth x columns.
+        shapes: Tiles of blocks, the largest first.
+        multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    rows: int
+    columns: int
+    depth: int
+    shapes: tuple[BlockShape, ...]
+    multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperand:
+    """A part of an operand in shared memory, for one step along K.
+
+    Attributes:
+        address: Its first chunk.
+        k_lines: Whether lines follow each other along K.
+        box_bytes: Bytes from a box to the next, where there are several.
+        line_bytes: Bytes of a line of a box; the chunks of eight lines are swizzled.
+    """
+
+    address: Value
+    k_lines: bool
+    box_bytes: int
+    line_bytes: int
+
+
+class GroupOperations(Protocol):
+    """Products that a group of four warps starts together, and that read their operands from shared memory."""
+
+    def fence(self, b: Builder) -> None:
+        """Make what the thread has written to shared memory visible to products."""
+        ...
+
+    def multiply(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[SharedOperand],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """Start the products of some steps along K; returns the sums, which are not complete yet."""
+        ...
+
+    def wait(self, b: Builder) -> None:
+        """Wait for all products but those of the last `multiply`."""
+        ...
+
+    def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
+        """The sums, when all products are complete."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProduct:
+    """A product of a group of warps: rows x depth by depth x any of some numbers of columns.
+
+    Attributes:
+        lhs, rhs: Element type and signs of the operands.
+        accumulator: Element type of the sums.
+        rows, depth: Extents.
+        shapes: Tiles of blocks, the largest first; a warp's part is 16 rows and all columns.
+        operations: Emits it.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    rows: int
+    depth: int
+    shapes: tuple[BlockShape, ...]
+    operations: GroupOperations
+
+
+@dataclass(frozen=True, slots=True)
 class GridUnit:
     """The grid of a target.
 
@@ -196,8 +264,7 @@ class GridUnit:
         multiprocessors: Blocks that the machine surely runs at once; a grid of fewer leaves some idle.
         shared_bytes: Bytes of shared memory that a block may have.
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
-        products: Products of fragments.
-        shapes: Tiles of products of fragments, the largest first.
+        products: Products of fragments and of groups, the preferred ones first.
         scalar_shapes: Tiles of other products, the largest first; here a warp's part is that of a thread.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
     """
@@ -209,7 +276,6 @@ class GridUnit:
     multiprocessors: int
     shared_bytes: int
     group: int
-    products: tuple[FragmentProduct, ...]
-    shapes: tuple[BlockShape, ...]
+    products: tuple[FragmentProduct | GroupProduct, ...]
     scalar_shapes: tuple[BlockShape, ...]
     device: Callable[[], Device]

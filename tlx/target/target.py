@@ -106,6 +106,7 @@ class Target:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
         grid: The grid of blocks of threads, for machines that run kernels as such.
+        grids: Grids of processors that have another one, by LLVM's names.
         processor: The processor that code is generated for where none is named, by LLVM's name; empty for any.
 
     Cost model:
@@ -163,6 +164,7 @@ class Target:
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None
     grid: GridUnit | None = None
+    grids: Mapping[str, GridUnit] = field(default_factory=dict[str, GridUnit])
     processor: str = ""
 
     caches: Caches = field(default_factory=Caches)
@@ -238,6 +240,8 @@ class Target:
         """
         if self.versions:
             return self
+        if cpu in self.grids:
+            return replace(self, grid=self.grids[cpu])
         processor = self.cpus.get(cpu)
         if processor is None:
             return self

@@ -23,8 +23,10 @@ from tlx.ir.module import Module
 from tlx.ir.types import I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
+from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.scalar_product import ScalarSums
+from tlx.lower.to_blocks.staging import StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -35,7 +37,7 @@ from tlx.lower.to_tiles.emit.tiles import (
 )
 from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
-from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit
+from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct
 
 _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
@@ -47,34 +49,36 @@ class ProductPlan:
 
     Attributes:
         shape: The block's tile.
-        fragments: The product of fragments; None if each thread multiplies numbers.
+        product: The product of fragments or of groups; None if each thread multiplies numbers.
         tiles: Rows and columns of tiles.
     """
 
     shape: BlockShape
-    fragments: FragmentProduct | None
+    product: FragmentProduct | GroupProduct | None
     tiles: tuple[int, int]
 
 
 def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
     """Choose the product, and the largest tile of which all multiprocessors get one, else the smallest."""
-    fragments = next((product for product in grid.products if _fits(product, gemm)), None)
     accumulator = gemm_accumulator_type(gemm)
-    shapes = grid.shapes if fragments is not None else grid.scalar_shapes
-    plans = [ProductPlan(shape, fragments, (-(-gemm.m // shape.rows), -(-gemm.n // shape.columns))) for shape in shapes]
+    choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
+        (product, shape) for product in grid.products if _fits(product, gemm) for shape in product.shapes
+    ]
+    choices = choices or [(None, shape) for shape in grid.scalar_shapes]
+    plans = [ProductPlan(s, product, (-(-gemm.m // s.rows), -(-gemm.n // s.columns))) for product, s in choices]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     return next((p for p in plans if prod(p.tiles) * prod(iterations.trips) >= grid.multiprocessors), plans[-1])
 
 
-def _fits(product: FragmentProduct, gemm: Gemm) -> bool:
+def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
     operands = (str(gemm.a.element), gemm.lhs_sign), (str(gemm.b.element), gemm.rhs_sign)
     return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
 
 
 def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
-    element = gemm.a.element if plan.fragments is not None else accumulator
-    stage = (shape.rows + shape.columns + (0 if plan.fragments else 2 * _PADDING)) * shape.depth * bytes_of(element)
+    element = gemm.a.element if plan.product is not None else accumulator
+    stage = (shape.rows + shape.columns + (0 if plan.product else 2 * _PADDING)) * shape.depth * bytes_of(element)
     return max(stage * shape.stages, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
 
 
@@ -89,7 +93,7 @@ def product_grid_kernel(
     _check(gemm, span)
     plan = plan_product(grid, gemm, iterations)
     shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
-    threads = shape.warps * (grid.warp if plan.fragments is not None else 1)
+    threads = shape.warps * (grid.warp if plan.product is not None else 1)
     leaves = {leaf.pointer: leaf.element for leaf in gemm.epilogue.leaves()} if gemm.epilogue else {}
     scalars = {scalar.number: scalar.element for scalar in gemm.epilogue.scalars()} if gemm.epilogue else {}
     operands = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
@@ -105,8 +109,14 @@ def product_grid_kernel(
     row, column = _place_of_tile(kernel, plan)
     shared = grid.operations.shared(kernel.b)
     sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
-    emitter = FragmentSums if plan.fragments is not None else ScalarSums
-    emitter(kernel, gemm, shape, plan.fragments, shared, accumulator).emit(row, column, sums)
+    emitter: StagedSums | ScalarSums
+    if isinstance(plan.product, FragmentProduct):
+        emitter = FragmentSums(kernel, gemm, shape, shared, accumulator, plan.product)
+    elif isinstance(plan.product, GroupProduct):
+        emitter = GroupSums(kernel, gemm, shape, shared, accumulator, plan.product)
+    else:
+        emitter = ScalarSums(kernel, gemm, shape, shared, accumulator)
+    emitter.emit(row, column, sums)
     grid.operations.barrier(kernel.b)
     _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
     return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator))

@@ -17,7 +17,7 @@ from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import BlockShape, FragmentProduct
+from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
 
 _PADDING: Final = 8
@@ -31,7 +31,6 @@ class ScalarSums:
     kernel: GridKernel
     gemm: Gemm
     shape: BlockShape
-    fragments: FragmentProduct | None
     shared: Value
     accumulator: Type
 
