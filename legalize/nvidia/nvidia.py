@@ -43,7 +43,7 @@ TARGET: Final = Target(
     fused=True,
     rounds=True,
     vector_bytes=16,
-    registers=64,
+    registers=56,
     grid=_GRID,
     grids={"sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),

@@ -89,7 +89,8 @@ _ACCESS: Final = re.compile(
 
 
 _ASSEMBLY: Final = re.compile(
-    r'^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
+    r"^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "
+    r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
 )
 _PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 1, 1, (\d), (\d);")
 

@@ -12,6 +12,7 @@ from tests.nvidia.emulator import EmulatedDevice
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 Array = npt.NDArray[Any]
 
@@ -63,18 +64,27 @@ def function(parameters: Sequence[str], body: str) -> str:
     return f"define void @f({spelled}) {{\n{body}  ret void\n}}\n"
 
 
-def lowered(text: str, processor: str = "sm_80") -> str:
-    """The program, lowered for a GPU."""
-    return lower_text(text, "test.ll", "nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
+def lowered(text: str, processor: str = "sm_80", **changes: Any) -> str:
+    """The program, lowered for a GPU, some facts of whose grid are changed."""
+    return lower_text(
+        text, "test.ll", with_grids(**changes), options=Options(cpu=processor, triple="nvptx64-nvidia-cuda")
+    )
 
 
-def run_emulated(text: str, *arguments: Any, entry: str = "f", seed: int = 0, processor: str = "sm_80") -> list[Any]:
-    """The arguments of a program after it has run on the emulator, and its assembly compiled."""
-    device = EmulatedDevice(lowered(text, processor), processor, seed)
+def with_grids(**changes: Any) -> Target:
+    """The target with some facts of its grids changed."""
     target = find_target("nvidia")
     assert target.grid is not None
-    emulated = replace(target, grid=replace(target.grid, device=lambda: device))
-    tlx.compile(text, emulated)[entry](*arguments)
+    grids = {processor: replace(grid, **changes) for processor, grid in target.grids.items()}
+    return replace(target, grid=replace(target.grid, **changes), grids=grids)
+
+
+def run_emulated(
+    text: str, *arguments: Any, entry: str = "f", seed: int = 0, processor: str = "sm_80", **changes: Any
+) -> list[Any]:
+    """The arguments of a program after it has run on the emulator, and its assembly compiled."""
+    device = EmulatedDevice(lowered(text, processor, **changes), processor, seed)
+    tlx.compile(text, with_grids(device=lambda: device, **changes))[entry](*arguments)
     return list(arguments)
 
 
@@ -84,9 +94,10 @@ def run_on_device(
     entry: str = "f",
     seed: int = 0,  # noqa: ARG001
     processor: str = "",
+    **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on this machine's GPU."""
-    tlx.compile(text, "nvidia", cpu=processor)[entry](*arguments)
+    tlx.compile(text, with_grids(**changes), cpu=processor)[entry](*arguments)
     return list(arguments)
 
 

@@ -71,6 +71,17 @@ def test_products_of_groups(run: Run, element: str, size: tuple[int, int, int], 
     np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
 
 
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("layouts", ["nn", "tt"])
+def test_largest_tiles(run: Run, processor: str, layouts: str) -> None:
+    m, n, k = 250, 520, 328
+    x, y = integers((m, k), BF16), integers((k, n), BF16, 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = matmul(m, n, k, "bfloat", "float", layouts)
+    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor=processor, multiprocessors=1)
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+
+
 @pytest.mark.parametrize("shape", [(256, 256, 64), (130, 264, 136)], ids=str)
 def test_several_blocks(run: Run, shape: tuple[int, int, int]) -> None:
     m, n, k = shape

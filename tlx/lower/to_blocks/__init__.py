@@ -106,7 +106,16 @@ def _check_views(match: Match) -> None:
 def _launches(kernels: _Kernels, function: Function) -> FunctionLaunches:
     """The launches of a function."""
     host = HostFunction(kernels.module, function)
-    trees = host.trees()
+    try:
+        return _launches_of_trees(kernels, host)
+    except LoweringError as error:
+        if error.span is not None:
+            raise
+        raise LoweringError(f"@{function.name}: {error.message}", function.span) from None
+
+
+def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunches:
+    function, trees = host.function, host.trees()
     names = {name: number for number, name in enumerate(host.temporaries)}
     launches: list[Launch] = []
     for number, tree in enumerate(trees):
