@@ -28,7 +28,11 @@ _GRID: Final = GridUnit(
     shared_bytes=163 << 10,
     group=8,
     products=(BF16, F16),
-    scalar_shapes=(BlockShape(128, 128, 16, 8, 8, 1), BlockShape(64, 64, 16, 4, 4, 1), BlockShape(32, 32, 16, 2, 2, 1)),
+    scalar_shapes=(
+        BlockShape(128, 128, 16, 8, 8, 1, resident=2),
+        BlockShape(64, 64, 16, 4, 4, 1),
+        BlockShape(32, 32, 16, 2, 2, 1),
+    ),
     device=first_device,
 )
 _HOPPER: Final = replace(

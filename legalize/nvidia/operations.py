@@ -36,10 +36,14 @@ class NvidiaOperations:
             module.append(Raw(text))
             module.global_names.taken.add(SHARED)
 
-    def annotate(self, module: Module, threads: Mapping[str, int]) -> None:
+    def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
         """Name the kernels in `!nvvm.annotations`, which every LLVM reads."""
         first = max((int(number) for number in _NODE.findall(module.raw_text())), default=-1) + 1
-        facts = [(kernel, fact) for kernel, size in threads.items() for fact in (("kernel", 1), ("maxntidx", size))]
+        facts = [
+            (kernel, fact)
+            for kernel, (threads, resident) in sizes.items()
+            for fact in (("kernel", 1), ("maxntidx", threads), ("minctasm", resident))
+        ]
         lines = [
             f'!{number} = !{{ptr @{kernel}, !"{name}", i32 {value}}}'
             for number, (kernel, (name, value)) in enumerate(facts, first)

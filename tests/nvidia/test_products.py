@@ -71,6 +71,13 @@ def test_products_of_groups(run: Run, element: str, size: tuple[int, int, int], 
     np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
 
 
+def test_largest_tile_of_floats(run: Run) -> None:
+    m, n, k = 140, 150, 50
+    x, y = integers((m, k), np.float32), integers((k, n), np.float32, 1)
+    *_, c = run(matmul(m, n, k, "float", "float"), x, y, np.full((m, n), 99, np.float32), multiprocessors=1)
+    np.testing.assert_array_equal(c, x @ y)
+
+
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("layouts", ["nn", "tt"])
 def test_largest_tiles(run: Run, processor: str, layouts: str) -> None:

@@ -30,8 +30,8 @@ class GridOperations(Protocol):
         """Add what kernels refer to, such as the shared memory, to a module."""
         ...
 
-    def annotate(self, module: Module, threads: Mapping[str, int]) -> None:
-        """Mark functions as kernels that are launched with blocks of some number of threads."""
+    def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
+        """Mark functions as kernels, with the threads of a block and the blocks that run at once at least."""
         ...
 
     def thread(self, b: Builder) -> Value:
@@ -149,6 +149,7 @@ class BlockShape:
         depth: Elements of K in a stage of shared memory.
         warp_rows, warp_columns: The part of the tile that a warp computes.
         stages: Stages of shared memory: all but one are being copied while one is multiplied.
+        resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
     """
 
     rows: int
@@ -157,6 +158,7 @@ class BlockShape:
     warp_rows: int
     warp_columns: int
     stages: int
+    resident: int = 1
 
     @property
     def warps(self) -> int:

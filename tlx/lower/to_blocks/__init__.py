@@ -51,7 +51,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
         return
     module.remove(*functions)
     grid.operations.declare(module)
-    grid.operations.annotate(module, {facts.name: facts.block for facts in kernels.known.values()})
+    grid.operations.annotate(module, {facts.name: (facts.block, facts.resident) for facts in kernels.known.values()})
     module.append(Raw(constant_text(table, _QUALIFIERS)))
     module.global_names.taken.add(SYMBOL)
 

@@ -32,12 +32,13 @@ _VECTOR_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class GridFacts:
-    """How a kernel is launched: blocks, threads of each, bytes of dynamic shared memory."""
+    """How a kernel is launched: blocks, threads and dynamic shared memory of each, and blocks that run at once."""
 
     name: str
     grid: int
     block: int
     shared: int
+    resident: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +147,10 @@ class GridKernel:
         with b.loop(0, rounds, name="round") as loop:
             emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
 
-    def finish(self, threads: int, shared: int) -> GridFacts:
+    def finish(self, threads: int, shared: int, resident: int = 1) -> GridFacts:
         """End the kernel."""
         self.b.ret()
-        return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared)
+        return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared, resident)
 
 
 def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:

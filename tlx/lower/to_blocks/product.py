@@ -119,7 +119,7 @@ def product_grid_kernel(
     emitter.emit(row, column, sums)
     grid.operations.barrier(kernel.b)
     _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
-    return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator))
+    return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator), shape.resident)
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:

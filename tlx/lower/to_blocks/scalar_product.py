@@ -9,6 +9,7 @@ for stages             barrier; registers -> shared memory; barrier; registers =
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,8 @@ from tlx.target.hardware import Sign
 
 _PADDING: Final = 8
 _UNROLLED: Final = 4
+_CHUNK: Final = 4
+"""Adjacent rows or columns of a thread. Its next ones are so far away that threads side by side read other banks."""
 
 
 @dataclass(eq=False)
@@ -48,7 +51,9 @@ class ScalarSums:
         self.pitch_a, self.pitch_b = shape.rows + _PADDING, shape.columns + _PADDING
         self.base_b = b.gep(I8, self.shared, shape.depth * self.pitch_a * size)
         down, across = kernel.divided(kernel.thread, shape.columns // width)
-        first_row, first_column = b.mul(down, height), b.mul(across, width)
+        chunks = min(height, _CHUNK), min(width, _CHUNK)
+        first_row, first_column = b.mul(down, chunks[0]), b.mul(across, chunks[1])
+        rows, columns = _places(height, shape.rows), _places(width, shape.columns)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
         count = -(-self.gemm.k // shape.depth)
@@ -65,22 +70,22 @@ class ScalarSums:
                 acc = loop.carried
                 for k in range(_UNROLLED):
                     at = b.add(loop.index, k)
-                    a = self._line(b.gep(self.accumulator, line_a, b.mul(at, self.pitch_a)), height)
-                    c = self._line(b.gep(self.accumulator, line_b, b.mul(at, self.pitch_b)), width)
+                    a = self._line(b.gep(self.accumulator, line_a, b.mul(at, self.pitch_a)), rows)
+                    c = self._line(b.gep(self.accumulator, line_b, b.mul(at, self.pitch_b)), columns)
                     acc = [self._added(acc[i * width + j], a[i], c[j]) for i in range(height) for j in range(width)]
                 loop.next(*acc)
             stage.next(*loop.results, *loaded)
         kernel.grid.operations.barrier(b)
         for i in range(height):
-            at = b.add(b.mul(b.add(first_row, i), sums.row_stride), first_column)
+            at = b.add(b.mul(b.add(first_row, rows[i]), sums.row_stride), first_column)
             base = b.gep(self.accumulator, self.shared, as_index(b, at))
             for j in range(width):
-                b.store(stage.results[i * width + j], b.gep(self.accumulator, base, j), size)
+                b.store(stage.results[i * width + j], b.gep(self.accumulator, base, columns[j]), size)
 
-    def _line(self, address: Value, count: int) -> list[Value]:
+    def _line(self, address: Value, places: Sequence[int]) -> list[Value]:
         b = self.kernel.b
         size = bytes_of(self.accumulator)
-        return [b.load(self.accumulator, b.gep(self.accumulator, address, i), size) for i in range(count)]
+        return [b.load(self.accumulator, b.gep(self.accumulator, address, place), size) for place in places]
 
     def _added(self, total: Value, x: Value, y: Value) -> Value:
         b = self.kernel.b
@@ -161,3 +166,9 @@ class ScalarSums:
             return b.cast("fpext", value, self.accumulator)
         widens = bits_of(value.type) < bits_of(self.accumulator)
         return b.cast(("zext" if sign == "u" else "sext") if widens else "trunc", value, self.accumulator)
+
+
+def _places(count: int, extent: int) -> list[int]:
+    """Where a thread's rows or columns are, from its first one on: chunks that divide an extent."""
+    chunk = min(count, _CHUNK)
+    return [k // chunk * (extent * chunk // count) + k % chunk for k in range(count)]
