@@ -102,6 +102,16 @@ def test_softmax(run: Run) -> None:
     np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(40, 2000), (4, 24000), (300, 333)], ids=str)
+def test_rows(run: Run, rows: int, columns: int) -> None:
+    """Rows of softmax are computed by one kernel; rows of 24000 numbers are too long for shared memory."""
+    text = (ROOT / "examples" / "softmax.ll").read_text()
+    text = text.replace("512000", str(rows * columns)).replace("1000", str(columns)).replace("512", str(rows))
+    x, y = run(text, normal((rows, columns), np.float32), np.zeros((rows, columns), np.float32), entry="softmax")
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-9)
+
+
 def test_layer(run: Run) -> None:
     text = (ROOT / "examples" / "mlp.ll").read_text()
     bf16 = ml_dtypes.bfloat16

@@ -21,8 +21,9 @@ from tlx.lower.to_blocks.host import HostFunction, HostTree, Place, is_memory_ca
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations
 from tlx.lower.to_blocks.product import product_grid_kernel
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
+from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
 from tlx.lower.to_tiles.match import Match
-from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction
+from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
 from tlx.target.launches import (
     ALIGNMENT,
@@ -68,18 +69,19 @@ class _Kernels:
         self.module, self.grid, self.context = module, grid, context
         self.known: dict[tuple[Problem, Iterations], GridFacts] = {}
 
-    def of(self, function: str, number: int, match: Match, iterations: Iterations) -> GridFacts:
+    def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
         """The kernel of a tree."""
-        problem = match.problem
-        key = problem, iterations
+        match = tree.match
+        key = match.problem, iterations
         if key not in self.known:
-            self.known[key] = self._new(function, number, match, iterations)
+            self.known[key] = self._new(function, number, tree, iterations)
             facts = self.known[key]
             size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
             self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
         return self.known[key]
 
-    def _new(self, function: str, number: int, match: Match, iterations: Iterations) -> GridFacts:
+    def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
+        match = tree.match
         problem, stem = match.problem, f"{function}_{number}_"
         span = match.store.span
         _check_views(match)
@@ -92,6 +94,8 @@ class _Kernels:
             return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
         if isinstance(problem, Gemm):
             return product_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}matmul", span)
+        if isinstance(problem, RowFusion):
+            return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
         raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)
 
 
@@ -105,7 +109,7 @@ def _check_views(match: Match) -> None:
 
 def _launches(kernels: _Kernels, function: Function) -> FunctionLaunches:
     """The launches of a function."""
-    host = HostFunction(kernels.module, function)
+    host = HostFunction(kernels.module, function, kernels.context.target)
     try:
         return _launches_of_trees(kernels, host)
     except LoweringError as error:
@@ -116,10 +120,11 @@ def _launches(kernels: _Kernels, function: Function) -> FunctionLaunches:
 
 def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunches:
     function, trees = host.function, host.trees()
-    names = {name: number for number, name in enumerate(host.temporaries)}
+    used = {place.temporary for tree in trees for place in tree.places}
+    names = {name: number for number, name in enumerate(name for name in host.temporaries if name in used)}
     launches: list[Launch] = []
     for number, tree in enumerate(trees):
-        facts = kernels.of(function.name, number, tree.match, _iterations(tree))
+        facts = kernels.of(function.name, number, tree, _iterations(tree))
         arguments = [_argument(place, names) for place in tree.places]
         arguments += [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
         launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, tuple(arguments)))
@@ -136,7 +141,8 @@ def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
 def _iterations(tree: HostTree) -> Iterations:
     """The loops around a tree; the alignment of pointers is what offsets and steps leave of the parameters'."""
     alignments: list[int] = []
-    for place, (_, view) in zip(tree.places, tree.match.pointers, strict=True):
+    kept = [pointer for number, pointer in enumerate(tree.match.pointers) if number not in tree.private]
+    for place, (_, view) in zip(tree.places, kept, strict=True):
         alignment = ALIGNMENT
         while any(number % alignment for number in (place.offset, *place.steps)):
             alignment //= 2

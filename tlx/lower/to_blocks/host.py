@@ -29,10 +29,13 @@ from tlx.ir.tensors.inference import analyse
 from tlx.ir.types import I8, PointerType, VectorType, bytes_of
 from tlx.ir.values import Constant, ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.expression import Expression, MatrixView, SplatLeaf
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
-from tlx.lower.to_tiles.problem import Copy, Elementwise
+from tlx.lower.to_tiles.problem import Copy, Elementwise, RowFusion
+from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.target.launches import TEMPORARY_ALIGNMENT
+from tlx.target.target import Target
 
 _IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 _MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
@@ -70,12 +73,14 @@ class HostTree:
         trips: Trip counts of the loops, outer ones first.
         places: Where its pointers point.
         scalars: The numbers of the parameters that its scalars are.
+        private: The pointers of fused rows that are in shared memory, and where; they have no place.
     """
 
     match: Match
     trips: tuple[int, ...]
     places: tuple[Place, ...]
     scalars: tuple[int, ...]
+    private: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,13 @@ class HostFunction:
 
     Attributes:
         module, function: The function.
+        target: The machine it is for.
         temporaries: Bytes of each temporary, by the name of the instruction that allocates it.
     """
 
     module: Module
     function: Function
+    target: Target
     temporaries: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
@@ -131,8 +138,15 @@ class HostFunction:
             for i in block.instructions
             if id(i) in stores or is_memory_call(i)
         ]
+        fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
+        fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
+        dropped = {id(s) for fusion in fusions if id(fusion.match.store) in fused for s in fusion.stores} - set(fused)
+        matches = [
+            (fused.get(id(match.store), match), block) for match, block in matches if id(match.store) not in dropped
+        ]
         for match, block in matches:
-            self._privatise(match.pointers[0][0], self.loops.around(block), match)
+            for pointer in _written(match):
+                self._privatise(pointer, self.loops.around(block), match)
         return [self._tree(match, block) for match, block in matches]
 
     # Checks ----------------------------------------------------------------------------------------------------
@@ -199,10 +213,16 @@ class HostFunction:
         self.copies.setdefault(linear.base, indices)
 
     def _tree(self, match: Match, block: Block) -> HostTree:
-        around = self.loops.around(block)
-        places = tuple(self._place(pointer, around, match) for pointer, _ in match.pointers)
+        around, private = self.loops.around(block), dict[int, int]()
+        if isinstance(match.problem, RowFusion) and self.target.grid is not None:
+            private = private_rows(match, self.target.grid)
+        places = tuple(
+            self._place(pointer, around, match)
+            for number, (pointer, _) in enumerate(match.pointers)
+            if number not in private
+        )
         scalars = tuple(self._scalar(value, match) for value in match.scalars)
-        return HostTree(match, tuple(_trips(loop) for loop in around), places, scalars)
+        return HostTree(match, tuple(_trips(loop) for loop in around), places, scalars, private)
 
     def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
         linear = self._linear(pointer, match.store)
@@ -308,6 +328,13 @@ def _memory_match(call: Instruction) -> Match:
         raise _refused("filling memory with a number known only at run time", call)
     value = Expression(1, size.value, (SplatLeaf(I8, source),))
     return Match(call, Elementwise(view, value), [(to, view)], [], [])
+
+
+def _written(match: Match) -> list[Value]:
+    """The pointers to what a tree, or fused trees, write."""
+    if not isinstance(match.problem, RowFusion):
+        return [match.pointers[0][0]]
+    return [match.pointers[part.pointers[0]][0] for part in match.problem.parts]
 
 
 def _index(loop: Loop) -> str:

@@ -20,7 +20,7 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I32, I64, Type, bytes_of
-from tlx.ir.values import Value, const_int
+from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
@@ -171,4 +171,6 @@ def row_tile(columns: int, row: Value, column: Value) -> ResultTile:
 
 def as_index(b: TensorBuilder, value: Value) -> Value:
     """An unsigned i32 as the i64 of addresses."""
+    if isinstance(value, ConstInt):
+        return const_int(I64, value.value)
     return b.cast("zext", value, I64)
