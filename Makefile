@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-long test-amx check format coverage bench plot docs site dist clean
+.PHONY: help env demo test test-long test-amx test-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test-long: $(STAMP) ## run the random tests that `make test` leaves out
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
+
+test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
+	$(BIN)/python -m pytest -q -m nvidia tests/nvidia
 
 check: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check .

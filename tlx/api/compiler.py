@@ -20,6 +20,7 @@ from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
+from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
+    if has_grid(target):
+        return _loaded_on_device(source_input, target, options, opt_level, entry, reading)
     if cache is False:
         code = _compiled(source_input, target, options, opt_level, entry, reading)
     else:
@@ -277,6 +280,31 @@ class _Code:
         return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
 
 
+def has_grid(target: Target | str) -> bool:
+    """Whether a target's code runs on a device."""
+    from tlx.target.lookup import find_target
+
+    found = find_target(target) if isinstance(target, str) else target
+    return found.grid is not None
+
+
+def _loaded_on_device(
+    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+) -> CompiledModule:
+    """A module, lowered for a device of this machine and loaded there."""
+    from tlx.api.device import compiled_for_device
+    from tlx.target.lookup import find_target, foreign_triple
+
+    grid = (find_target(target) if isinstance(target, str) else target).grid
+    assert grid is not None
+    device = grid.device()
+    changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
+    lowered = lower_source(source, target, options.updated(**changes), entry, reading)
+    text = with_platform(str(lowered.module), changes["triple"])
+    functions = compiled_for_device(text, lowered.defined, device, opt_level)
+    return CompiledModule(dict(functions), refused_functions(lowered.defined), entry, text)
+
+
 def _cached(
     source: SourceInput,
     target: Target | str,
@@ -358,9 +386,8 @@ def lower_source(
     """
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
-    from tlx.lower.front_ends import concerns_front_ends
     from tlx.lower.memory.allocation import workspace_size
-    from tlx.lower.pipeline import lower, raise_front_ends
+    from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
 
     name = source.name
     module = parse(source.text(options.threads, reading), name)

@@ -208,7 +208,7 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
     suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is reported later)
     if suffix in _ASSEMBLY and reading == FORMAT_BY_NAME:
         return None
-    from tlx.lower.front_ends import front_ends
+    from tlx.lower.pipeline import front_ends
 
     translators = [f for f in front_ends() if hasattr(f, "LANGUAGE")]
     if reading.std and all(reading.std not in f.STANDARDS for f in translators):
@@ -256,7 +256,7 @@ def _check_assembly(text: str, name: str) -> None:
     word = _first_word(text)
     if not word.isalpha() or word in _TOP_LEVEL:
         return
-    from tlx.lower.front_ends import front_ends
+    from tlx.lower.pipeline import front_ends
 
     for front_end in front_ends():
         if word in getattr(front_end, "OPENINGS", ()):

@@ -27,7 +27,7 @@ from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.values import Local, Value, zero
-from tlx.lower.front_ends import front_ends
+from tlx.lower.pipeline import front_ends
 from tlx.tuning.workload import (
     BF16,
     F16,

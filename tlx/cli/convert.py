@@ -65,7 +65,7 @@ def _outputs() -> Any:
     """The tensor language's writers, imported by name, as nothing in `tlx` imports a front end."""
     from importlib import import_module
 
-    from tlx.lower.front_ends import FRONT_ENDS
+    from tlx.lower.pipeline import FRONT_ENDS
 
     return import_module(f"{FRONT_ENDS}.tensor_language.translation")
 
@@ -119,7 +119,7 @@ def _front_end() -> Any:
     """The front end of matrices, imported by name."""
     from importlib import import_module
 
-    from tlx.lower.front_ends import FRONT_ENDS
+    from tlx.lower.pipeline import FRONT_ENDS
 
     return import_module(f"{FRONT_ENDS}.matrix")
 

@@ -122,7 +122,7 @@ def _result(
     from tlx.api import files
     from tlx.llvm.triples import triple_of
     from tlx.lower import pipeline
-    from tlx.target.lookup import foreign_triple
+    from tlx.target.lookup import find_target, foreign_triple
 
     emits = emission.kind != "ll" or emission.level is not None
     if emits or _is_verified(file, options.verify_each):
@@ -136,6 +136,8 @@ def _result(
     name = files.ir_name(file, reading)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))
+    if not options.cpu:
+        options = replace(options, cpu=find_target(target).processor)
     if runs is None or not pipeline.has_work(text):
         lowered = pipeline.lower_text(text, name, target, options=options, is_compiled=emits)
     else:

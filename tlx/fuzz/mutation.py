@@ -29,7 +29,7 @@ from typing import Any, Final
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.log import FuzzLog, Series
 from tlx.intrinsics import INTRINSICS
-from tlx.lower.front_ends import front_ends
+from tlx.lower.pipeline import front_ends
 
 _PIECE: Final = re.compile(r'"[^"]*"|[%@!#$]?[-\w.$]+|\s+|.', re.DOTALL)
 _NUMBER: Final = re.compile(r"-?\d+")

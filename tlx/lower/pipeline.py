@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, cast
 
 from tlx.diagnostics import LoweringError, Source, Span, TlxError
 from tlx.ir.parser.module import first_typed_pointer, without_collection
@@ -12,12 +17,12 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import has_large_vectors
 from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
-from tlx.lower.front_ends import concerns_front_ends, raised
 from tlx.lower.knobs import TrackedKnobSource
 from tlx.lower.legalize import legalize
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
+from tlx.lower.to_blocks import to_blocks
 from tlx.lower.to_tiles import to_tiles
 from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, resolve_target
@@ -26,9 +31,18 @@ if TYPE_CHECKING:
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
+
+def _to_tiles_or_blocks(module: Module, context: LoweringContext) -> None:
+    """Stage 2 of the target."""
+    if context.target.grid is not None:
+        to_blocks(module, context)
+    else:
+        to_tiles(module, context)
+
+
 STAGES: Final = (
     PipelineStep("to-2d", "LowerTensorsTo2D", to_2d),
-    PipelineStep("to-tiles", "Lower2DToTiles", to_tiles),
+    PipelineStep("to-tiles", "Lower2DToTiles", _to_tiles_or_blocks),
     PipelineStep("legalize", "LegalizeTiles", legalize),
 )
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times TLX's time
@@ -178,6 +192,49 @@ def steps() -> list[PipelineStep]:
         PipelineStep("canonicalise", "CanonicaliseTensors", _canonicalise),
         *STAGES,
     ]
+
+
+FRONT_ENDS: Final = "tlx.frontends"
+
+
+@cache
+def front_ends() -> tuple[ModuleType, ...]:
+    """All front ends: the modules of `tlx.frontends`.
+
+    A front end that raises LLVM IR has `RAISE`, which takes a module and returns the raised one, or None if there is
+    nothing to raise. With `MARKERS`, it is only applied to texts that contain one of these words.
+
+    A front end for a language has `TRANSLATE`, which takes a text, its name, the library that runs threads, and a
+    version of the language, and returns LLVM assembly, or a module whose `str` is LLVM assembly; `LANGUAGE` and
+    `TITLE`, the language's name in options and in messages; `STANDARDS`, its versions, the default last; `SUFFIXES`,
+    the endings of file names; and `OPENINGS`, words with which a text begins.
+
+    A front end for files that are not text, such as models, has `READ` in place of `TRANSLATE`: it takes the bytes of a
+    file and its name. Its `STANDARDS` are empty.
+    """
+    package = importlib.import_module(FRONT_ENDS)
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return tuple(importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names)
+
+
+def concerns_front_ends(text: str) -> bool:
+    """Whether some front end may raise a text."""
+    return any(_concerns(front_end, text) for front_end in front_ends())
+
+
+def raised(module: Module) -> Module:
+    """The module with the calls of front ends' placeholder functions turned into tensor operations."""
+    for front_end in front_ends():
+        if _concerns(front_end, module.source.text):
+            module = cast("Module | None", front_end.RAISE(module)) or module
+    return module
+
+
+def _concerns(front_end: ModuleType, text: str) -> bool:
+    if not hasattr(front_end, "RAISE"):
+        return False
+    markers = cast("Iterable[str] | None", getattr(front_end, "MARKERS", None))
+    return markers is None or any(marker in text for marker in markers)
 
 
 def raise_front_ends(module: Module) -> Module:

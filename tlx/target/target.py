@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
+from tlx.target.grid_unit import GridUnit
 from tlx.target.hardware import (
     BlockCosts,
     Caches,
@@ -116,6 +117,9 @@ class Target:
     Products:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
+        grid: The grid of blocks of threads, for machines that run kernels as such.
+        grids: Grids of processors that have another one, by LLVM's names.
+        processor: The processor that code is generated for where none is named, by LLVM's name; empty for any.
 
     Cost model:
         caches: Cache sizes.
@@ -176,6 +180,9 @@ class Target:
 
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None
+    grid: GridUnit | None = None
+    grids: Mapping[str, GridUnit] = field(default_factory=dict[str, GridUnit])
+    processor: str = ""
 
     caches: Caches = field(default_factory=Caches)
     memory: Memory = field(default_factory=Memory)
@@ -250,6 +257,8 @@ class Target:
         """
         if self.versions:
             return self
+        if cpu in self.grids:
+            return replace(self, grid=self.grids[cpu])
         processor = self.cpus.get(cpu)
         if processor is None:
             return self

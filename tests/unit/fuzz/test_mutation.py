@@ -25,8 +25,7 @@ from tlx.fuzz.mutation_worker import HangError, failure_of, run_bitcode, run_com
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
 from tlx.lower import pipeline
-from tlx.lower.front_ends import front_ends
-from tlx.lower.pipeline import raise_front_ends, verify
+from tlx.lower.pipeline import front_ends, raise_front_ends, verify
 
 PLAIN = "define i32 @g(i32 %x, ptr %p) {\n  %y = load i32, ptr %p\n  %z = add i32 %x, %y\n  ret i32 %z\n}\n"
 _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")

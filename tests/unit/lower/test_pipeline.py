@@ -13,7 +13,7 @@ from tlx.bench import workloads
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.lower import front_ends, options, pipeline
+from tlx.lower import options, pipeline
 from tlx.lower.context import PipelineStep
 from tlx.lower.options import Options, Step
 from tlx.lower.pipeline import lower, lower_text
@@ -158,7 +158,7 @@ def test_front_ends_raise_text_with_their_markers(monkeypatch: pytest.MonkeyPatc
     def to_square(module: Module) -> Module:
         return parse(SQUARE, module.source.name)
 
-    monkeypatch.setattr(front_ends, "front_ends", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),))
+    monkeypatch.setattr(pipeline, "front_ends", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),))
     assert not pipeline.has_work(PLAIN)
     assert pipeline.has_work("declare void @my_square()")
     assert str(pipeline.raise_front_ends(parse("declare void @my_square()"))) == SQUARE

@@ -13,7 +13,7 @@ import tlx
 from tlx.api import files
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
-from tlx.lower import front_ends
+from tlx.lower import pipeline
 
 BIN: Final = Path(sys.executable).parent
 
@@ -146,7 +146,7 @@ def test_assembly_from_a_file_of_that_kind_has_a_name_of_its_own(folder: Path) -
 
 
 def test_the_front_end_is_discovered() -> None:
-    assert tl in front_ends.front_ends()
+    assert tl in pipeline.front_ends()
     assert tlx.tensor_language is tl
     assert "tensor_language" in dir(tlx)
     with pytest.raises(AttributeError, match="no attribute 'tensor_tongue'"):

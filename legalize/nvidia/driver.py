@@ -1,0 +1,213 @@
+"""Loading and launching kernels by NVIDIA's driver, through `cuda-bindings` (the extra `nvidia`).
+
+Code runs in the primary context of device 0, which PyTorch, CuPy and Numba use, too. Arrays of a device come by DLPack
+or `__cuda_array_interface__`. Temporaries are allocated in the order of the stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, cast
+
+from tlx.diagnostics import TlxError, UsageError
+from tlx.target.grid_unit import DeviceArray
+from tlx.target.launches import FunctionLaunches, Launch
+
+_LOG_BYTES: Final = 16 << 10
+_OLDEST: Final = (8, 0)
+_WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
+_PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
+_DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
+
+
+def first_device() -> NvidiaDevice:
+    """Device 0.
+
+    Raises:
+        UsageError: The bindings are missing, or no driver or device answers.
+    """
+    return NvidiaDevice(_driver())
+
+
+def _driver() -> Any:
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError as error:
+        message = f"target nvidia runs code through the package cuda-bindings ({error})"
+        raise UsageError(f"{message}; install it: pip install 'tlx[nvidia]'") from None
+
+
+class NvidiaDevice:
+    """See `tlx.target.grid_unit.Device`."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+        try:
+            self.call("cuInit", 0)
+            self.number = self.call("cuDeviceGet", 0)
+        except (TlxError, RuntimeError) as error:
+            raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
+        kinds = driver.CUdevice_attribute
+        major, minor = (
+            self.call(
+                "cuDeviceGetAttribute", getattr(kinds, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"), self.number
+            )
+            for part in ("MAJOR", "MINOR")
+        )
+        if (major, minor) < _OLDEST:
+            raise UsageError(f"target nvidia: the device is sm_{major}{minor}; code is for sm_80 and later")
+        self.processor = "sm_90a" if (major, minor) == _WITH_ARCHITECTURE_FEATURES else "sm_80"
+        self.context = self.call("cuDevicePrimaryCtxRetain", self.number)
+
+    def call(self, name: str, *arguments: Any, about: str = "") -> Any:
+        """Call a function of the driver; returns its result, if it has one.
+
+        Raises:
+            TlxError: It fails.
+        """
+        status, *results = getattr(self.driver, name)(*arguments)
+        if int(status):
+            _, text = self.driver.cuGetErrorString(status)
+            reason = text.decode() if text else f"error {int(status)}"
+            raise TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
+        return results[0] if results else None
+
+    def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> NvidiaCode:
+        """Load PTX."""
+        return NvidiaCode(self, assembly, launches)
+
+
+class NvidiaCode:
+    """See `tlx.target.grid_unit.DeviceCode`."""
+
+    def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
+        self._device, self._call, driver = device, device.call, device.driver
+        self._enter()
+        log, option = bytearray(_LOG_BYTES), driver.CUjit_option
+        options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        try:
+            arguments = (assembly.encode() + b"\0", len(options), options, [log, _LOG_BYTES])
+            self._module = self._call("cuModuleLoadDataEx", *arguments)
+        except TlxError as error:
+            why = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
+            raise TlxError(f"the driver refuses the code: {error}{f': {why}' if why else ''}") from None
+        self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
+
+    def _enter(self) -> None:
+        """Make the device's context current, unless another one of the process is."""
+        if not int(self._call("cuCtxGetCurrent")):
+            self._call("cuCtxSetCurrent", self._device.context)
+
+    def _function(self, launch: Launch) -> Any:
+        about = f"kernel {launch.kernel}"
+        function = self._call("cuModuleGetFunction", self._module, launch.kernel.encode(), about=about)
+        if launch.shared > _PLAIN_SHARED:
+            kind = self._device.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            about += f" with {launch.shared} bytes of shared memory"
+            self._call("cuFuncSetAttribute", function, kind, launch.shared, about=about)
+        return function
+
+    def array(self, value: object) -> DeviceArray | None:
+        """An array by DLPack, else by its interface."""
+        device = getattr(value, "__dlpack_device__", None)
+        if device is not None and int(device()[0]) in _DLPACK_DEVICES:
+            return _from_dlpack(value)
+        interface = getattr(value, "__cuda_array_interface__", None)
+        return None if interface is None else _from_interface(interface, value)
+
+    def allocate(self, size: int, stream: int) -> int:
+        """CuMemAllocAsync."""
+        self._enter()
+        return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
+
+    def free(self, address: int, stream: int) -> None:
+        """CuMemFreeAsync."""
+        self._call("cuMemFreeAsync", address, stream)
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:
+        """CuMemcpyHtoDAsync."""
+        self._call("cuMemcpyHtoDAsync", address, host, size, stream)
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:
+        """cuMemcpyDtoHAsync, and a wait for the stream."""
+        self._call("cuMemcpyDtoHAsync", host, address, size, stream)
+        self._call("cuStreamSynchronize", stream)
+
+    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
+        """CuLaunchKernel."""
+        self._enter()
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
+        sizes = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
+        about = f"kernel {launch.kernel} ({launch.grid} blocks of {launch.block} threads)"
+        function = self._functions[launch.kernel]
+        self._call("cuLaunchKernel", function, *sizes, stream, ctypes.addressof(pointers), 0, about=about)
+
+
+# Arrays ----------------------------------------------------------------------------------------------------------
+
+
+class _DLTensor(ctypes.Structure):
+    """`DLTensor` of dlpack.h."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+_INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
+_FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
+
+
+def _from_dlpack(value: object) -> DeviceArray:
+    capsule = cast("Any", value).__dlpack__(stream=-1)  # the caller orders streams
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
+    shape = [tensor.shape[k] for k in range(tensor.ndim)]
+    strides = [tensor.strides[k] for k in range(tensor.ndim)] if tensor.strides else None
+    element = _FLOATS.get((tensor.code, tensor.bits), f"i{tensor.bits}" if tensor.code in _INTEGERS else "")
+    size = tensor.bits // 8
+    return DeviceArray(
+        (tensor.data or 0) + tensor.byte_offset, _count(shape) * size, element, _is_dense(shape, strides, 1), capsule
+    )
+
+
+def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
+    kind, size = interface["typestr"][1], int(interface["typestr"][2:])
+    names = {
+        "f": {2: "half", 4: "float", 8: "double"}.get(size, ""),
+        "i": f"i{size * 8}",
+        "u": f"i{size * 8}",
+        "b": "i8",
+    }
+    shape = list(interface["shape"])
+    dense = _is_dense(shape, interface.get("strides"), size)
+    return DeviceArray(int(interface["data"][0] or 0), _count(shape) * size, names.get(kind, ""), dense, owner)
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int] | None, unit: int) -> bool:
+    """Whether an array is C-contiguous; strides are in units."""
+    expected = unit
+    for extent, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True

@@ -1,0 +1,55 @@
+"""`nvidia`: NVIDIA's GPUs from compute capability 8.0 on, by LLVM's NVPTX back end.
+
+bfloat and half are multiplied by the tensor cores (`mma.sync` m16n8k16, and `wgmma` on sm_90a), other types by ordinary
+instructions. A block of sm_80 may have 163 KiB of shared memory, one of sm_90 227 KiB.
+
+CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tlx.legalize.nvidia import TRIPLES
+from tlx.legalize.nvidia.driver import first_device
+from tlx.legalize.nvidia.operations import BF16, F16, NvidiaOperations
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
+from tlx.target.grid_unit import BlockShape, GridUnit
+from tlx.target.hardware import Caches, CoreModel
+from tlx.target.target import Target
+
+_GRID: Final = GridUnit(
+    operations=NvidiaOperations(),
+    linkage="ptx_kernel",
+    warp=32,
+    threads=256,
+    multiprocessors=108,
+    shared_bytes=163 << 10,
+    group=8,
+    products=(BF16, F16),
+    scalar_shapes=(
+        BlockShape(128, 128, 16, 8, 8, 1, resident=2),
+        BlockShape(64, 64, 16, 4, 4, 1),
+        BlockShape(32, 32, 16, 2, 2, 1),
+    ),
+    device=first_device,
+)
+_HOPPER: Final = replace(
+    _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *_GRID.products)
+)
+
+TARGET: Final = Target(
+    name="nvidia",
+    title="NVIDIA GPUs with tensor cores, sm_80 and later",
+    triples=TRIPLES,
+    processor="sm_80",
+    fused=True,
+    rounds=True,
+    vector_bytes=16,
+    registers=56,
+    grid=_GRID,
+    grids={"sm_90a": _HOPPER},
+    caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
+    core=CoreModel(products=4, loads=1, latency=4, width=4),
+)

@@ -1,0 +1,134 @@
+"""Operations of NVIDIA's GPUs: threads, shared memory, asynchronous copies, and products of fragments by `mma.sync`.
+
+PTX ISA 8.7: 9.7.9.25 cp.async, 9.7.14.5 ldmatrix and mma.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.module import Raw
+from tlx.ir.types import FLOAT, HALF, I32, I64, VOID, PointerType, StructType, Type, VectorType
+from tlx.ir.values import Text, Value, const_int
+from tlx.target.grid_unit import BlockShape, FragmentProduct
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.module import Module
+
+SHARED: Final = "tlx_shared"
+_NODE: Final = re.compile(r"(?m)^!(\d+) = ")
+_GLOBAL_SPACE: Final = 1
+SHARED_SPACE: Final = 3
+_FRAGMENTS: Final = 4
+
+
+class NvidiaOperations:
+    """See `tlx.target.grid_unit.GridOperations`."""
+
+    def declare(self, module: Module) -> None:
+        """Declare the dynamic shared memory."""
+        text = f"\n\n@{SHARED} = external addrspace({SHARED_SPACE}) global [0 x i8], align 1024\n"
+        if not any(isinstance(item, Raw) and f"@{SHARED} =" in item.text for item in module.items):
+            module.append(Raw(text))
+            module.global_names.taken.add(SHARED)
+
+    def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
+        """Name the kernels in `!nvvm.annotations`, which every LLVM reads."""
+        first = max((int(number) for number in _NODE.findall(module.raw_text())), default=-1) + 1
+        facts = [
+            (kernel, fact)
+            for kernel, (threads, resident) in sizes.items()
+            for fact in (("kernel", 1), ("maxntidx", threads), ("minctasm", resident))
+        ]
+        lines = [
+            f'!{number} = !{{ptr @{kernel}, !"{name}", i32 {value}}}'
+            for number, (kernel, (name, value)) in enumerate(facts, first)
+        ]
+        nodes = ", ".join(f"!{first + k}" for k in range(len(facts)))
+        module.append(Raw("\n\n" + "\n".join([*lines, f"!nvvm.annotations = !{{{nodes}}}"]) + "\n"))
+
+    def thread(self, b: Builder) -> Value:
+        """%tid.x."""
+        return b.call_named("llvm.nvvm.read.ptx.sreg.tid.x", I32, [], "thread").value
+
+    def block(self, b: Builder) -> Value:
+        """%ctaid.x."""
+        return b.call_named("llvm.nvvm.read.ptx.sreg.ctaid.x", I32, [], "block").value
+
+    def shared(self, b: Builder) -> Value:
+        """The address of the dynamic shared memory, as a generic pointer, whose space LLVM infers."""
+        pointer = Text(PointerType(None, SHARED_SPACE), f"@{SHARED}")
+        return b.cast("addrspacecast", pointer, PointerType(None, 0), "shared")
+
+    def barrier(self, b: Builder) -> None:
+        """bar.sync 0."""
+        b.call_named("llvm.nvvm.barrier0", VOID, [])
+
+    def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
+        """cp.async.cg.shared.global of 16 bytes, past L1."""
+        args = [_in_space(b, to, SHARED_SPACE), _in_space(b, source, _GLOBAL_SPACE)]
+        name = "llvm.nvvm.cp.async.cg.shared.global.16"
+        b.call_named(f"{name}.s" if valid is not None else name, VOID, args if valid is None else [*args, valid])
+
+    def commit(self, b: Builder) -> None:
+        """cp.async.commit_group."""
+        b.call_named("llvm.nvvm.cp.async.commit.group", VOID, [])
+
+    def wait(self, b: Builder, pending: int) -> None:
+        """cp.async.wait_group."""
+        b.call_named("llvm.nvvm.cp.async.wait.group", VOID, [const_int(I32, pending)])
+
+    def load_fragments(self, b: Builder, address: Value, *, transposed: bool) -> list[Value]:
+        """ldmatrix.x4."""
+        order = ".trans" if transposed else ""
+        type_ = StructType((I32,) * _FRAGMENTS)
+        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{order}.b16.p{SHARED_SPACE}"
+        loaded = b.call_named(name, type_, [_in_space(b, address, SHARED_SPACE)], "fragments").value
+        return [extract(b, loaded, k, I32) for k in range(_FRAGMENTS)]
+
+    def exchange(self, b: Builder, value: Value, distance: int) -> Value:
+        """shfl.sync.bfly."""
+        everyone, whole = const_int(I32, -1), const_int(I32, 31)
+        args = [everyone, value, const_int(I32, distance), whole]
+        return b.call_named("llvm.nvvm.shfl.sync.bfly.i32", I32, args, "other").value
+
+
+def _in_space(b: Builder, pointer: Value, space: int) -> Value:
+    return b.cast("addrspacecast", pointer, PointerType(None, space))
+
+
+def extract(b: Builder, structure: Value, index: int, type_: Type) -> Value:
+    """An element of a structure."""
+    body = f"extractvalue {structure.typed}, {index}"
+    return b.value("extractvalue", type_, [structure, const_int(I64, index)], body)
+
+
+def _mma(
+    name: str, register: Type, sums: Type, b: Builder, acc: Sequence[Value], lhs: Sequence[Value], rhs: Sequence[Value]
+) -> list[Value]:
+    """mma.sync of a shape and types, whose operands are passed as `register`s."""
+    operands = [b.cast("bitcast", value, register) for value in (*lhs, *rhs)]
+    type_ = StructType((sums,) * len(acc))
+    product = b.call_named(f"llvm.nvvm.mma.{name}", type_, [*operands, *acc], "product").value
+    return [extract(b, product, k, sums) for k in range(len(acc))]
+
+
+_SHAPES: Final = (
+    BlockShape(128, 256, 32, 64, 64, 4),
+    BlockShape(128, 128, 32, 64, 32, 4),
+    BlockShape(64, 64, 64, 32, 32, 4),
+    BlockShape(32, 32, 64, 16, 16, 4),
+)
+
+
+def _fragments(element: str, multiply: Callable[..., list[Value]]) -> FragmentProduct:
+    """A product of 16-bit floats with sums in float."""
+    return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _SHAPES, multiply)
+
+
+BF16: Final = _fragments("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
+F16: Final = _fragments("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))

@@ -1,0 +1,19 @@
+"""Each test runs on the emulator and, with `-m nvidia`, on the GPU of this machine."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.nvidia.emulator import COMPILER
+from tests.nvidia.programs import run_emulated, run_on_device
+
+
+@pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
+def run(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
+    """Runs a program on arrays and numbers; returns them."""
+    if request.param == "device":
+        return run_on_device
+    if COMPILER is None:
+        pytest.skip("the emulator needs a C compiler")
+    return run_emulated

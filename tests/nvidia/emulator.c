@@ -1,0 +1,266 @@
+/* Runs kernels on a CPU: each thread of a block is a fibre, in random order.
+
+   It is strict where a GPU only may be: asynchronous copies arrive when they are waited for, and not before; shared
+   memory begins as NaN; an access outside of the buffers is an error, and so are two accesses of a byte of shared
+   memory by different threads without a barrier between them, if one of them writes. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { THREADS = 1024, SHARED = 232448, STACK = 65536, COPIES = 512, BUFFERS = 64, WARP = 32 };
+
+char tlx_shared[SHARED] __attribute__((aligned(1024)));
+
+struct meeting { int arrived; unsigned generation; };
+static ucontext_t scheduler, fibres[THREADS];
+static char *stacks, done[THREADS], error[512];
+static struct { struct meeting *at; unsigned generation; } waiting[THREADS];
+static int self, block, grid, threads, shared_bytes;
+static unsigned seed;
+static struct meeting everyone, warps[THREADS / WARP];
+static unsigned epoch;
+static struct { int writer, reader; unsigned written, read; char several; short pending, pending_reads; } bytes[SHARED];
+static struct { char *begin, *end; char writable; } buffers[BUFFERS];
+static int buffer_count;
+static struct { char *to; const char *from; int valid, group; } copies[THREADS][COPIES];
+static int copy_count[THREADS], committed[THREADS];
+
+static unsigned next_random(void) { seed = seed * 1664525u + 1013904223u; return seed >> 8; }
+
+static void fail(const char *format, ...) {
+  if (!error[0]) {
+    va_list arguments;
+    va_start(arguments, format);
+    int n = snprintf(error, sizeof error, "block %d, thread %d: ", block, self);
+    vsnprintf(error + n, sizeof error - n, format, arguments);
+    va_end(arguments);
+  }
+  swapcontext(&fibres[self], &scheduler);
+}
+
+/* Whether the calling thread is the last of n to arrive; the others return when it has called leave. */
+static int meet(struct meeting *m, int n) {
+  if (++m->arrived == n) return 1;
+  waiting[self].at = m;
+  waiting[self].generation = m->generation;
+  while (m->generation == waiting[self].generation) swapcontext(&fibres[self], &scheduler);
+  waiting[self].at = 0;
+  return 0;
+}
+static void leave(struct meeting *m) { m->arrived = 0; m->generation++; }
+
+static void touch(const char *p, int size, int writes) {
+  long at = p - tlx_shared;
+  if (at < 0 || at >= SHARED) {
+    for (int i = 0; i < buffer_count; i++)
+      if (p >= buffers[i].begin && p + size <= buffers[i].end && (!writes || buffers[i].writable)) return;
+    fail("%s of %d bytes outside of the buffers", writes ? "store" : "load", size);
+    return;
+  }
+  if (at + size > shared_bytes) fail("access of byte %ld of %d bytes of shared memory", at, shared_bytes);
+  for (long i = at; i < at + size; i++) {
+    if (bytes[i].pending) fail("access of byte %ld of shared memory, which is being copied", i);
+    if (writes && bytes[i].pending_reads) fail("store of byte %ld of shared memory, which a product reads", i);
+    int others_wrote = bytes[i].written == epoch && bytes[i].writer != self;
+    int others_read = bytes[i].read == epoch && (bytes[i].several || bytes[i].reader != self);
+    if (others_wrote || (writes && others_read))
+      fail("%s of byte %ld of shared memory, which thread %d %s since the last barrier", writes ? "store" : "load", i,
+           others_wrote ? bytes[i].writer : bytes[i].reader, others_wrote ? "wrote" : "read");
+    if (writes) { bytes[i].written = epoch; bytes[i].writer = self; }
+    else {
+      bytes[i].several = bytes[i].read == epoch && (bytes[i].several || bytes[i].reader != self);
+      bytes[i].read = epoch; bytes[i].reader = self;
+    }
+  }
+}
+void emu_load(const char *p, long size) { touch(p, size, 0); }
+void emu_store(const char *p, long size) { touch(p, size, 1); }
+
+int emu_tid(void) { return self; }
+int emu_ctaid(void) { return block; }
+void emu_barrier(void) { if (meet(&everyone, threads)) { epoch++; leave(&everyone); } }
+
+void emu_cp_async(char *to, const char *from, int valid) {
+  int n = copy_count[self]++;
+  if (n == COPIES) fail("too many copies");
+  if ((uintptr_t)to % 16 || (uintptr_t)from % 16) fail("an asynchronous copy that is not aligned");
+  touch(to, 16, 1);
+  if (valid) touch(from, valid, 0);
+  copies[self][n].to = to; copies[self][n].from = from; copies[self][n].valid = valid;
+  copies[self][n].group = committed[self];
+  memset(to, 0xff, 16);
+  for (int i = 0; i < 16; i++) bytes[to - tlx_shared + i].pending++;
+}
+void emu_commit(void) { committed[self]++; }
+void emu_wait(int left) {
+  int kept = 0;
+  for (int i = 0; i < copy_count[self]; i++) {
+    if (copies[self][i].group >= committed[self] - left) { copies[self][kept++] = copies[self][i]; continue; }
+    char *to = copies[self][i].to;
+    for (int k = 0; k < 16; k++) bytes[to - tlx_shared + k].pending--;
+    memset(to, 0, 16);
+    memcpy(to, copies[self][i].from, copies[self][i].valid);
+    touch(to, 16, 1);
+  }
+  copy_count[self] = kept;
+}
+
+static struct { char *p; void *out; uint32_t a[4], b[2]; float c[4]; int value; } lanes[THREADS];
+
+void emu_ldmatrix(uint32_t *out, char *p, int transposed) {
+  int first = self / WARP * WARP;
+  if ((uintptr_t)p % 16) fail("ldmatrix of an address that is not aligned");
+  touch(p, 16, 0);
+  lanes[self].out = out; lanes[self].p = p;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      uint16_t halves[2];
+      for (int e = 0; e < 2; e++) {
+        int row = transposed ? 2 * (l % 4) + e : l / 4, column = transposed ? l / 4 : 2 * (l % 4) + e;
+        memcpy(&halves[e], lanes[first + 8 * i + row].p + 2 * column, 2);
+      }
+      ((uint32_t *)lanes[first + l].out)[i] = halves[0] | (uint32_t)halves[1] << 16;
+    }
+  leave(&warps[self / WARP]);
+}
+
+static float from_bfloat(uint16_t x) { uint32_t u = (uint32_t)x << 16; float f; memcpy(&f, &u, 4); return f; }
+static float from_half(uint16_t x) { _Float16 h; memcpy(&h, &x, 2); return h; }
+
+static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float *c, float (*widen)(uint16_t)) {
+  int first = self / WARP * WARP;
+  float A[16][16], B[16][8];
+  memcpy(lanes[self].a, a, 16); memcpy(lanes[self].b, b, 8); memcpy(lanes[self].c, c, 16);
+  lanes[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int e = 0; e < 2; e++) {
+      int g = l / 4, q = 2 * (l % 4);
+      for (int i = 0; i < 4; i++) A[g + 8 * (i & 1)][q + e + 8 * (i >> 1)] = widen(lanes[first + l].a[i] >> 16 * e);
+      for (int i = 0; i < 2; i++) B[q + e + 8 * i][g] = widen(lanes[first + l].b[i] >> 16 * e);
+    }
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4 + 8 * (i >> 1), column = 2 * (l % 4) + (i & 1);
+      float sum = lanes[first + l].c[i];
+      for (int k = 0; k < 16; k++) sum += A[row][k] * B[k][column];
+      ((float *)lanes[first + l].out)[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
+void emu_mma_bf16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_bfloat); }
+void emu_mma_f16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_half); }
+
+/* Products of groups of four warps. What they read must not be written before they have been waited for. */
+enum { GROUP = 128, STARTED = 4, CHUNKS = 8192 };
+static struct meeting groups[THREADS / GROUP];
+static struct { int count; int chunks[CHUNKS]; } started[THREADS / GROUP][STARTED];
+static int started_count[THREADS / GROUP];
+static struct { float *sums; uint64_t *descriptors; } members[THREADS];
+
+static long place_of(uint64_t d, int mn, int k, int by_lines_of_k) {
+  if (d >> 62 != 1) fail("a descriptor without the swizzle of 128 bytes");
+  long base = (long)((((d & 0x3fff) << 4) - ((uintptr_t)tlx_shared & 0x3ffff)) & 0x3ffff);
+  long boxes = (d >> 16 & 0x3fff) << 4, groups_of_lines = (d >> 32 & 0x3fff) << 4;
+  long at = base + (by_lines_of_k ? mn % 64 * 2 + mn / 64 * boxes + k % 8 * 128 + k / 8 * groups_of_lines
+                                  : k * 2 + mn % 8 * 128 + mn / 8 * groups_of_lines);
+  return at ^ (at >> 7 & 7) << 4;
+}
+static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int is_half) {
+  long at = place_of(d, mn, k, by_lines_of_k);
+  int n = started_count[g];
+  touch(tlx_shared + at, 2, 0);
+  if (at % 16 == 0) {
+    if (started[g][n].count == CHUNKS) fail("too many chunks");
+    started[g][n].chunks[started[g][n].count++] = at;
+    for (int i = 0; i < 16; i++) bytes[at + i].pending_reads++;
+  }
+  uint16_t x;
+  memcpy(&x, tlx_shared + at, 2);
+  return is_half ? from_half(x) : from_bfloat(x);
+}
+void emu_wgmma(float *sums, int columns, int steps, uint64_t *descriptors, int is_half, int a_by_k, int b_by_k) {
+  static float A[64][16], B[16][256];
+  int g = self / GROUP;
+  members[self].sums = sums; members[self].descriptors = descriptors;
+  if (!meet(&groups[g], GROUP)) return;
+  if (started_count[g] == STARTED) fail("too many products that are not waited for");
+  started[g][started_count[g]].count = 0;
+  for (int step = 0; step < steps; step++) {
+    for (int t = 0; t < GROUP; t++)
+      if (memcmp(members[g * GROUP + t].descriptors + 2 * step, descriptors + 2 * step, 16)) fail("descriptors differ");
+    for (int i = 0; i < 64; i++)
+      for (int k = 0; k < 16; k++) A[i][k] = operand(g, descriptors[2 * step], i, k, a_by_k, is_half);
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < columns; j++) B[k][j] = operand(g, descriptors[2 * step + 1], j, k, b_by_k, is_half);
+    for (int t = 0; t < GROUP; t++)
+      for (int j = 0; j < columns / 2; j++) {
+        int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
+        float *sum = members[g * GROUP + t].sums + j;
+        for (int k = 0; k < 16; k++) *sum += A[row][k] * B[k][column];
+      }
+  }
+  started_count[g]++;
+  leave(&groups[g]);
+}
+void emu_wgmma_wait(int left) {
+  int g = self / GROUP;
+  if (!meet(&groups[g], GROUP)) return;
+  while (started_count[g] > left) {
+    for (int i = 0; i < started[g][0].count; i++)
+      for (int k = 0; k < 16; k++) bytes[started[g][0].chunks[i] + k].pending_reads--;
+    memmove(&started[g][0], &started[g][1], sizeof started[g][0] * (STARTED - 1));
+    started_count[g]--;
+  }
+  leave(&groups[g]);
+}
+
+static void (*kernel)(void **);
+static void **arguments;
+static void run(void) { kernel(arguments); done[self] = 1; }
+
+void emu_buffer(char *begin, long size, int writable) {
+  buffers[buffer_count].begin = begin; buffers[buffer_count].end = begin + size;
+  buffers[buffer_count++].writable = writable;
+}
+void emu_forget(void) { buffer_count = 0; }
+
+/* Launch a kernel; returns the first error, empty if there is none. */
+const char *emu_launch(void (*function)(void **), void **args, int blocks, int size, int shared, unsigned order) {
+  if (!stacks) stacks = malloc((long)THREADS * STACK);
+  kernel = function; arguments = args; grid = blocks; threads = size; shared_bytes = shared; seed = order * 7919 + 1;
+  error[0] = 0;
+  for (int n = 0, start = next_random() % blocks; n < blocks && !error[0]; n++) {
+    block = (start + n) % blocks;
+    memset(tlx_shared, 0xff, shared);
+    memset(bytes, 0, sizeof bytes); memset(done, 0, sizeof done); memset(waiting, 0, sizeof waiting);
+    memset(copy_count, 0, sizeof copy_count); memset(committed, 0, sizeof committed);
+    memset(warps, 0, sizeof warps); memset(&everyone, 0, sizeof everyone);
+    memset(groups, 0, sizeof groups); memset(started_count, 0, sizeof started_count);
+    epoch = 1;
+    for (int t = 0; t < threads; t++) {
+      getcontext(&fibres[t]);
+      fibres[t].uc_stack.ss_sp = stacks + (long)t * STACK; fibres[t].uc_stack.ss_size = STACK;
+      fibres[t].uc_link = &scheduler;
+      makecontext(&fibres[t], run, 0);
+    }
+    for (int left = threads; left && !error[0];) {
+      int first = next_random() % threads, progress = 0;
+      for (int i = 0; i < threads && !error[0]; i++) {
+        self = (first + i) % threads;
+        if (done[self] || (waiting[self].at && waiting[self].at->generation == waiting[self].generation)) continue;
+        progress = 1;
+        if (next_random() % 8 == 0) continue;
+        swapcontext(&scheduler, &fibres[self]);
+        left -= done[self];
+      }
+      if (!progress) snprintf(error, sizeof error, "block %d: threads wait for each other forever", block);
+    }
+  }
+  return error;
+}

@@ -1,0 +1,265 @@
+"""Runs lowered kernels on this CPU, by their launch table: see emulator.c."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tlx.llvm.codegen import emit_code
+from tlx.target.grid_unit import DeviceArray
+from tlx.target.launches import FunctionLaunches, Launch
+
+HERE: Final = Path(__file__).parent
+Array = npt.NDArray[Any]
+COMPILER: Final = shutil.which("gcc") or shutil.which("cc")
+
+_RENAMED: Final = {
+    "read.ptx.sreg.tid.x": "tid",
+    "read.ptx.sreg.ctaid.x": "ctaid",
+    "barrier0": "barrier",
+    "cp.async.commit.group": "commit",
+    "cp.async.wait.group": "wait",
+}
+_DECLARED: Final = """
+declare i32 @emu_tid()
+declare i32 @emu_ctaid()
+declare void @emu_barrier()
+declare void @emu_commit()
+declare void @emu_wait(i32)
+declare void @emu_cp_async(ptr, ptr, i32)
+declare void @emu_ldmatrix(ptr, ptr, i32)
+declare void @emu_mma_bf16(ptr, ptr, ptr, ptr)
+declare void @emu_mma_f16(ptr, ptr, ptr, ptr)
+declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
+declare void @emu_wgmma_wait(i32)
+declare void @emu_load(ptr, i64)
+declare void @emu_store(ptr, i64)
+define void @nvvm.cp.async.cg.shared.global.16(ptr %to, ptr %from) {
+  call void @emu_cp_async(ptr %to, ptr %from, i32 16)
+  ret void
+}
+define void @nvvm.cp.async.cg.shared.global.16.s(ptr %to, ptr %from, i32 %n) {
+  call void @emu_cp_async(ptr %to, ptr %from, i32 %n)
+  ret void
+}
+"""
+
+
+def _structure(name: str, element: str, parameters: str, before: str, call: str) -> str:
+    """A function that returns four elements, which a function of the emulator writes to %out."""
+    type_ = "{ " + ", ".join([element] * 4) + " }"
+    lines, value = [f"define {type_} @{name}({parameters}) {{", f"  %out = alloca {type_}", before, f"  {call}"], ""
+    lines += [f"  %r = load {type_}, ptr %out", f"  ret {type_} %r", "}"]
+    return "\n".join(lines) + value + "\n"
+
+
+def _mma(name: str, register: str, kind: str) -> str:
+    registers = [f"{register} %a{i}" for i in range(4)] + [f"{register} %b{i}" for i in range(2)]
+    sums = [f"float %c{i}" for i in range(4)]
+    lines = ["  %a = alloca [4 x i32]", "  %b = alloca [2 x i32]", "  %c = alloca [4 x float]"]
+    for memory, values in (("a", registers[:4]), ("b", registers[4:]), ("c", sums)):
+        for i, value in enumerate(values):
+            lines.append(f"  %{memory}.{i} = getelementptr i32, ptr %{memory}, i64 {i}")
+            lines.append(f"  store {value}, ptr %{memory}.{i}")
+    call = f"call void @emu_mma_{kind}(ptr %out, ptr %a, ptr %b, ptr %c)"
+    return _structure(f"nvvm.mma.{name}", "float", ", ".join(registers + sums), "\n".join(lines), call)
+
+
+def _wrappers() -> str:
+    text = _DECLARED
+    for order, flag in (("", 0), (".trans", 1)):
+        name = f"nvvm.ldmatrix.sync.aligned.m8n8.x4{order}.b16.p3"
+        text += _structure(name, "i32", "ptr %p", "", f"call void @emu_ldmatrix(ptr %out, ptr %p, i32 {flag})")
+    text += _mma("m16n8k16.row.col.bf16", "i32", "bf16")
+    return text + _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "f16")
+
+
+_ACCESS: Final = re.compile(
+    r"^\s*(?:%\S+ = load (?P<loaded>[^,]+), ptr (?P<source>\S+)"
+    r"|store (?P<stored><[^>]*>|\w+) .*, ptr (?P<to>\S+)), align.*$"
+)
+
+
+_ASSEMBLY: Final = re.compile(
+    r"^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "
+    r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
+)
+_PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 1, 1, (\d), (\d);")
+
+
+def _without_assembly(line: str) -> str:
+    """The line of inline PTX as calls of the emulator, through the memory %sums and %descriptors."""
+    match = _ASSEMBLY.match(line)
+    if match is None:
+        return line.replace("entry:", "entry:\n  %sums = alloca [128 x float]\n  %descriptors = alloca [16 x i64]")
+    text, result = match["text"], match["result"]
+    if text.startswith("fence"):
+        return ""
+    if result is None:
+        return "  call void @emu_wgmma_wait(i32 1)"
+    lines: list[str] = []
+    arguments = match["args"].split(", ")
+    floats = [a for a in arguments if a.startswith("float")]
+    for memory, element, values in (("sums", "float", floats), ("descriptors", "i64", arguments[len(floats) :])):
+        for k, value in enumerate(values):
+            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %{memory}, i64 {k}")
+            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    products = _PRODUCT.findall(text)
+    if products:
+        columns, element, a_by_k, b_by_k = products[0]
+        flags = f"i32 {int(element == 'f16')}, i32 {a_by_k}, i32 {b_by_k}"
+        lines.append(
+            f"  call void @emu_wgmma(ptr %sums, i32 {columns}, i32 {len(products)}, ptr %descriptors, {flags})"
+        )
+    else:
+        lines.append("  call void @emu_wgmma_wait(i32 0)")
+    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %sums"])
+
+
+def _checked(line: str) -> str:
+    """The line of a load or store, after the call that checks it."""
+    match = _ACCESS.match(line)
+    if match is None:
+        return line
+    kind, type_, pointer = (
+        ("load", match["loaded"], match["source"]) if match["loaded"] else ("store", match["stored"], match["to"])
+    )
+    return f"  call void @emu_{kind}(ptr {pointer}, i64 {_bytes(type_)})\n{line}"
+
+
+@cache
+def _bytes(type_: str) -> int:
+    vector = re.fullmatch(r"<(\d+) x (\w+)>", type_)
+    if vector:
+        return int(vector[1]) * _bytes(vector[2])
+    return {"float": 4, "double": 8, "half": 2, "bfloat": 2}.get(type_) or -(-int(type_[1:]) // 8)
+
+
+def for_this_machine(ir: str) -> str:
+    """The module for this CPU: the GPU's operations are calls of the emulator, and memory accesses are checked."""
+    ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!.*|declare .*@llvm\.nvvm\..*)$", "", ir)
+    ir = re.sub(r"addrspacecast (ptr.*?) to ptr( addrspace\(\d\))?", r"bitcast \1 to ptr", ir)
+    ir = re.sub(r" addrspace\(\d\)", "", ir).replace("ptx_kernel ", "")
+    for name, function in _RENAMED.items():
+        ir = ir.replace(f"@llvm.nvvm.{name}(", f"@emu_{function}(")
+    ir = ir.replace("@llvm.nvvm.", "@nvvm.")
+    ir = "\n".join(map(_without_assembly, map(_checked, ir.splitlines())))
+    return ir + _wrappers() + "".join(map(_entry, re.findall(r"(?m)^define void @(\w+)\(([^)]*)\) nounwind", ir)))
+
+
+def _entry(kernel: tuple[str, str]) -> str:
+    """A function that takes the kernel's arguments as cuLaunchKernel does: by a pointer to each."""
+    name, parameters = kernel
+    types = [parameter.split()[0] for parameter in parameters.split(", ")]
+    lines = [f"define void @run_{name}(ptr %args) {{"]
+    for i, type_ in enumerate(types):
+        lines += [f"  %a{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %p{i} = load ptr, ptr %a{i}"]
+        lines.append(f"  %v{i} = load {type_}, ptr %p{i}")
+    arguments = ", ".join(f"{type_} %v{i}" for i, type_ in enumerate(types))
+    return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
+
+
+class Emulator:
+    """Lowered kernels, compiled for this CPU: `tlx.target.grid_unit.DeviceCode` whose memory is the process's.
+
+    Args:
+        lowered: The lowered module.
+        seed: Decides about the order of blocks and threads.
+    """
+
+    def __init__(self, lowered: str, seed: int = 0) -> None:
+        assert COMPILER is not None
+        with tempfile.TemporaryDirectory() as folder:
+            code, library = Path(folder, "kernels.o"), Path(folder, "kernels.so")
+            code.write_bytes(emit_code(for_this_machine(lowered), "obj", 1))
+            command = [
+                COMPILER,
+                "-O2",
+                "-w",
+                "-shared",
+                "-fPIC",
+                str(HERE / "emulator.c"),
+                str(code),
+                "-o",
+                str(library),
+            ]
+            subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
+            self._library = ctypes.CDLL(str(library))
+        self._library.emu_launch.restype = ctypes.c_char_p
+        self._seed = seed
+        self._memory: dict[int, Array] = {}
+        self.launched: list[str] = []
+
+    def array(self, value: object) -> DeviceArray | None:  # noqa: ARG002
+        """None: arrays are copied."""
+        return None
+
+    def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
+        """Memory whose bytes are all ones."""
+        memory = np.full(size + _ALIGNMENT, 0xFF, np.uint8)
+        address = int(memory.ctypes.data) + -int(memory.ctypes.data) % _ALIGNMENT
+        self._memory[address] = memory[address - memory.ctypes.data :][:size]
+        return address
+
+    def free(self, address: int, stream: int) -> None:  # noqa: ARG002
+        """Free memory."""
+        del self._memory[address]
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(address, host, size)
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(host, address, size)
+
+    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:  # noqa: ARG002
+        """Run a kernel.
+
+        Raises:
+            AssertionError: It does what a GPU must not do.
+        """
+        library = self._library
+        library.emu_forget()
+        for address, memory in self._memory.items():
+            library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(value) for value in arguments))
+        entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
+        seed = self._seed + len(self.launched)
+        error = library.emu_launch(entry, pointers, launch.grid, launch.block, launch.shared, seed)
+        assert not error, f"{launch.kernel}: {error.decode()}"
+        self.launched.append(launch.kernel)
+
+
+_ALIGNMENT: Final = 256
+
+
+class EmulatedDevice:
+    """A device whose code is emulated.
+
+    Args:
+        lowered: The lowered module of the assembly that it loads.
+        processor: The processor that code is generated for.
+        seed: As for `Emulator`.
+    """
+
+    def __init__(self, lowered: str, processor: str = "sm_80", seed: int = 0) -> None:
+        self.processor, self._lowered, self._seed = processor, lowered, seed
+        self.assembly = ""
+        self.codes: list[Emulator] = []
+
+    def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> Emulator:
+        """Compile for this CPU; the assembly has all kernels."""
+        self.assembly = assembly
+        for launch in (launch for function in launches for launch in function.launches):
+            assert f".entry {launch.kernel}(" in assembly
+        self.codes.append(Emulator(self._lowered, self._seed))
+        return self.codes[-1]

@@ -1,0 +1,85 @@
+"""Arrays of a GPU: PyTorch's by DLPack, streams, numpy's by copies, and errors. Run by `-m nvidia`."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.nvidia.programs import broadcast, function, normal, reduction, tensor, typed
+from tests.nvidia.test_products import matmul
+from tlx.api.call import ArgumentError
+
+pytestmark = pytest.mark.nvidia
+M, N, K = 300, 200, 136
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+def test_torch(torch: Any, name: str) -> None:
+    dtype, element = getattr(torch, name), {"bfloat16": "bfloat", "float16": "half", "float32": "float"}[name]
+    module: Any = tlx.compile(matmul(M, N, K, element, "float"), "nvidia")
+    x, y = torch.randn(M, K, device="cuda").to(dtype), torch.randn(K, N, device="cuda").to(dtype)
+    c = torch.full((M, N), torch.nan, device="cuda")
+    module.f(x, y, c)
+    torch.testing.assert_close(c.cpu(), x.cpu().float() @ y.cpu().float(), rtol=1e-4, atol=1e-4)
+
+
+def test_stream(torch: Any) -> None:
+    module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x, y = (torch.randn(s, device="cuda").bfloat16() for s in ((M, K), (K, N)))
+        c = torch.full((M, N), torch.nan, device="cuda")
+        module.f(x, y, c, stream=stream.cuda_stream)
+    stream.synchronize()
+    torch.testing.assert_close(c.cpu(), x.cpu().float() @ y.cpu().float(), rtol=1e-4, atol=1e-4)
+
+
+def test_cupy() -> None:
+    cupy = pytest.importorskip("cupy")
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y, c = (
+        cupy.asarray(normal((M, K), np.float32)),
+        cupy.asarray(normal((K, N), np.float32)),
+        cupy.zeros((M, N), np.float32),
+    )
+    module.f(x, y, c)
+    np.testing.assert_allclose(cupy.asnumpy(c), cupy.asnumpy(x) @ cupy.asnumpy(y), rtol=1e-4, atol=1e-4)
+
+
+def test_graph_of_launches(torch: Any) -> None:
+    """A sequence with temporaries can be captured and replayed."""
+    body = f"""{tensor("a", "x", "float", (64, 100))}
+  %v = call <6400 x float> @llvm.tensor.tovector(token %a)
+{reduction("max", "max", "a", "float", (64, 100), 1)}
+{typed("m", "max", "float", (64, 1))}{broadcast("b", "m", "float", (64, 100), (0, 1))}
+  %d = fsub <6400 x float> %v, %b
+  store <6400 x float> %d, ptr %y
+"""
+    module: Any = tlx.compile(function(["x", "y"], body), "nvidia")
+    x, y = torch.randn(64, 100, device="cuda"), torch.zeros(64, 100, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        module.f(x, y, stream=torch.cuda.current_stream().cuda_stream)
+    x.copy_(torch.randn(64, 100, device="cuda"))
+    graph.replay()
+    torch.testing.assert_close(y, x - x.max(dim=1, keepdim=True).values)
+
+
+def test_wrong_arrays(torch: Any) -> None:
+    module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
+    x, y = (torch.zeros(s, device="cuda", dtype=torch.bfloat16) for s in ((M, K), (K, N)))
+    c = torch.zeros(M, N, device="cuda")
+    with pytest.raises(ArgumentError, match="expected elements of bfloat, got float"):
+        module.f(x.float(), y, c)
+    with pytest.raises(ArgumentError, match="not C-contiguous"):
+        module.f(x.t(), y, c)
+    with pytest.raises(ArgumentError, match="expected 40800 elements"):
+        module.f(x[:2], y, c)
+    with pytest.raises(ArgumentError, match="numpy array"):
+        module.f([1], y, c)

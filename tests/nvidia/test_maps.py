@@ -1,0 +1,140 @@
+"""Elementwise kernels, copies, reductions and softmax on the emulator."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.nvidia.programs import broadcast, function, integers, normal, reduction, tensor, typed
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., list[Any]]
+DTYPES: dict[str, Any] = {"float": np.float32, "half": np.float16, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (33, 17), (5, 1000)], ids=str)
+@pytest.mark.parametrize("element", ["float", "bfloat"])
+def test_sum(run: Run, shape: tuple[int, int], element: str) -> None:
+    count = shape[0] * shape[1]
+    body = f"""{tensor("s", "x", element, shape)}{tensor("t", "y", element, shape)}
+  %a = call <{count} x {element}> @llvm.tensor.tovector(token %s)
+  %b = call <{count} x {element}> @llvm.tensor.tovector(token %t)
+  %sum = fadd <{count} x {element}> %a, %b
+  store <{count} x {element}> %sum, ptr %z
+"""
+    x, y = integers(shape, DTYPES[element]), integers(shape, DTYPES[element], 1)
+    *_, z = run(function(["x", "y", "z"], body), x, y, np.zeros(shape, DTYPES[element]))
+    np.testing.assert_array_equal(z.astype(np.float32), (x + y).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["tanh", "exp", "sigmoid", "relu", "sqrt", "sin"])
+def test_functions(run: Run, name: str) -> None:
+    shape, count = (20, 36), 720
+    body = f"""{tensor("a", "x", "float", shape)}
+  %r = call <{count} x float> @llvm.tensor.{name}(token %a)
+  store <{count} x float> %r, ptr %y
+"""
+    x = np.abs(normal(shape, np.float32))
+    want: Any = 1 / (1 + np.exp(-x)) if name == "sigmoid" else x if name == "relu" else getattr(np, name)(x)
+    _, y = run(function(["x", "y"], body), x, np.zeros(shape, np.float32))
+    np.testing.assert_allclose(y, want, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40, 64), (33, 17)], ids=str)
+def test_transpose(run: Run, shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    body = f"""{tensor("a", "x", "float", shape)}
+  %r = call <{rows * columns} x float> @llvm.tensor.transpose(token %a, <2 x i32> <i32 1, i32 0>)
+  store <{rows * columns} x float> %r, ptr %y
+"""
+    x = normal(shape, np.float32)
+    _, y = run(function(["x", "y"], body), x, np.zeros((columns, rows), np.float32))
+    np.testing.assert_array_equal(y, x.T)
+
+
+def test_copy(run: Run) -> None:
+    body = f"""{tensor("a", "x", "float", (9, 7))}
+  %v = call <63 x float> @llvm.tensor.tovector(token %a)
+  store <63 x float> %v, ptr %y
+"""
+    x = normal((9, 7), np.float32)
+    _, y = run(function(["x", "y"], body), x, np.zeros((9, 7), np.float32))
+    np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("operation", ["add", "max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "element"), [((20, 64), "float"), ((37, 130), "bfloat"), ((3, 5000), "float")], ids=str
+)
+def test_reductions(run: Run, axis: int, operation: str, shape: tuple[int, int], element: str) -> None:
+    count = shape[1 - axis]
+    body = f"""{tensor("a", "x", element, shape)}
+{reduction("r", operation, "a", element, shape, axis)}
+  store <{count} x {element}> %r, ptr %y
+"""
+    x = integers(shape, DTYPES[element], 0, 3)
+    _, y = run(function(["x", "y"], body), x, np.zeros(count, DTYPES[element]))
+    reduce_ = {"add": np.sum, "max": np.max, "min": np.min}[operation]
+    np.testing.assert_array_equal(
+        y.astype(np.float32), reduce_(x.astype(np.float32), axis=axis).astype(DTYPES[element]).astype(np.float32)
+    )
+
+
+def test_largest_is_nan_where_there_is_one(run: Run) -> None:
+    body = f"""{tensor("a", "x", "float", (8, 40))}
+  %r = call <8 x float> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 40>, <2 x i32> <i32 1, i32 1>)
+  store <8 x float> %r, ptr %y
+"""
+    x = normal((8, 40), np.float32)
+    x[3, 21] = np.nan
+    _, y = run(function(["x", "y"], body), x, np.zeros(8, np.float32))
+    np.testing.assert_array_equal(y, np.max(x, axis=1))
+
+
+def test_softmax(run: Run) -> None:
+    text = (ROOT / "examples" / "softmax.ll").read_text()
+    x, y = run(text, normal((512, 1000), np.float32), np.zeros((512, 1000), np.float32), entry="softmax")
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 2000), (4, 24000), (300, 333)], ids=str)
+def test_rows(run: Run, rows: int, columns: int) -> None:
+    """Rows of softmax are computed by one kernel; rows of 24000 numbers are too long for shared memory."""
+    text = (ROOT / "examples" / "softmax.ll").read_text()
+    text = text.replace("512000", str(rows * columns)).replace("1000", str(columns)).replace("512", str(rows))
+    x, y = run(text, normal((rows, columns), np.float32), np.zeros((rows, columns), np.float32), entry="softmax")
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-9)
+
+
+def test_layer(run: Run) -> None:
+    text = (ROOT / "examples" / "mlp.ll").read_text()
+    bf16 = ml_dtypes.bfloat16
+    x, w, bias = integers((512, 256), bf16), integers((256, 256), bf16, 1), integers((256,), np.float32)
+    *_, y = run(text, x, w, bias, np.zeros((512, 256), bf16), entry="mlp")
+    want = np.maximum(x.astype(np.float32) @ w.astype(np.float32) + bias, 0).astype(bf16)
+    np.testing.assert_array_equal(y.astype(np.float32), want.astype(np.float32))
+
+
+def test_softmax_of_batches(run: Run) -> None:
+    """Temporaries of a loop's iterations are several."""
+    batch, rows, columns = 3, 10, 24
+    shape, count = (batch, rows, columns), batch * rows * columns
+    body = f"""{tensor("a", "x", "float", shape)}
+  %v = call <{count} x float> @llvm.tensor.tovector(token %a)
+{reduction("max", "max", "a", "float", shape, 2)}
+{typed("m", "max", "float", (batch, rows, 1))}
+{broadcast("maxima", "m", "float", shape, (0, 1, 2))}
+  %d = fsub <{count} x float> %v, %maxima
+{typed("t", "d", "float", shape)}
+  %e = call <{count} x float> @llvm.tensor.exp(token %t)
+  store <{count} x float> %e, ptr %y
+"""
+    x = normal(shape, np.float32)
+    _, y = run(function(["x", "y"], body), x, np.zeros(shape, np.float32))
+    np.testing.assert_allclose(y, np.exp(x - x.max(axis=2, keepdims=True)), rtol=1e-5)

@@ -1,0 +1,173 @@
+"""Products on the emulator: element types, edges, layouts, batches, accumulation and epilogues."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.nvidia.programs import broadcast, function, integers, normal, tensor, typed
+
+BF16 = ml_dtypes.bfloat16
+Run = Callable[..., list[Any]]
+DTYPES: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "half": np.float16,
+    "bfloat": BF16,
+    "i8": np.int8,
+    "i32": np.int32,
+}
+
+
+def matmul(m: int, n: int, k: int, element: str, result: str, layouts: str = "nn") -> str:
+    a = tensor("a", "x", element, (m, k) if layouts[0] == "n" else (k, m), (0, 1) if layouts[0] == "n" else (1, 0))
+    b = tensor("b", "y", element, (k, n) if layouts[1] == "n" else (n, k), (0, 1) if layouts[1] == "n" else (1, 0))
+    product = f"  %p = call <{m * n} x {result}> @llvm.tensor.matmul(token %a, token %b)\n"
+    return function(["x", "y", "c"], f"{a}{b}{product}  store <{m * n} x {result}> %p, ptr %c\n")
+
+
+@pytest.mark.parametrize(
+    ("element", "result"),
+    [
+        ("bfloat", "float"),
+        ("bfloat", "bfloat"),
+        ("half", "float"),
+        ("half", "half"),
+        ("float", "float"),
+        ("double", "double"),
+    ],
+)
+@pytest.mark.parametrize("size", [(64, 64, 64), (100, 72, 80), (33, 17, 50)], ids=str)
+def test_elements_and_edges(run: Run, element: str, result: str, size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
+    want = (x.astype(np.float64) @ y.astype(np.float64)).astype(DTYPES[result])
+    *_, c = run(matmul(m, n, k, element, result), x, y, np.full((m, n), 99, DTYPES[result]), seed=m)
+    np.testing.assert_array_equal(c.astype(np.float64), want.astype(np.float64))
+
+
+@pytest.mark.parametrize("element", ["bfloat", "float"])
+@pytest.mark.parametrize("layouts", ["tn", "nt", "tt"])
+def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
+    m, n, k = 72, 88, 104
+    x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
+    want = x.astype(np.float32) @ y.astype(np.float32)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    *_, c = run(matmul(m, n, k, element, "float", layouts), *stored, np.full((m, n), 99, np.float32))
+    np.testing.assert_array_equal(c, want)
+
+
+@pytest.mark.parametrize("layouts", ["nn", "tn", "nt", "tt"])
+@pytest.mark.parametrize(("element", "size"), [("bfloat", (704, 768, 200)), ("half", (690, 712, 72))], ids=str)
+def test_products_of_groups(run: Run, element: str, size: tuple[int, int, int], layouts: str) -> None:
+    """The grid has enough tiles of 64x64 for sm_90a to multiply by groups of warps."""
+    m, n, k = size
+    x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = matmul(m, n, k, element, "float", layouts)
+    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor="sm_90a")
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+
+
+def test_largest_tile_of_floats(run: Run) -> None:
+    m, n, k = 140, 150, 50
+    x, y = integers((m, k), np.float32), integers((k, n), np.float32, 1)
+    *_, c = run(matmul(m, n, k, "float", "float"), x, y, np.full((m, n), 99, np.float32), multiprocessors=1)
+    np.testing.assert_array_equal(c, x @ y)
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("layouts", ["nn", "tt"])
+def test_largest_tiles(run: Run, processor: str, layouts: str) -> None:
+    m, n, k = 250, 520, 328
+    x, y = integers((m, k), BF16), integers((k, n), BF16, 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = matmul(m, n, k, "bfloat", "float", layouts)
+    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor=processor, multiprocessors=1)
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+
+
+@pytest.mark.parametrize("shape", [(256, 256, 64), (130, 264, 136)], ids=str)
+def test_several_blocks(run: Run, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    x, y = normal((m, k), BF16), normal((k, n), BF16, 1)
+    *_, c = run(matmul(m, n, k, "bfloat", "float"), x, y, np.zeros((m, n), np.float32))
+    np.testing.assert_allclose(c, x.astype(np.float32) @ y.astype(np.float32), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("smma", np.int8), ("umma", np.uint8)])
+def test_bytes(run: Run, name: str, dtype: Any) -> None:
+    m, n, k = 40, 24, 72
+    zeros = "".join(typed("z", "zero", "i32", (m, n)))
+    body = f"""  %zero = add <{m * n} x i32> zeroinitializer, zeroinitializer
+{zeros}{tensor("a", "x", "i8", (m, k))}{tensor("b", "y", "i8", (k, n))}
+  %p = call <{m * n} x i32> @llvm.tensor.{name}(token %z, token %a, token %b)
+  store <{m * n} x i32> %p, ptr %c
+"""
+    x, y = integers((m, k), dtype, 0, 100), integers((k, n), dtype, 1, 100)
+    *_, c = run(function(["x", "y", "c"], body), x, y, np.zeros((m, n), np.int32))
+    np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+
+
+@pytest.mark.parametrize("element", ["bfloat", "float"])
+def test_batch(run: Run, element: str) -> None:
+    batch, m, n, k = 3, 40, 48, 32
+    body = f"""{tensor("a", "x", element, (batch, m, k))}{tensor("b", "y", element, (batch, k, n))}
+  %p = call <{batch * m * n} x float> @llvm.tensor.matmul(token %a, token %b)
+  store <{batch * m * n} x float> %p, ptr %c
+"""
+    x, y = integers((batch, m, k), DTYPES[element]), integers((batch, k, n), DTYPES[element], 1)
+    *_, c = run(function(["x", "y", "c"], body), x, y, np.zeros((batch, m, n), np.float32))
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+
+
+@pytest.mark.parametrize("element", ["bfloat", "float"])
+def test_accumulate(run: Run, element: str) -> None:
+    m, n, k = 70, 66, 40
+    operands = tensor("a", "x", element, (m, k)) + tensor("b", "y", element, (k, n))
+    body = f"""{operands}{tensor("old", "c", "float", (m, n))}
+  %p = call <{m * n} x float> @llvm.tensor.smma(token %old, token %a, token %b)
+  store <{m * n} x float> %p, ptr %c
+"""
+    x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
+    old = integers((m, n), np.float32, 2)
+    *_, c = run(function(["x", "y", "c"], body), x, y, old.copy())
+    np.testing.assert_array_equal(c, old + x.astype(np.float32) @ y.astype(np.float32))
+
+
+def test_bias_scale_and_activation(run: Run) -> None:
+    m, n, k = 90, 56, 64
+    operands = tensor("a", "x", "bfloat", (m, k)) + tensor("b", "y", "bfloat", (k, n))
+    body = f"""{operands}{tensor("row", "bias", "float", (n,))}
+  %p = call <{m * n} x float> @llvm.tensor.matmul(token %a, token %b)
+{broadcast("rows", "row", "float", (m, n), (1,))}
+  %one = insertelement <{m * n} x float> poison, float %scale, i32 0
+  %scales = shufflevector <{m * n} x float> %one, <{m * n} x float> poison, <{m * n} x i32> zeroinitializer
+  %scaled = fmul <{m * n} x float> %p, %scales
+  %sum = fadd <{m * n} x float> %scaled, %rows
+{typed("s", "sum", "float", (m, n))}
+  %relu = call <{m * n} x float> @llvm.tensor.relu(token %s)
+  %narrow = fptrunc <{m * n} x float> %relu to <{m * n} x bfloat>
+  store <{m * n} x bfloat> %narrow, ptr %c
+"""
+    x, y, bias = integers((m, k), BF16), integers((k, n), BF16, 1), integers((n,), np.float32, 2)
+    program = function(["x", "y", "bias", "c", "float %scale"], body)
+    *_, c, _ = run(program, x, y, bias, np.zeros((m, n), BF16), 0.5)
+    want = np.maximum(0.5 * (x.astype(np.float32) @ y.astype(np.float32)) + bias, 0).astype(BF16)
+    np.testing.assert_array_equal(c.astype(np.float32), want.astype(np.float32))
+
+
+def test_chain(run: Run) -> None:
+    """A product of a product: the first is a temporary."""
+    m, n, k = 48, 40, 56
+    body = f"""{tensor("a", "x", "float", (m, k))}{tensor("b", "y", "float", (k, n))}{tensor("d", "z", "float", (n, k))}
+  %p = call <{m * n} x float> @llvm.tensor.matmul(token %a, token %b)
+{typed("t", "p", "float", (m, n))}
+  %q = call <{m * k} x float> @llvm.tensor.matmul(token %t, token %d)
+  store <{m * k} x float> %q, ptr %c
+"""
+    x, y, z = integers((m, k), np.float32), integers((k, n), np.float32, 1), integers((n, k), np.float32, 2)
+    *_, c = run(function(["x", "y", "z", "c"], body), x, y, z, np.zeros((m, k), np.float32))
+    np.testing.assert_array_equal(c, x @ y @ z)

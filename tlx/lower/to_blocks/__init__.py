@@ -1,0 +1,150 @@
+"""Stage 2 of targets with grids: each 2-D tree becomes a kernel, whose blocks compute tiles of its result.
+
+A function of stage 1's output becomes a sequence of launches, one for each tree, which the launch table
+(`tlx.target.launches`) lists; the function itself is removed. Iterations of independent loops around a tree are blocks
+of its kernel's grid. Equal trees share a kernel.
+
+Kernels consist of tile operations on what a thread computes, which stage 3 makes instructions, and of the operations of
+the target's grid (`tlx.target.grid_unit`).
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.functions import Function
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.types import bytes_of
+from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
+from tlx.lower.to_blocks.host import HostFunction, HostTree, Place, is_memory_call
+from tlx.lower.to_blocks.kernel import GridFacts, Iterations
+from tlx.lower.to_blocks.product import product_grid_kernel
+from tlx.lower.to_blocks.reduction import reduction_grid_kernel
+from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
+from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
+from tlx.target.grid_unit import GridUnit
+from tlx.target.launches import (
+    ALIGNMENT,
+    SYMBOL,
+    FunctionLaunches,
+    Launch,
+    LaunchArgument,
+    constant_text,
+)
+
+_QUALIFIERS = "addrspace(1) constant"
+
+
+def to_blocks(module: Module, context: LoweringContext) -> None:
+    """Lower all trees of the module to kernels, and add the launch table.
+
+    Raises:
+        LoweringError: The target has no kernel for a tree, or a function does more than launch kernels.
+    """
+    grid = context.target.grid
+    assert grid is not None
+    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f)]
+    kernels = _Kernels(module, grid, context)
+    table = [_launches(kernels, function) for function in functions]
+    if not table:
+        return
+    module.remove(*functions)
+    grid.operations.declare(module)
+    grid.operations.annotate(module, {facts.name: (facts.block, facts.resident) for facts in kernels.known.values()})
+    module.append(Raw(constant_text(table, _QUALIFIERS)))
+    module.global_names.taken.add(SYMBOL)
+
+
+def _has_work(function: Function) -> bool:
+    """Whether a function has tensor operations, or copies that stage 1 made of them."""
+    return any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
+
+
+class _Kernels:
+    """The kernels of a module, by what they compute."""
+
+    def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
+        self.module, self.grid, self.context = module, grid, context
+        self.known: dict[tuple[Problem, Iterations], GridFacts] = {}
+
+    def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
+        """The kernel of a tree."""
+        match = tree.match
+        key = match.problem, iterations
+        if key not in self.known:
+            self.known[key] = self._new(function, number, tree, iterations)
+            facts = self.known[key]
+            size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
+            self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
+        return self.known[key]
+
+    def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
+        match = tree.match
+        problem, stem = match.problem, f"{function}_{number}_"
+        span = match.store.span
+        _check_views(match)
+        if isinstance(problem, Copy):
+            problem = copy_as_expression(problem)
+            return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}copy")
+        if isinstance(problem, Elementwise):
+            return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}map")
+        if isinstance(problem, Reduction):
+            return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
+        if isinstance(problem, Gemm):
+            return product_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}matmul", span)
+        if isinstance(problem, RowFusion):
+            return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
+        raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)
+
+
+def _check_views(match: Match) -> None:
+    if any(view.interleave > 1 for _, view in match.pointers):
+        raise LoweringError(
+            "a matrix with interleaved rows is not implemented for targets with grids; pass it row-major",
+            match.store.span,
+        )
+
+
+def _launches(kernels: _Kernels, function: Function) -> FunctionLaunches:
+    """The launches of a function."""
+    host = HostFunction(kernels.module, function, kernels.context.target)
+    try:
+        return _launches_of_trees(kernels, host)
+    except LoweringError as error:
+        if error.span is not None:
+            raise
+        raise LoweringError(f"@{function.name}: {error.message}", function.span) from None
+
+
+def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunches:
+    function, trees = host.function, host.trees()
+    used = {place.temporary for tree in trees for place in tree.places}
+    names = {name: number for number, name in enumerate(name for name in host.temporaries if name in used)}
+    launches: list[Launch] = []
+    for number, tree in enumerate(trees):
+        facts = kernels.of(function.name, number, tree, _iterations(tree))
+        arguments = [_argument(place, names) for place in tree.places]
+        arguments += [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
+        launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, tuple(arguments)))
+    sizes = tuple(host.bytes_of_temporary(name) for name in names)
+    return FunctionLaunches(function.name, host.parameter_types(), sizes, tuple(launches))
+
+
+def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
+    if place.temporary is not None:
+        return LaunchArgument(temporary=temporaries[place.temporary], offset=place.offset)
+    return LaunchArgument(parameter=place.parameter, offset=place.offset)
+
+
+def _iterations(tree: HostTree) -> Iterations:
+    """The loops around a tree; the alignment of pointers is what offsets and steps leave of the parameters'."""
+    alignments: list[int] = []
+    kept = [pointer for number, pointer in enumerate(tree.match.pointers) if number not in tree.private]
+    for place, (_, view) in zip(tree.places, kept, strict=True):
+        alignment = ALIGNMENT
+        while any(number % alignment for number in (place.offset, *place.steps)):
+            alignment //= 2
+        alignments.append(max(alignment, bytes_of(view.element)))
+    return Iterations(tree.trips, tuple(place.steps for place in tree.places), tuple(alignments))

@@ -1,0 +1,79 @@
+"""Products of fragments: each warp loads fragments of the stage and multiplies them, its sums in registers.
+
+for 16 of K            load fragments of the warp's rows and columns, multiply each pair
+"""
+
+from __future__ import annotations
+
+from tlx.ir.types import I8, I32, Type
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.target.grid_unit import BlockShape, FragmentProduct
+
+
+class FragmentSums(StagedSums):
+    """See the module's description and `StagedSums`."""
+
+    def __init__(
+        self,
+        kernel: GridKernel,
+        gemm: Gemm,
+        shape: BlockShape,
+        shared: Value,
+        accumulator: Type,
+        product: FragmentProduct,
+    ) -> None:
+        super().__init__(kernel, gemm, shape, shared, accumulator)
+        self.product, self.rows, self.columns = product, product.rows, product.columns
+        self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
+
+    def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
+        """The sums with the products of a stage added."""
+        for step in range(self.shape.depth // self.product.depth):
+            acc = self._multiplied(acc, step, stage)
+        return acc
+
+    def _multiplied(self, acc: list[Value], step: int, stage: Value) -> list[Value]:
+        """The sums with the products of one depth of fragments added."""
+        product, shape = self.product, self.shape
+        height, width = shape.warp_rows // product.rows, shape.warp_columns // product.columns
+        size = len(acc) // (height * width)
+        k = step * product.depth
+        lhs = [self._load(self.lhs, stage, self.warp_row, i * product.rows, k) for i in range(height)]
+        pairs = [self._load(self.rhs, stage, self.warp_column, 2 * j * product.columns, k) for j in range(width // 2)]
+        rhs = [half for pair in pairs for half in (pair[:2], pair[2:])]
+        result = list(acc)
+        for i in range(height):
+            for j in range(width) if i % 2 == 0 else reversed(range(width)):
+                at = (i * width + j) * size
+                result[at : at + size] = product.multiply(self.b, result[at : at + size], lhs[i], rhs[j])
+        return result
+
+    def _load(self, operand: StagedOperand, stage: Value, origin: Value, place: int, k: int) -> list[Value]:
+        """Fragments of 16 x 16 elements: of A rows by K, of B K by columns.
+
+        Args:
+            operand: A or B.
+            stage: Offset of the stage, i32.
+            origin: First row or column of the warp.
+            place: First row or column in the warp's part.
+            k: First position of K in the stage.
+        """
+        b, lane = self.b, self.lane
+        low = b.binary("and", lane, const_int(I32, 7))
+        eight, sixteen = (
+            b.binary("and", b.binary("lshr", lane, const_int(I32, shift)), const_int(I32, 1)) for shift in (3, 4)
+        )
+        swapped = operand.is_lhs == operand.k_lines
+        high_line, high_chunk = (sixteen, eight) if swapped else (eight, sixteen)
+        line, chunk = b.add(low, b.mul(high_line, 8)), high_chunk
+        moved = b.binary("udiv", origin, const_int(I32, operand.per_chunk))
+        if operand.k_lines:
+            line, chunk = b.add(line, k), b.add(b.add(chunk, place // operand.per_chunk), moved)
+        else:
+            line, chunk = b.add(line, b.add(origin, place)), b.add(chunk, k // operand.per_chunk)
+        at = self.place(operand, line, chunk)
+        address = b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))
+        return self.operations.load_fragments(b, address, transposed=operand.k_lines)

@@ -1,0 +1,376 @@
+"""The host's part of a function: the loops around its trees, and where their pointers point.
+
+The host only launches kernels, so everything else in the function must be known when it is compiled:
+
+    %p = getelementptr float, ptr %x, i64 %o        %o = %i * 600 + 32, %i the index of a loop
+    ->  parameter 0, offset 128, step 2400 for the loop
+
+Iterations of the loops around a tree are independent: they become blocks of its kernel's grid. Where a loop has several
+trees, each kernel runs all iterations before the next one starts. A temporary that iterations share gets a copy for
+each of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.control_flow import FunctionLoops, Loop
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.rewrite import definitions
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.tensors.inference import analyse
+from tlx.ir.types import I8, PointerType, VectorType, bytes_of
+from tlx.ir.values import Constant, ConstInt, Global, Local, Value
+from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
+from tlx.lower.to_tiles.expression import Expression, MatrixView, SplatLeaf
+from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
+from tlx.lower.to_tiles.problem import Copy, Elementwise, RowFusion
+from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
+from tlx.target.launches import TEMPORARY_ALIGNMENT
+from tlx.target.target import Target
+
+_IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+_MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
+_ALLOCATORS: Final = ("malloc", "aligned_alloc")
+_PURE: Final = frozenset(
+    "add sub mul shl lshr ashr and or xor udiv sdiv urem srem icmp select zext sext trunc ptrtoint getelementptr "
+    "bitcast phi insertelement shufflevector extractelement fadd fsub fmul fdiv fneg fptrunc fpext fcmp sitofp uitofp "
+    "fptosi fptoui alloca br unreachable freeze frem inttoptr".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pointer points: bytes after a parameter or a temporary, and how far an iteration of each loop moves it.
+
+    Attributes:
+        parameter: Number of the function's parameter; None for a temporary.
+        temporary: Name of the instruction that allocates the temporary.
+        offset: Bytes in the first iterations.
+        steps: Bytes from one iteration to the next, for each loop around the tree, outer ones first.
+    """
+
+    parameter: int | None
+    temporary: str | None
+    offset: int
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostTree:
+    """A tree and the loops around it.
+
+    Attributes:
+        match: The tree.
+        trips: Trip counts of the loops, outer ones first.
+        places: Where its pointers point.
+        scalars: The numbers of the parameters that its scalars are.
+        private: The pointers of fused rows that are in shared memory, and where; they have no place.
+    """
+
+    match: Match
+    trips: tuple[int, ...]
+    places: tuple[Place, ...]
+    scalars: tuple[int, ...]
+    private: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """A number or an address: a base, a constant, and a factor for each loop index."""
+
+    base: str = ""
+    constant: int = 0
+    factors: tuple[tuple[str, int], ...] = ()
+
+    def scaled(self, factor: int) -> _Linear:
+        return _Linear("", self.constant * factor, tuple((name, value * factor) for name, value in self.factors))
+
+    def plus(self, other: _Linear, sign: int = 1) -> _Linear:
+        factors = defaultdict[str, int](int, self.factors)
+        for name, value in other.factors:
+            factors[name] += sign * value
+        kept = tuple(sorted((name, value) for name, value in factors.items() if value))
+        return _Linear(self.base or other.base, self.constant + sign * other.constant, kept)
+
+
+@dataclass(eq=False)
+class HostFunction:
+    """Reads a function of stage 1's output.
+
+    Attributes:
+        module, function: The function.
+        target: The machine it is for.
+        temporaries: Bytes of each temporary, by the name of the instruction that allocates it.
+    """
+
+    module: Module
+    function: Function
+    target: Target
+    temporaries: dict[str, int] = field(default_factory=dict[str, int])
+
+    def __post_init__(self) -> None:
+        self.loops = FunctionLoops(self.function)
+        self.definitions = definitions(self.function)
+        self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
+        self.copies: dict[str, tuple[str, ...]] = {}
+
+    def trees(self) -> list[HostTree]:
+        """The trees, in order.
+
+        Raises:
+            LoweringError: The function does something that only a processor can.
+        """
+        self._check()
+        snapshot = FunctionSnapshot(analyse(self.module, self.function))
+        stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
+        matches = [
+            (match_store(snapshot, stores[id(i)]) if id(i) in stores else _memory_match(i), block)
+            for block in self.function.blocks
+            for i in block.instructions
+            if id(i) in stores or is_memory_call(i)
+        ]
+        fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
+        fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
+        dropped = {id(s) for fusion in fusions if id(fusion.match.store) in fused for s in fusion.stores} - set(fused)
+        matches = [
+            (fused.get(id(match.store), match), block) for match, block in matches if id(match.store) not in dropped
+        ]
+        for match, block in matches:
+            for pointer in _written(match):
+                self._privatise(pointer, self.loops.around(block), match)
+        return [self._tree(match, block) for match, block in matches]
+
+    # Checks ----------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        latches = {loop.latch.name: loop for loop in self.loops.independent if loop.latch is not None}
+        headers = {loop.header for loop in self.loops.loops} - {loop.header for loop in self.loops.independent}
+        for block in self.function.blocks:
+            for instruction in block.instructions:
+                self._check_instruction(instruction)
+            last = block.terminator
+            if block.name in headers:
+                raise _refused("a loop whose iterations depend on each other", block.instructions[0])
+            if len(set(last.targets)) > 1 and block.name not in latches and not self._is_trap(last):
+                raise _refused("a branch that depends on run-time values", last)
+
+    def _is_trap(self, branch: Instruction) -> bool:
+        return any(self.function.block(name).terminator.opcode == "unreachable" for name in branch.targets)
+
+    def _check_instruction(self, instruction: Instruction) -> None:
+        if is_tensor_call(instruction) or instruction.opcode in _PURE:
+            if instruction.opcode == "alloca":
+                self._allocate(instruction)
+            return
+        callee = instruction.callee or ""
+        if instruction.opcode == "ret" and not instruction.operands:
+            return
+        if instruction.opcode == "ret":
+            raise _refused("a result that is returned", instruction)
+        if callee in _ALLOCATORS:
+            self._allocate(instruction)
+        elif is_memory_call(instruction):
+            return
+        elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
+            is_elementwise = instruction.opcode == "call" and isinstance(instruction.type, VectorType)
+            if not is_elementwise:
+                what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
+                raise _refused(what, instruction)
+
+    def _allocate(self, instruction: Instruction) -> None:
+        assert instruction.result is not None
+        if instruction.opcode == "alloca":
+            size = size_of(instruction.source_type)
+            if size is None:
+                raise _refused("a temporary of a type without a size", instruction)
+            self.temporaries[instruction.result] = size
+            return
+        size = instruction.args[-1]
+        if not isinstance(size, ConstInt):
+            raise _refused("a temporary whose size is known only at run time", instruction)
+        self.temporaries[instruction.result] = size.value
+
+    # Trees -----------------------------------------------------------------------------------------------------
+
+    def _privatise(self, pointer: Value, around: Sequence[Loop], match: Match) -> None:
+        """Give each iteration its own copy of a temporary that all of them write."""
+        linear = self._linear(pointer, match.store)
+        shared = [loop for loop in around if _index(loop) not in dict(linear.factors)]
+        if not shared:
+            return
+        if linear.base not in self.temporaries:
+            raise _refused("memory that several iterations of a loop write", match.store)
+        indices = tuple(_index(loop) for loop in shared)
+        self.copies.setdefault(linear.base, indices)
+
+    def _tree(self, match: Match, block: Block) -> HostTree:
+        around, private = self.loops.around(block), dict[int, int]()
+        if isinstance(match.problem, RowFusion) and self.target.grid is not None:
+            private = private_rows(match, self.target.grid)
+        places = tuple(
+            self._place(pointer, around, match)
+            for number, (pointer, _) in enumerate(match.pointers)
+            if number not in private
+        )
+        scalars = tuple(self._scalar(value, match) for value in match.scalars)
+        return HostTree(match, tuple(_trips(loop) for loop in around), places, scalars, private)
+
+    def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
+        linear = self._linear(pointer, match.store)
+        start = {_index(loop): _bounds(loop) for loop in around}
+        factors = dict(linear.factors)
+        copied = self.copies.get(linear.base, ())
+        outside = [name for name in (*factors, *copied) if name not in start]
+        if outside:
+            raise _refused("a temporary of a loop that is used outside of it", match.store)
+        offset = linear.constant + sum(factor * start[name][0] for name, factor in factors.items())
+        steps = {name: factor * start[name][1] for name, factor in factors.items()}
+        if copied:
+            size = self._rounded(linear.base)
+            for name in reversed(copied):
+                steps[name] = steps.get(name, 0) + size
+                size *= _trips(next(loop for loop in around if _index(loop) == name))
+        parameter = self.parameters.get(linear.base)
+        temporary = linear.base if linear.base in self.temporaries else None
+        if parameter is None and temporary is None:
+            raise _refused(f"the pointer {pointer}, which is neither a parameter nor a temporary,", match.store)
+        return Place(parameter, temporary, offset, tuple(steps.get(_index(loop), 0) for loop in around))
+
+    def _rounded(self, temporary: str) -> int:
+        size = self.temporaries[temporary]
+        return -(-size // TEMPORARY_ALIGNMENT) * TEMPORARY_ALIGNMENT
+
+    def bytes_of_temporary(self, name: str) -> int:
+        """Bytes of a temporary with all of its copies."""
+        trips = {_index(loop): _trips(loop) for loop in self.loops.independent}
+        return self._rounded(name) * prod(trips[index] for index in self.copies.get(name, ()))
+
+    def _scalar(self, value: Value, match: Match) -> int:
+        number = self.parameters.get(value.name) if isinstance(value, Local) else None
+        if number is None:
+            raise _refused(f"the scalar {value}, which is computed,", match.store)
+        return number
+
+    def _linear(self, value: Value, user: Instruction) -> _Linear:
+        """A value as a linear function of the loops' indices."""
+        if isinstance(value, ConstInt):
+            return _Linear(constant=value.value)
+        if isinstance(value, Global) or not isinstance(value, Local):
+            raise _refused(f"memory of the program such as {value}", user)
+        if value.name in self.parameters or value.name in self.temporaries:
+            return _Linear(value.name)
+        definition = self.definitions[value.name]
+        if any(definition is loop.index for loop in self.loops.independent):
+            return _Linear(factors=((value.name, 1),))
+        operands = definition.operands
+        match definition.opcode:
+            case "bitcast" | "zext" | "sext" | "freeze":
+                return self._linear(operands[0], user)
+            case "ptrtoint":
+                address = self._linear(operands[0], user)
+                return _Linear("", address.constant, address.factors)  # temporaries are aligned
+            case "add" | "sub":
+                first, second = (self._linear(operand, user) for operand in operands)
+                return first.plus(second, 1 if definition.opcode == "add" else -1)
+            case "getelementptr" if len(operands) == 2 and definition.source_type is not None:
+                first, second = (self._linear(operand, user) for operand in operands)
+                return first.plus(second.scaled(bytes_of(definition.source_type)))
+            case "mul" | "shl" if isinstance(operands[1], ConstInt):
+                factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
+                return self._linear(operands[0], user).scaled(factor)
+            case "and" if self._is_zero(operands[0], user):
+                return _Linear()
+            case _:
+                raise _refused(f"an address that depends on '{definition.opcode}'", definition)
+
+    def _is_zero(self, value: Value, user: Instruction) -> bool:
+        return self._linear(value, user) == _Linear()
+
+    def parameter_types(self) -> tuple[str, ...]:
+        """The types of the function's parameters.
+
+        Raises:
+            LoweringError: One is neither a pointer nor a number.
+        """
+        for argument in self.function.arguments:
+            if isinstance(argument.type, VectorType):
+                raise LoweringError(
+                    f"@{self.function.name}: parameter %{argument.name} is a vector, which a kernel launch cannot "
+                    "pass; pass a pointer to it",
+                    self.function.span,
+                )
+        return tuple("ptr" if isinstance(a.type, PointerType) else str(a.type) for a in self.function.arguments)
+
+
+def is_memory_call(instruction: Instruction) -> bool:
+    """Whether an instruction copies or fills memory."""
+    return instruction.opcode == "call" and (instruction.callee or "").startswith(_MEMORY_CALLS)
+
+
+def _memory_match(call: Instruction) -> Match:
+    """A call that copies or fills memory, as a tree on bytes."""
+    to, source, size, *_ = call.args
+    if not isinstance(size, ConstInt):
+        raise _refused("a copy whose size is known only at run time", call)
+    view = MatrixView(I8, 1, size.value, 0, 1)
+    if isinstance(source.type, PointerType):
+        return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
+    if not isinstance(source, Constant):
+        raise _refused("filling memory with a number known only at run time", call)
+    value = Expression(1, size.value, (SplatLeaf(I8, source),))
+    return Match(call, Elementwise(view, value), [(to, view)], [], [])
+
+
+def _written(match: Match) -> list[Value]:
+    """The pointers to what a tree, or fused trees, write."""
+    if not isinstance(match.problem, RowFusion):
+        return [match.pointers[0][0]]
+    return [match.pointers[part.pointers[0]][0] for part in match.problem.parts]
+
+
+def _index(loop: Loop) -> str:
+    assert loop.index is not None
+    return str(loop.index.result)
+
+
+def _bounds(loop: Loop) -> tuple[int, int]:
+    """First value and step of a loop's index."""
+    assert loop.index is not None
+    assert loop.latch is not None
+    pairs = list(zip(loop.index.operands[::2], loop.index.operands[1::2], strict=True))
+    start = next(value for value, block in pairs if isinstance(block, Local) and block.name != loop.latch.name)
+    following = next(value for value, block in pairs if isinstance(block, Local) and block.name == loop.latch.name)
+    step = next(
+        (i.operands[1] for i in loop.latch.instructions if i.result is not None and f"%{i.result}" == str(following)),
+        None,
+    )
+    if not isinstance(start, ConstInt) or not isinstance(step, ConstInt):
+        raise _refused("a loop whose bounds are known only at run time", loop.index)
+    return start.value, step.value
+
+
+def _trips(loop: Loop) -> int:
+    """The trip count of a loop that is tested at its end."""
+    start, step = _bounds(loop)
+    bound = loop.test.operands[1] if loop.test is not None else None
+    if not isinstance(bound, ConstInt):
+        assert loop.index is not None
+        raise _refused("a loop whose bounds are known only at run time", loop.index)
+    return max(1, -(-(bound.value - start) // step))
+
+
+def _refused(what: str, at: Instruction) -> LoweringError:
+    return LoweringError(
+        f"{what} cannot be launched as kernels: the target runs fixed sequences of kernels on parameters and "
+        "temporaries of constant sizes; keep such code in a function of its own, for the processor",
+        at.span,
+    )

@@ -1,0 +1,176 @@
+"""Kernels of a grid: their parameters, the iterations of loops that their blocks run, and loops over a block's threads.
+
+    block = (iterations of the loops around the tree) x (tiles of the problem), the tiles varying fastest
+
+Each thread computes tiles of one row: tile operations, which stage 3 makes instructions. What threads share (numbers,
+shared memory, barriers, fragments) are the grid's operations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Final
+
+from tlx.ir.builder import new_function
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I8, I32, I64, Type, bytes_of
+from tlx.ir.values import ConstInt, Value, const_int
+from tlx.lower.context import STAGE_ATTRIBUTE
+from tlx.lower.to_tiles.emit.tiles import ResultTile
+from tlx.lower.to_tiles.expression import scalar_parameter_type
+from tlx.target.grid_unit import GridUnit
+
+_UNNAMED: Final = re.compile(r"\W")
+_VECTOR_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class GridFacts:
+    """How a kernel is launched: blocks, threads and dynamic shared memory of each, and blocks that run at once."""
+
+    name: str
+    grid: int
+    block: int
+    shared: int
+    resident: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """The loops around a tree.
+
+    Attributes:
+        trips: Their trip counts, outer ones first.
+        steps: For each pointer of the tree, the bytes from one iteration of each loop to the next.
+        alignments: For each pointer, the alignment of its address, which all iterations have.
+    """
+
+    trips: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    alignments: tuple[int, ...]
+
+
+class GridKernel:
+    """A kernel under construction.
+
+    Attributes:
+        grid: The target's grid.
+        b: Emits its code.
+        tile: Number of the block among those of its iteration, i32.
+        thread: Number of the thread in its block, i32.
+        pointers, scalars: The arguments, those of its iteration.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        grid: GridUnit,
+        name: str,
+        pointers: Sequence[Type],
+        scalars: Sequence[Type],
+        iterations: Iterations,
+        tiles: int,
+    ) -> None:
+        self.grid, self.tiles, self.iterations = grid, tiles, iterations
+        spelled = [
+            (module.pointer_to(element), f"align {alignment}", f"p{number}")
+            for number, (element, alignment) in enumerate(zip(pointers, iterations.alignments, strict=True))
+        ]
+        spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
+        self.function: Function = new_function(
+            module,
+            module.global_names.fresh(_UNNAMED.sub("_", name)),
+            spelled,
+            f'nounwind "{STAGE_ATTRIBUTE}"="tiles"',
+            grid.linkage,
+        )
+        self.b = TensorBuilder(module, self.function)
+        values: list[Value] = [argument.value for argument in self.function.arguments]
+        self.thread = grid.operations.thread(self.b)
+        block = grid.operations.block(self.b)
+        self.tile = self._remainder(block, tiles)
+        self.pointers = self._moved(values[: len(pointers)], self._quotient(block, tiles))
+        self.scalars = values[len(pointers) :]
+
+    def _moved(self, pointers: Sequence[Value], iteration: Value) -> list[Value]:
+        """The pointers of an iteration, whose number counts those of all loops, the inner ones fastest."""
+        b, indices = self.b, list[Value]()
+        for trips in reversed(self.iterations.trips):
+            indices.insert(0, b.cast("zext", self._remainder(iteration, trips), I64))
+            iteration = self._quotient(iteration, trips)
+        moved: list[Value] = []
+        for base, steps in zip(pointers, self.iterations.steps, strict=True):
+            pointer = base
+            for index, step in zip(indices, steps, strict=True):
+                pointer = b.gep(I8, pointer, b.mul(index, step))
+            moved.append(pointer)
+        return moved
+
+    def _quotient(self, value: Value, divisor: int) -> Value:
+        return self.b.binary("udiv", value, const_int(I32, divisor))
+
+    def _remainder(self, value: Value, divisor: int) -> Value:
+        return self.b.binary("urem", value, const_int(I32, divisor)) if divisor > 1 else const_int(I32, 0)
+
+    def divided(self, value: Value, divisor: int) -> tuple[Value, Value]:
+        """Quotient and remainder of an unsigned i32."""
+        return self._quotient(value, divisor), self._remainder(value, divisor)
+
+    def for_each(self, count: int, threads: int, body: Callable[[Value], None], *, unrolled: bool = False) -> None:
+        """Emit code that runs the body for the numbers (i32) below `count`, spread over the block's threads.
+
+        Args:
+            count: How many numbers.
+            threads: Threads of the block.
+            body: Emits the code for a number.
+            unrolled: Whether the code is repeated rather than in a loop.
+        """
+        b, rounds = self.b, -(-count // threads)
+
+        def emit(number: Value) -> None:
+            if count % threads == 0:
+                body(number)
+            else:
+                with b.if_block(b.icmp("ult", number, count), "in.range"):
+                    body(number)
+
+        if unrolled:
+            for round_number in range(rounds):
+                emit(b.add(self.thread, round_number * threads))
+            return
+        with b.loop(0, rounds, name="round") as loop:
+            emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
+
+    def finish(self, threads: int, shared: int, resident: int = 1) -> GridFacts:
+        """End the kernel."""
+        self.b.ret()
+        return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared, resident)
+
+
+def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:
+    """Whether all conditions hold; None if there are none."""
+    return reduce(lambda x, y: b.binary("and", x, y), conditions) if conditions else None
+
+
+def vector_columns(cols: int, element: Type) -> int:
+    """Adjacent elements of a row that a thread computes at once: a power of two that divides the columns."""
+    most = max(1, _VECTOR_BYTES // bytes_of(element))
+    return min(most, cols & -cols)
+
+
+def row_tile(columns: int, row: Value, column: Value) -> ResultTile:
+    """A tile of one row, at a place given as i32."""
+    return ResultTile(1, columns, 0, row, column)
+
+
+def as_index(b: TensorBuilder, value: Value) -> Value:
+    """An unsigned i32 as the i64 of addresses."""
+    if isinstance(value, ConstInt):
+        return const_int(I64, value.value)
+    return b.cast("zext", value, I64)

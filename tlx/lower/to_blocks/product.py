@@ -1,0 +1,198 @@
+"""Kernels of products: a block computes a tile of C, whose sums pass through shared memory to the epilogue.
+
+    for stages of K        the tiles of A and B are copied to shared memory, zeros beyond the matrices
+      sums += A @ B        each warp, or each thread, its part of the tile
+    sums -> shared memory
+    C = f(sums)            as an elementwise kernel computes an expression, whose product is read there
+
+Consecutive blocks are numbered along groups of rows of tiles, so that blocks that run at once share operands in L2:
+
+    0 2 4 6     group of 2 rows, 4 columns of tiles
+    1 3 5 7
+    8 ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from tlx.diagnostics import LoweringError, Span
+from tlx.ir.module import Module
+from tlx.ir.types import I32, FloatType, Type, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_blocks.fragments import FragmentSums
+from tlx.lower.to_blocks.group_product import GroupSums
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.scalar_product import ScalarSums
+from tlx.lower.to_blocks.staging import StagedSums
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.tiles import (
+    ResultTile,
+    convert_tile,
+    load_tile_vector,
+    store_tile_vector,
+    tile_address,
+)
+from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
+from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct
+
+_PADDING: Final = 8
+"""Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductPlan:
+    """How a product is computed.
+
+    Attributes:
+        shape: The block's tile.
+        product: The product of fragments or of groups; None if each thread multiplies numbers.
+        tiles: Rows and columns of tiles.
+    """
+
+    shape: BlockShape
+    product: FragmentProduct | GroupProduct | None
+    tiles: tuple[int, int]
+
+
+def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
+    """Choose the product, and the largest tile of which all multiprocessors get one, else the smallest."""
+    accumulator = gemm_accumulator_type(gemm)
+    choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
+        (product, shape) for product in grid.products if _fits(product, gemm) for shape in product.shapes
+    ]
+    choices = choices or [(None, shape) for shape in grid.scalar_shapes]
+    plans = [ProductPlan(s, product, (-(-gemm.m // s.rows), -(-gemm.n // s.columns))) for product, s in choices]
+    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
+    return next((p for p in plans if prod(p.tiles) * prod(iterations.trips) >= grid.multiprocessors), plans[-1])
+
+
+def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
+    operands = (str(gemm.a.element), gemm.lhs_sign), (str(gemm.b.element), gemm.rhs_sign)
+    return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
+
+
+def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+    shape = plan.shape
+    element = gemm.a.element if plan.product is not None else accumulator
+    stage = (shape.rows + shape.columns + (0 if plan.product else 2 * _PADDING)) * shape.depth * bytes_of(element)
+    return max(stage * shape.stages, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
+
+
+def product_grid_kernel(
+    module: Module, grid: GridUnit, gemm: Gemm, iterations: Iterations, name: str, span: Span | None
+) -> GridFacts:
+    """Add the kernel of a product.
+
+    Raises:
+        LoweringError: The target has no kernel for the product.
+    """
+    _check(gemm, span)
+    plan = plan_product(grid, gemm, iterations)
+    shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
+    threads = shape.warps * (grid.warp if plan.product is not None else 1)
+    leaves = {leaf.pointer: leaf.element for leaf in gemm.epilogue.leaves()} if gemm.epilogue else {}
+    scalars = {scalar.number: scalar.element for scalar in gemm.epilogue.scalars()} if gemm.epilogue else {}
+    operands = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
+    kernel = GridKernel(
+        module,
+        grid,
+        name,
+        [*(view.element for view in operands), *(leaves[number] for number in sorted(leaves))],
+        [scalars[number] for number in sorted(scalars)],
+        iterations,
+        prod(plan.tiles),
+    )
+    row, column = _place_of_tile(kernel, plan)
+    shared = grid.operations.shared(kernel.b)
+    sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
+    emitter: StagedSums | ScalarSums
+    if isinstance(plan.product, FragmentProduct):
+        emitter = FragmentSums(kernel, gemm, shape, shared, accumulator, plan.product)
+    elif isinstance(plan.product, GroupProduct):
+        emitter = GroupSums(kernel, gemm, shape, shared, accumulator, plan.product)
+    else:
+        emitter = ScalarSums(kernel, gemm, shape, shared, accumulator)
+    emitter.emit(row, column, sums)
+    grid.operations.barrier(kernel.b)
+    _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
+    return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator), shape.resident)
+
+
+def _check(gemm: Gemm, span: Span | None) -> None:
+    if len(gemm.term_offsets) > 1:
+        what = "a sum of several products"
+    elif gemm.reduction is not None:
+        what = "a product whose rows or columns are reduced"
+    elif gemm.a.interleave > 1 or gemm.b.interleave > 1:
+        what = "a product of an operand whose rows are interleaved"
+    elif gemm.acc is not None and not gemm.acc.is_row_major:
+        what = "a product added to a column-major matrix"
+    else:
+        return
+    raise LoweringError(f"{what} ({gemm.title}) is not implemented for targets with grids", span)
+
+
+def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]:
+    """First row and column (i32) of the block's tile."""
+    b, (rows, columns) = kernel.b, plan.tiles
+    group = min(kernel.grid.group, rows)
+    number, inner = kernel.divided(kernel.tile, group * columns)
+    first = b.mul(number, group)
+    if rows % group == 0:
+        column, row = kernel.divided(inner, group)
+    else:
+        size = b.umin(b.sub(const_int(I32, rows), first), group)
+        column, row = b.binary("udiv", inner, size), b.binary("urem", inner, size)
+    return b.mul(b.add(first, row), plan.shape.rows), b.mul(column, plan.shape.columns)
+
+
+def _emit_epilogue(
+    kernel: GridKernel,
+    gemm: Gemm,
+    plan: ProductPlan,
+    sums: MatrixView,
+    shared: Value,
+    origin: tuple[Value, Value],
+    threads: int,
+) -> None:
+    """Compute C from the sums in shared memory."""
+    b, shape = kernel.b, plan.shape
+    leading = 4 if gemm.acc is not None else 3
+    value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
+    by_rows = gemm.c.is_row_major
+    columns = min(vector_columns(gemm.n, gemm.c.element), shape.columns) if by_rows else 1
+
+    def body(number: Value) -> None:
+        outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
+        row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
+        at = b.add(origin[0], row), b.add(origin[1], column)
+        within = row_tile(columns, as_index(b, row), as_index(b, column))
+        checks: list[Value] = [b.icmp("ult", at[0], gemm.m)] if gemm.m % shape.rows else []
+        checks += [b.icmp("ult", at[1], gemm.n)] if gemm.n % shape.columns else []
+        condition = all_of(b, checks)
+        if condition is None:
+            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+            return
+        with b.if_block(condition, "in.matrix"):
+            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+
+    def element_vector(place: ResultTile, within: ResultTile) -> None:
+        """Compute elements of C, by their place in it and in the tile."""
+
+        def product(at: ResultTile) -> Value:
+            total = load_tile_vector(b, sums, tile_address(b, sums, shared, within), at)
+            if gemm.acc is not None:
+                added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, kernel.pointers[3], at), at)
+                opcode = "fadd" if isinstance(sums.element, FloatType) else "add"
+                total = b.binary(opcode, total, convert_tile(b, added, sums.element, gemm.lhs_sign))
+            return convert_tile(b, total, gemm.result, "s")
+
+        emitter = ExpressionEmitter(b, value, kernel.pointers[leading:], kernel.scalars, product)
+        result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
+        store_tile_vector(b, gemm.c, tile_address(b, gemm.c, kernel.pointers[0], place), place, result)
+
+    kernel.for_each(shape.rows * shape.columns // columns, threads, body)

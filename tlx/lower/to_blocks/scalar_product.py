@@ -1,0 +1,174 @@
+"""Products of numbers: each thread accumulates a small tile, from operands in shared memory in the sums' type.
+
+registers = stage 0
+for stages             barrier; registers -> shared memory; barrier; registers = the next stage
+  for k of a stage     A is transposed in shared memory: a thread's rows are adjacent
+    a0 .. a7           of row k of A^T        b0 .. b7    of row k of B
+    sums += a x b      outer product
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.target.grid_unit import BlockShape
+from tlx.target.hardware import Sign
+
+_PADDING: Final = 8
+_UNROLLED: Final = 4
+_CHUNK: Final = 4
+"""Adjacent rows or columns of a thread. Its next ones are so far away that threads side by side read other banks."""
+
+
+@dataclass(eq=False)
+class ScalarSums:
+    """Emits the sums of a tile; see the module's description."""
+
+    kernel: GridKernel
+    gemm: Gemm
+    shape: BlockShape
+    shared: Value
+    accumulator: Type
+
+    def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
+        """Compute the tile at a place of C into shared memory.
+
+        Args:
+            row: The tile's first row, i32.
+            column: Its first column.
+            sums: Where the sums are put.
+        """
+        kernel, shape, b = self.kernel, self.shape, self.kernel.b
+        height, width = shape.warp_rows, shape.warp_columns
+        size = bytes_of(self.accumulator)
+        self.pitch_a, self.pitch_b = shape.rows + _PADDING, shape.columns + _PADDING
+        self.base_b = b.gep(I8, self.shared, shape.depth * self.pitch_a * size)
+        down, across = kernel.divided(kernel.thread, shape.columns // width)
+        chunks = min(height, _CHUNK), min(width, _CHUNK)
+        first_row, first_column = b.mul(down, chunks[0]), b.mul(across, chunks[1])
+        rows, columns = _places(height, shape.rows), _places(width, shape.columns)
+        line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
+        line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
+        count = -(-self.gemm.k // shape.depth)
+        sums_ = height * width
+        carry = [zero(self.accumulator)] * sums_ + self._loaded(const_int(I32, 0), row, column)
+        with b.loop(0, count, carry=carry, name="stage") as stage:
+            acc, loaded = stage.carried[:sums_], stage.carried[sums_:]
+            kernel.grid.operations.barrier(b)
+            self._store_stage(loaded)
+            kernel.grid.operations.barrier(b)
+            following = b.umin(b.add(b.cast("trunc", stage.index, I32), 1), count - 1)
+            loaded = self._loaded(b.mul(following, shape.depth), row, column)
+            with b.loop(0, shape.depth, _UNROLLED, carry=acc, name="k") as loop:
+                acc = loop.carried
+                for k in range(_UNROLLED):
+                    at = b.add(loop.index, k)
+                    a = self._line(b.gep(self.accumulator, line_a, b.mul(at, self.pitch_a)), rows)
+                    c = self._line(b.gep(self.accumulator, line_b, b.mul(at, self.pitch_b)), columns)
+                    acc = [self._added(acc[i * width + j], a[i], c[j]) for i in range(height) for j in range(width)]
+                loop.next(*acc)
+            stage.next(*loop.results, *loaded)
+        kernel.grid.operations.barrier(b)
+        for i in range(height):
+            at = b.add(b.mul(b.add(first_row, rows[i]), sums.row_stride), first_column)
+            base = b.gep(self.accumulator, self.shared, as_index(b, at))
+            for j in range(width):
+                b.store(stage.results[i * width + j], b.gep(self.accumulator, base, columns[j]), size)
+
+    def _line(self, address: Value, places: Sequence[int]) -> list[Value]:
+        b = self.kernel.b
+        size = bytes_of(self.accumulator)
+        return [b.load(self.accumulator, b.gep(self.accumulator, address, place), size) for place in places]
+
+    def _added(self, total: Value, x: Value, y: Value) -> Value:
+        b = self.kernel.b
+        return b.fma(x, y, total) if isinstance(self.accumulator, FloatType) else b.add(b.mul(x, y), total)
+
+    def _operands(self) -> list[tuple[MatrixView, int, Sign]]:
+        """A transposed, and B: K x rows, K x columns; the extent of a tile, and the sign."""
+        gemm, shape = self.gemm, self.shape
+        return [(gemm.a.transposed, shape.rows, gemm.lhs_sign), (gemm.b, shape.columns, gemm.rhs_sign)]
+
+    def _places(self, view: MatrixView, extent: int) -> list[tuple[Value, Value]]:
+        """The positions along K and across of the elements of a stage that the thread copies."""
+        kernel, shape, b = self.kernel, self.shape, self.kernel.b
+        places: list[tuple[Value, Value]] = []
+        for first in range(0, extent * shape.depth, shape.warps):
+            number = b.add(kernel.thread, first)
+            if view.is_row_major:
+                places.append(kernel.divided(number, extent))
+            else:
+                x, k = kernel.divided(number, shape.depth)
+                places.append((k, x))
+        return places
+
+    def _loaded(self, start: Value, row: Value, column: Value) -> list[Value]:
+        """The thread's elements of a stage, in the sums' type.
+
+        Args:
+            start: First position of K.
+            row: The first row of A.
+            column: The first column of B.
+        """
+        b, values = self.kernel.b, list[Value]()
+        operands = zip(self._operands(), self.kernel.pointers[1:3], (row, column), strict=True)
+        for (view, extent, sign), pointer, origin in operands:
+            for k, x in self._places(view, extent):
+                at = b.add(start, k), b.add(origin, x)
+                address = b.gep(view.element, pointer, b.mul(as_index(b, at[0]), view.row_stride))
+                address = b.gep(view.element, address, b.mul(as_index(b, at[1]), view.col_stride))
+                values.append(self._checked_load(address, view, at, extent, sign))
+        return values
+
+    def _store_stage(self, values: list[Value]) -> None:
+        """Write the thread's elements to shared memory."""
+        b, left = self.kernel.b, list(values)
+        bases = (self.shared, self.pitch_a), (self.base_b, self.pitch_b)
+        for (view, extent, _), (base, pitch) in zip(self._operands(), bases, strict=True):
+            for k, x in self._places(view, extent):
+                at = b.gep(self.accumulator, base, as_index(b, b.add(b.mul(k, pitch), x)))
+                b.store(left.pop(0), at, bytes_of(self.accumulator))
+
+    def _checked_load(
+        self, address: Value, view: MatrixView, at: tuple[Value, Value], extent: int, sign: Sign
+    ) -> Value:
+        """An element of an operand in the sums' type; 0 outside of the matrix."""
+        b, checks = self.kernel.b, list[Value]()
+        if view.rows % self.shape.depth:
+            checks.append(b.icmp("ult", at[0], view.rows))
+        if view.cols % extent:
+            checks.append(b.icmp("ult", at[1], view.cols))
+        align = bytes_of(view.element)
+        both = all_of(b, checks)
+        if both is None:
+            return self._converted(b.load(view.element, address, align), sign)
+        before = b.block
+        inside, after = b.if_else_blocks(both, ("element", "element.end"))
+        b.at_end(inside)
+        value = self._converted(b.load(view.element, address, align), sign)
+        end = b.block
+        b.branch(after)
+        b.at_end(after)
+        return b.phi(self.accumulator, [(zero(self.accumulator), before), (value, end)], "element")
+
+    def _converted(self, value: Value, sign: Sign) -> Value:
+        b = self.kernel.b
+        if value.type == self.accumulator:
+            return value
+        if sign == "f":
+            return b.cast("fpext", value, self.accumulator)
+        widens = bits_of(value.type) < bits_of(self.accumulator)
+        return b.cast(("zext" if sign == "u" else "sext") if widens else "trunc", value, self.accumulator)
+
+
+def _places(count: int, extent: int) -> list[int]:
+    """Where a thread's rows or columns are, from its first one on: chunks that divide an extent."""
+    chunk = min(count, _CHUNK)
+    return [k // chunk * (extent * chunk // count) + k % chunk for k in range(count)]

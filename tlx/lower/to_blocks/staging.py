@@ -1,0 +1,263 @@
+"""Operands of products in stages of shared memory, copied asynchronously.
+
+A stage has a tile of A and one of B as they lie in memory. A tile consists of boxes: all its lines, each with at most
+eight chunks of 16 bytes. Chunk c of line l is at position c xor (l mod 8) of the line, so that the chunks c of eight
+lines are in different banks:
+
+    line 0   c0 c1 c2 c3 c4 c5 c6 c7
+    line 1   c1 c0 c3 c2 c5 c4 c7 c6          lines of four chunks: c xor (l / 2 mod 4)
+    line 2   c2 c3 c0 c1 c6 c7 c4 c5
+
+    copy the first stages
+    for stages             wait for the stage; barrier
+      sums += A @ B        and start to copy a stage over one that has been multiplied
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import I8, I32, Type, bytes_of
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.target.grid_unit import BlockShape
+
+_CHUNK: Final = 16
+_LINES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StagedOperand:
+    """A tile of an operand in each stage.
+
+    Attributes:
+        view: The operand.
+        pointer: Its first element.
+        lines, length: Lines of the tile, and elements of a line.
+        offset: Bytes from the start of a stage.
+        k_lines: Whether lines follow each other along K.
+        is_lhs: Whether it is A.
+    """
+
+    view: MatrixView
+    pointer: Value
+    lines: int
+    length: int
+    offset: int
+    k_lines: bool
+    is_lhs: bool
+
+    @property
+    def per_chunk(self) -> int:
+        """Elements of a chunk."""
+        return _CHUNK // bytes_of(self.view.element)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a line."""
+        return self.length // self.per_chunk
+
+    @property
+    def box_chunks(self) -> int:
+        """Chunks of a line of a box."""
+        return min(self.chunks, _LINES)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of a box."""
+        return self.lines * self.box_chunks * _CHUNK
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tile."""
+        return self.lines * self.length * bytes_of(self.view.element)
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Lines of the whole operand, and elements of its lines."""
+        view = self.view
+        return (view.rows, view.cols) if view.is_row_major else (view.cols, view.rows)
+
+
+class StagedSums(ABC):
+    """Emits the sums of a tile; see the module's description.
+
+    Args:
+        kernel: The kernel.
+        gemm: The product.
+        shape: The block's tile.
+        shared: The block's shared memory.
+        accumulator: Element type of the sums.
+    """
+
+    rows: int
+    """Rows of the sums that a warp holds together, in two halves."""
+    columns: int = 8
+    """Columns of such sums."""
+    ahead: int
+    """Stages that are copied ahead."""
+
+    def __init__(self, kernel: GridKernel, gemm: Gemm, shape: BlockShape, shared: Value, accumulator: Type) -> None:
+        self.kernel, self.gemm, self.shape, self.shared, self.accumulator = kernel, gemm, shape, shared, accumulator
+        self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
+        a, b = gemm.a, gemm.b
+        sizes = (shape.rows, shape.depth) if a.is_row_major else (shape.depth, shape.rows)
+        self.lhs = StagedOperand(a, pointers[1], *sizes, 0, not a.is_row_major, True)
+        sizes = (shape.depth, shape.columns) if b.is_row_major else (shape.columns, shape.depth)
+        self.rhs = StagedOperand(b, pointers[2], *sizes, self.lhs.size, b.is_row_major, False)
+        self.stage_bytes = self.lhs.size + self.rhs.size
+        self.threads = shape.warps * kernel.grid.warp
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
+        self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
+
+    @abstractmethod
+    def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
+        """The sums with the products of a stage, at an offset (i32) in shared memory, added."""
+
+    def before_barrier(self) -> None:
+        """Emit what a thread does after its copies have arrived; by default nothing."""
+        return
+
+    def after_copies(self) -> None:
+        """Emit what a thread does after it has started the copies of a stage; by default nothing."""
+        return
+
+    def finished(self, acc: list[Value]) -> list[Value]:
+        """The sums, when all products are added."""
+        return acc
+
+    def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
+        """Compute the tile at a place of C into shared memory.
+
+        Args:
+            row: The tile's first row, i32.
+            column: Its first column.
+            sums: Where the sums are put.
+        """
+        b, shape, ahead = self.b, self.shape, self.ahead
+        count = -(-self.gemm.k // shape.depth)
+        for number in range(ahead):
+            if number < count:
+                self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
+            self.operations.commit(b)
+        per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp
+        offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
+        with b.loop(0, count, carry=[*offsets, *[zero(self.accumulator)] * per_warp], name="stage") as loop:
+            at, free, *acc = loop.carried
+            self.operations.wait(b, ahead - 1)
+            self.before_barrier()
+            self.operations.barrier(b)
+            acc = self.multiplied(acc, at)
+            if count > ahead:
+                following = b.add(b.cast("trunc", loop.index, I32), ahead)
+                with b.if_block(b.icmp("ult", following, count), "copy"):
+                    self._copy_stage(following, free, row, column)
+            self.operations.commit(b)
+            self.after_copies()
+            loop.next(self._next(at), self._next(free), *acc)
+        acc = self.finished(loop.results[2:])
+        self.operations.wait(b, 0)
+        self.operations.barrier(b)
+        self._store(acc, sums)
+
+    def _next(self, offset: Value) -> Value:
+        """The offset of the stage after one."""
+        b = self.b
+        following = b.add(offset, self.stage_bytes)
+        return b.select(b.icmp("eq", following, self.stage_bytes * self.shape.stages), const_int(I32, 0), following)
+
+    # Copies ----------------------------------------------------------------------------------------------------
+
+    def _copy_stage(self, number: Value, offset: Value, row: Value, column: Value) -> None:
+        """Start the copies of a stage (i32) to an offset in shared memory (i32)."""
+        start = self.b.mul(number, self.shape.depth)
+        for operand, origin in ((self.lhs, row), (self.rhs, column)):
+            lines, elements = (start, origin) if operand.k_lines else (origin, start)
+            self._copy(operand, offset, lines, elements)
+
+    def _copy(self, operand: StagedOperand, offset: Value, line0: Value, element0: Value) -> None:
+        b, view, kernel = self.b, operand.view, self.kernel
+        base = b.gep(I8, self.shared, as_index(b, b.add(offset, operand.offset)))
+        asynchronous = self._is_aligned(operand)
+
+        def chunk(number: Value) -> None:
+            line, position = kernel.divided(number, operand.chunks)
+            to = self.place(operand, line, position)
+            row, element = b.add(line0, line), b.add(element0, b.mul(position, operand.per_chunk))
+            address = b.gep(view.element, operand.pointer, b.mul(as_index(b, row), view.pitch))
+            address = b.gep(view.element, address, as_index(b, element))
+            self._copy_chunk(operand, b.gep(I8, base, as_index(b, to)), address, (row, element), asynchronous)
+
+        kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
+
+    def _is_aligned(self, operand: StagedOperand) -> bool:
+        """Whether each chunk of a line is aligned in memory."""
+        number = 1 if operand.is_lhs else 2
+        aligned = self.kernel.iterations.alignments[number] % _CHUNK == 0
+        steps = all(step % _CHUNK == 0 for step in self.kernel.iterations.steps[number])
+        return aligned and steps and operand.view.pitch % operand.per_chunk == 0
+
+    def _copy_chunk(
+        self,
+        operand: StagedOperand,
+        to: Value,
+        source: Value,
+        at: tuple[Value, Value],
+        asynchronous: bool,
+    ) -> None:
+        """Copy a chunk; what is outside of the matrix becomes zero."""
+        b, (lines, length) = self.b, operand.extents
+        inside = b.icmp("ult", at[0], lines) if lines % operand.lines else None
+        size = bytes_of(operand.view.element)
+        if asynchronous:
+            valid: Value | None = None
+            if length % operand.length:
+                left = b.umin(b.sub(const_int(I32, length), b.umin(at[1], length)), operand.per_chunk)
+                valid = b.mul(left, size)
+            if inside is not None:
+                valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
+            if valid is not None:
+                is_some = b.icmp("ne", valid, 0)
+                source = b.select(is_some, source, operand.pointer)
+            self.operations.copy(b, to, source, valid)
+            return
+        for k in range(operand.per_chunk):
+            checks = [] if inside is None else [inside]
+            if length % operand.length:
+                checks.append(b.icmp("ult", b.add(at[1], k), length))
+            place = b.gep(operand.view.element, to, k)
+            both = all_of(b, checks)
+            if both is None:
+                b.store(b.load(operand.view.element, b.gep(operand.view.element, source, k), size), place, size)
+                continue
+            address = b.select(both, b.gep(operand.view.element, source, k), operand.pointer)
+            loaded = b.load(operand.view.element, address, size)
+            b.store(b.select(both, loaded, zero(operand.view.element)), place, size)
+
+    def place(self, operand: StagedOperand, line: Value, chunk: Value) -> Value:
+        """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""
+        b, width = self.b, operand.box_chunks
+        box, within = self.kernel.divided(chunk, width) if operand.chunks > width else (const_int(I32, 0), chunk)
+        shift = (_LINES // width).bit_length() - 1
+        swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
+        at = b.add(b.mul(line, width * _CHUNK), b.mul(b.binary("xor", within, swizzle), _CHUNK))
+        return b.add(b.mul(box, operand.box_bytes), at)
+
+    # Sums ------------------------------------------------------------------------------------------------------
+
+    def _store(self, acc: list[Value], sums: MatrixView) -> None:
+        b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
+        width = self.shape.warp_columns // self.columns
+        group, quad = self.kernel.divided(self.lane, 4)
+        row, column = b.add(self.warp_row, group), b.add(self.warp_column, b.mul(quad, 2))
+        base = b.gep(sums.element, self.shared, as_index(b, b.add(b.mul(row, sums.row_stride), column)))
+        for number, value in enumerate(acc):
+            (i, j), k = divmod(number // size, width), number % size
+            down = i * self.rows + k // 2 * (self.rows // 2)
+            across = j * self.columns + k % 2
+            b.store(value, b.gep(sums.element, base, down * sums.row_stride + across), bytes_of(sums.element))

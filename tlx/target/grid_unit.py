@@ -1,0 +1,283 @@
+"""Grids: machines that run a kernel as blocks of threads, with memory shared by a block and products of fragments.
+
+A warp is a set of threads that run in step. The operands of a fragment product are spread over the threads of a warp:
+
+    rows x depth by depth x columns, accumulated in rows x columns
+    thread t holds, for i = t / 4 and j = 2 (t mod 4), the sums (i, j), (i, j + 1), (i + rows / 2, j), ...
+
+A fragment is loaded from shared memory as four matrices of 8 lines x 16 bytes; thread t passes the address of line
+t mod 8 of matrix t / 8. Transposed loads swap lines and elements of each matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.module import Module
+    from tlx.ir.values import Value
+    from tlx.target.hardware import Sign
+    from tlx.target.launches import FunctionLaunches, Launch
+
+
+class GridOperations(Protocol):
+    """The operations of a grid from which kernels are composed, emitted at the position of a builder."""
+
+    def declare(self, module: Module) -> None:
+        """Add what kernels refer to, such as the shared memory, to a module."""
+        ...
+
+    def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
+        """Mark functions as kernels, with the threads of a block and the blocks that run at once at least."""
+        ...
+
+    def thread(self, b: Builder) -> Value:
+        """Number of the thread in its block, i32."""
+        ...
+
+    def block(self, b: Builder) -> Value:
+        """Number of the block in the grid, i32."""
+        ...
+
+    def shared(self, b: Builder) -> Value:
+        """Address of the block's shared memory."""
+        ...
+
+    def barrier(self, b: Builder) -> None:
+        """Wait for all threads of the block; what they wrote to shared memory is visible then."""
+        ...
+
+    def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
+        """Start to copy 16 bytes from global to shared memory; those after the first `valid` (i32) become zero."""
+        ...
+
+    def commit(self, b: Builder) -> None:
+        """Make a group of the copies that the thread has started since its last group."""
+        ...
+
+    def wait(self, b: Builder, pending: int) -> None:
+        """Wait until at most that many of the thread's groups are still being copied."""
+        ...
+
+    def load_fragments(self, b: Builder, address: Value, *, transposed: bool) -> list[Value]:
+        """Four matrices of 8 lines x 16 bytes of shared memory, spread over the warp: an i32 of each."""
+        ...
+
+    def exchange(self, b: Builder, value: Value, distance: int) -> Value:
+        """The value (i32) of the thread of the warp whose number differs in the bit `distance`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """An array in the memory of a device.
+
+    Attributes:
+        address: Its first element.
+        size: Bytes.
+        element: Element type in LLVM's spelling, of integers `i` and their bits; empty if LLVM has none.
+        is_dense: Whether it is C-contiguous.
+        owner: What keeps it alive.
+    """
+
+    address: int
+    size: int
+    element: str
+    is_dense: bool
+    owner: object
+
+
+class DeviceCode(Protocol):
+    """Code loaded on a device. Operations are in the order of a stream, a number; 0 is the device's own."""
+
+    def array(self, value: object) -> DeviceArray | None:
+        """The array that a Python object is, if it is one in the device's memory."""
+        ...
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Memory for some bytes."""
+        ...
+
+    def free(self, address: int, stream: int) -> None:
+        """Free memory."""
+        ...
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:
+        """Copy bytes to the device."""
+        ...
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:
+        """Copy bytes from the device, and wait for them."""
+        ...
+
+    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
+        """Launch a kernel with arguments of ctypes.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
+        ...
+
+
+class Device(Protocol):
+    """A device of this machine.
+
+    Attributes:
+        processor: Its processor, by LLVM's name.
+    """
+
+    processor: str
+
+    def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:
+        """Load code in the form that `--emit=asm` writes.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """How a block computes its tile of a product.
+
+    Attributes:
+        rows, columns: The tile of C.
+        depth: Elements of K in a stage of shared memory.
+        warp_rows, warp_columns: The part of the tile that a warp computes.
+        stages: Stages of shared memory: all but one are being copied while one is multiplied.
+        resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    warp_rows: int
+    warp_columns: int
+    stages: int
+    resident: int = 1
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return self.rows // self.warp_rows * (self.columns // self.warp_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentProduct:
+    """A product of fragments.
+
+    Attributes:
+        lhs, rhs: Element type and signs of the operands.
+        accumulator: Element type of the sums.
+        rows, columns, depth: Extents: rows x depth by depth x columns.
+        shapes: Tiles of blocks, the largest first.
+        multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    rows: int
+    columns: int
+    depth: int
+    shapes: tuple[BlockShape, ...]
+    multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperand:
+    """A part of an operand in shared memory, for one step along K.
+
+    Attributes:
+        address: Its first chunk.
+        k_lines: Whether lines follow each other along K.
+        box_bytes: Bytes from a box to the next, where there are several.
+        line_bytes: Bytes of a line of a box; the chunks of eight lines are swizzled.
+    """
+
+    address: Value
+    k_lines: bool
+    box_bytes: int
+    line_bytes: int
+
+
+class GroupOperations(Protocol):
+    """Products that a group of four warps starts together, and that read their operands from shared memory."""
+
+    def fence(self, b: Builder) -> None:
+        """Make what the thread has written to shared memory visible to products."""
+        ...
+
+    def multiply(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[SharedOperand],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """Start the products of some steps along K; returns the sums, which are not complete yet."""
+        ...
+
+    def wait(self, b: Builder) -> None:
+        """Wait for all products but those of the last `multiply`."""
+        ...
+
+    def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
+        """The sums, when all products are complete."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProduct:
+    """A product of a group of warps: rows x depth by depth x any of some numbers of columns.
+
+    Attributes:
+        lhs, rhs: Element type and signs of the operands.
+        accumulator: Element type of the sums.
+        rows, depth: Extents.
+        shapes: Tiles of blocks, the largest first; a warp's part is 16 rows and all columns.
+        operations: Emits it.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    rows: int
+    depth: int
+    shapes: tuple[BlockShape, ...]
+    operations: GroupOperations
+
+
+@dataclass(frozen=True, slots=True)
+class GridUnit:
+    """The grid of a target.
+
+    Attributes:
+        operations: Emits its operations.
+        linkage: Calling convention of kernels, as a keyword of LLVM's assembly.
+        warp: Threads of a warp.
+        threads: Threads of a block of kernels without products.
+        multiprocessors: Blocks that the machine surely runs at once; a grid of fewer leaves some idle.
+        shared_bytes: Bytes of shared memory that a block may have.
+        group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
+        products: Products of fragments and of groups, the preferred ones first.
+        scalar_shapes: Tiles of other products, the largest first; here a warp's part is that of a thread.
+        device: Finds the device of this machine that runs kernels, or raises UsageError.
+    """
+
+    operations: GridOperations
+    linkage: str
+    warp: int
+    threads: int
+    multiprocessors: int
+    shared_bytes: int
+    group: int
+    products: tuple[FragmentProduct | GroupProduct, ...]
+    scalar_shapes: tuple[BlockShape, ...]
+    device: Callable[[], Device]
