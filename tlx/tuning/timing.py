@@ -198,6 +198,7 @@ def interleaved(
     core: PinnedCore | None = None,
     steady: Sequence[str] = (),
     long_ns: int = _LONG_NS,
+    rest: float = 0.0,
 ) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
@@ -211,6 +212,7 @@ def interleaved(
         core: Probe that detects quiet rounds; None accepts all rounds.
         steady: Contestants that reach their best speed in any quiet round.
         long_ns: Nanoseconds after which there are only as many rounds as a median needs.
+        rest: Seconds to wait before each contestant, until the threads of the one before no longer look for work.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
@@ -222,6 +224,7 @@ def interleaved(
     ):
         ratio = core.ratio() if core else 0.0
         for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
+            time.sleep(rest)
             if counts[name] > 1:
                 contestants[name].repeat(1)  # the peak loop has evicted its data from the cache
             elapsed = _elapsed(contestants[name], counts[name])

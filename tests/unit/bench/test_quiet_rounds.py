@@ -77,6 +77,14 @@ def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (timed.rounds, timed.quiet) == (4, 0)
 
 
+def test_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each contestant waits for the threads of the one before."""
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
+    timing.interleaved({"a": NOTHING, "b": NOTHING}, 3, rest=0.25)
+    assert rests == [0.25] * 6
+
+
 def test_the_core_is_probed() -> None:
     core = PinnedCore()
     ratios = [core.ratio() for _ in range(3)]

@@ -25,6 +25,7 @@ from tlx.tuning.timing import Contestant, Rates
 
 _HOPELESS: Final = 20.0  # times our time; slower libraries are not waited for, but for this many seconds:
 _LEAST: Final = 0.5
+_REST: Final = 0.1  # seconds in which the threads of all libraries go to sleep after a call
 _BOUNDS: Final = {"f32": 2e-4, "bf16": 0.06}  # of the norm of a result
 _MARGINS: Final = {"f32": 0.01, "bf16": 0.25}  # of the deviation of logits, by which a token may miss the best
 _MIB: Final = 1 << 20
@@ -97,7 +98,8 @@ class ModelBench:
             else:
                 contestants[library.name] = entered
         budget = int(self.seconds * 1e9)
-        cell.rates = timing.interleaved(contestants, self.rounds, long_ns=budget).rates
+        rest = _REST if self.threads > 1 else 0.0
+        cell.rates = timing.interleaved(contestants, self.rounds, long_ns=budget, rest=rest).rates
         gc.collect()  # the command line has turned it off
         return cell
 
