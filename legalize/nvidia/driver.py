@@ -19,6 +19,7 @@ _LOG_BYTES: Final = 16 << 10
 _OLDEST: Final = (8, 0)
 _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
+_LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
 
 
@@ -40,7 +41,7 @@ def _driver() -> Any:
 
 
 class NvidiaDevice:
-    """See `tlx.target.grid_unit.Device`."""
+    """Device 0 of the driver; see `tlx.target.grid_unit.Device`."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
@@ -49,17 +50,18 @@ class NvidiaDevice:
             self.number = self.call("cuDeviceGet", 0)
         except (TlxError, RuntimeError) as error:
             raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
-        kinds = driver.CUdevice_attribute
-        major, minor = (
-            self.call(
-                "cuDeviceGetAttribute", getattr(kinds, f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}"), self.number
-            )
-            for part in ("MAJOR", "MINOR")
-        )
+        major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
         if (major, minor) < _OLDEST:
             raise UsageError(f"target nvidia: the device is sm_{major}{minor}; code is for sm_80 and later")
-        self.processor = "sm_90a" if (major, minor) == _WITH_ARCHITECTURE_FEATURES else "sm_80"
+        has_large_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") >= _LARGE_SHARED
+        self.processor = "sm_80" if has_large_shared else "sm_86"
+        if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
+            self.processor = "sm_90a"
         self.context = self.call("cuDevicePrimaryCtxRetain", self.number)
+
+    def _attribute(self, name: str) -> int:
+        kind = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.call("cuDeviceGetAttribute", kind, self.number))
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
         """Call a function of the driver; returns its result, if it has one.
@@ -80,7 +82,7 @@ class NvidiaDevice:
 
 
 class NvidiaCode:
-    """See `tlx.target.grid_unit.DeviceCode`."""
+    """A module that the driver has loaded; see `tlx.target.grid_unit.DeviceCode`."""
 
     def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         self._device, self._call, driver = device, device.call, device.driver
@@ -110,7 +112,7 @@ class NvidiaCode:
         return function
 
     def array(self, value: object) -> DeviceArray | None:
-        """An array by DLPack, else by its interface."""
+        """An array by DLPack, else by `__cuda_array_interface__`."""
         device = getattr(value, "__dlpack_device__", None)
         if device is not None and int(device()[0]) in _DLPACK_DEVICES:
             return _from_dlpack(value)
@@ -118,25 +120,25 @@ class NvidiaCode:
         return None if interface is None else _from_interface(interface, value)
 
     def allocate(self, size: int, stream: int) -> int:
-        """CuMemAllocAsync."""
+        """Allocate by `cuMemAllocAsync`."""
         self._enter()
         return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
 
     def free(self, address: int, stream: int) -> None:
-        """CuMemFreeAsync."""
+        """Free by `cuMemFreeAsync`."""
         self._call("cuMemFreeAsync", address, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """CuMemcpyHtoDAsync."""
+        """Copy by `cuMemcpyHtoDAsync`."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """cuMemcpyDtoHAsync, and a wait for the stream."""
+        """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""
         self._call("cuMemcpyDtoHAsync", host, address, size, stream)
         self._call("cuStreamSynchronize", stream)
 
     def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
-        """CuLaunchKernel."""
+        """Launch by `cuLaunchKernel`."""
         self._enter()
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         sizes = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)

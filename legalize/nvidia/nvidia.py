@@ -1,7 +1,8 @@
 """`nvidia`: NVIDIA's GPUs from compute capability 8.0 on, by LLVM's NVPTX back end.
 
 bfloat and half are multiplied by the tensor cores (`mma.sync` m16n8k16, and `wgmma` on sm_90a), other types by ordinary
-instructions. A block of sm_80 may have 163 KiB of shared memory, one of sm_90 227 KiB.
+instructions. A block of sm_80 may have 163 KiB of shared memory, one of sm_86, sm_89 and sm_120 99 KiB, one of sm_90
+227 KiB.
 
 CUDA C++ Programming Guide 13.0, table "Technical Specifications per Compute Capability".
 """
@@ -35,6 +36,7 @@ _GRID: Final = GridUnit(
     ),
     device=first_device,
 )
+_SMALL: Final = replace(_GRID, multiprocessors=82, shared_bytes=99 << 10)
 _HOPPER: Final = replace(
     _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *_GRID.products)
 )
@@ -49,7 +51,7 @@ TARGET: Final = Target(
     vector_bytes=16,
     registers=56,
     grid=_GRID,
-    grids={"sm_90a": _HOPPER},
+    grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),
 )

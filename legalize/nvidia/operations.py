@@ -90,12 +90,6 @@ class NvidiaOperations:
         loaded = b.call_named(name, type_, [_in_space(b, address, SHARED_SPACE)], "fragments").value
         return [extract(b, loaded, k, I32) for k in range(_FRAGMENTS)]
 
-    def exchange(self, b: Builder, value: Value, distance: int) -> Value:
-        """shfl.sync.bfly."""
-        everyone, whole = const_int(I32, -1), const_int(I32, 31)
-        args = [everyone, value, const_int(I32, distance), whole]
-        return b.call_named("llvm.nvvm.shfl.sync.bfly.i32", I32, args, "other").value
-
 
 def _in_space(b: Builder, pointer: Value, space: int) -> Value:
     return b.cast("addrspacecast", pointer, PointerType(None, space))

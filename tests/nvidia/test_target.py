@@ -4,7 +4,9 @@ import ctypes
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +14,17 @@ import pytest
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import function, lowered, normal, tensor, typed
 from tests.nvidia.test_products import matmul
-from tlx.diagnostics import LoweringError
+from tlx.api.device import DeviceFunction
+from tlx.api.signatures import Prototype
+from tlx.diagnostics import LoweringError, TlxError
+from tlx.ir.types import VOID
+from tlx.legalize.nvidia.driver import NvidiaDevice
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
-from tlx.target.launches import LaunchArgument, from_json, table_of, to_json
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.target.grid_unit import DeviceArray
+from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, from_json, table_of, to_json
 
 ROOT = Path(__file__).parents[2]
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -101,6 +110,117 @@ def test_a_result_is_refused() -> None:
     text = matmul(8, 8, 8, "float", "float").replace("define void", "define i32").replace("ret void", "ret i32 0")
     with pytest.raises(LoweringError, match="a result that is returned cannot be launched"):
         lowered(text)
+
+
+def test_a_temporary_that_different_loops_write_is_refused() -> None:
+    """Iterations of the inner loop would share what the outer one gives each of its iterations."""
+    dims = "<2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+
+    def copy(number: int, source: str, to: str) -> str:
+        return f"""
+  %r{number} = call token @llvm.tensor.load(ptr elementtype(float) %{source}, {dims}, <2 x i32> <i32 0, i32 32>)
+  %v{number} = call <32 x float> @llvm.tensor.tovector(token %r{number})
+  %t{number} = call token @llvm.tensor.typeinfo(<32 x float> %v{number}, {dims})
+  call void @llvm.tensor.store(ptr %{to}, token %t{number}, <2 x i32> <i32 0, i32 32>)"""
+
+    text = f"""define void @f(ptr noalias %x, ptr noalias %y, ptr noalias %z) {{
+entry:
+  %t = alloca [32 x float], align 64
+  br label %i
+i:
+  %row = phi i64 [ 0, %entry ], [ %row.next, %latch ]
+  %first = mul i64 %row, 128
+  %xi = getelementptr float, ptr %x, i64 %first
+{copy(0, "xi", "t")}
+  br label %j
+j:
+  %column = phi i64 [ 0, %i ], [ %column.next, %j ]
+  %offset = mul i64 %column, 32
+  %at = add i64 %first, %offset
+  %yj = getelementptr float, ptr %y, i64 %at
+  %zj = getelementptr float, ptr %z, i64 %at
+{copy(1, "yj", "t")}{copy(2, "t", "zj")}
+  %column.next = add i64 %column, 1
+  %more = icmp slt i64 %column.next, 4
+  br i1 %more, label %j, label %latch, !tlx.independent !{{}}
+latch:
+  %row.next = add i64 %row, 1
+  %again = icmp slt i64 %row.next, 3
+  br i1 %again, label %i, label %end, !tlx.independent !{{}}
+end:
+  ret void
+}}
+"""
+    with pytest.raises(LoweringError, match="a temporary that different loops write cannot be launched"):
+        lower_text(text, target="nvidia", options=Options(start_after="to-2d"))
+
+
+@pytest.mark.parametrize("processor", ["sm_86", "sm_89", "sm_120"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_blocks_fit_the_shared_memory_of_small_multiprocessors(name: str, processor: str) -> None:
+    tables = table_of(lowered(PROGRAMS[name], processor))
+    assert max(launch.shared for table in tables for launch in table.launches) <= 99 << 10
+
+
+def fake_driver(*attributes: int) -> SimpleNamespace:
+    """The driver of a device with some attributes, as cuda-bindings has it."""
+
+    def done(*_: int) -> tuple[int, int]:
+        return 0, 0
+
+    def attribute(kind: int, _: int) -> tuple[int, int]:
+        return 0, attributes[kind]
+
+    names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    return SimpleNamespace(
+        CUdevice_attribute=SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": k for k, name in enumerate(names)}),
+        cuInit=done,
+        cuDeviceGet=done,
+        cuDeviceGetAttribute=attribute,
+        cuDevicePrimaryCtxRetain=done,
+    )
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "kibibytes", "processor"),
+    [(8, 0, 163, "sm_80"), (8, 6, 99, "sm_86"), (8, 9, 99, "sm_86"), (9, 0, 227, "sm_90a"), (12, 0, 99, "sm_86")],
+)
+def test_code_is_for_the_shared_memory_of_the_device(major: int, minor: int, kibibytes: int, processor: str) -> None:
+    assert NvidiaDevice(fake_driver(major, minor, kibibytes << 10)).processor == processor
+
+
+class SmallMemory:
+    """A device with memory for one temporary."""
+
+    def __init__(self) -> None:
+        self.allocated: list[int] = []
+
+    def array(self, value: object) -> DeviceArray | None: ...
+
+    def allocate(self, size: int, stream: int) -> int:
+        del stream
+        if self.allocated:
+            raise TlxError("out of memory")
+        self.allocated.append(size)
+        return size
+
+    def free(self, address: int, stream: int) -> None:
+        del stream
+        self.allocated.remove(address)
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None: ...
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None: ...
+
+    def launch(self, launch: Launch, arguments: Sequence[object], stream: int) -> None: ...
+
+
+def test_temporaries_are_freed_when_memory_runs_out() -> None:
+    device = SmallMemory()
+    call = DeviceFunction(Prototype("f", VOID, ()), FunctionLaunches("f", (), (16, 32), ()), device)
+    with pytest.raises(TlxError, match="out of memory"):
+        call()
+    assert device.allocated == []
 
 
 emulated = pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")

@@ -80,8 +80,10 @@ class DeviceFunction(CompiledFunction):
                 kept.append(data)
                 if parameter.written:
                     copied.append((data, values[-1]))
-            temporaries = [device.allocate(size, stream) for size in self._launches.temporaries]
-            owned += temporaries
+            temporaries = list[int]()
+            for size in self._launches.temporaries:
+                temporaries.append(device.allocate(size, stream))
+                owned.append(temporaries[-1])
             for launch in self._launches.launches:
                 device.launch(launch, [_passed(a, values, temporaries) for a in launch.arguments], stream)
             for data, address in copied:

@@ -66,10 +66,6 @@ class GridOperations(Protocol):
         """Four matrices of 8 lines x 16 bytes of shared memory, spread over the warp: an i32 of each."""
         ...
 
-    def exchange(self, b: Builder, value: Value, distance: int) -> Value:
-        """The value (i32) of the thread of the warp whose number differs in the bit `distance`."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceArray:

@@ -210,7 +210,8 @@ class HostFunction:
         if linear.base not in self.temporaries:
             raise _refused("memory that several iterations of a loop write", match.store)
         indices = tuple(_index(loop) for loop in shared)
-        self.copies.setdefault(linear.base, indices)
+        if self.copies.setdefault(linear.base, indices) != indices:
+            raise _refused("a temporary that different loops write", match.store)
 
     def _tree(self, match: Match, block: Block) -> HostTree:
         around, private = self.loops.around(block), dict[int, int]()
