@@ -60,7 +60,7 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        device, owned, kept, copied = self._device, list[int](), list[object](), list[tuple[Array, int]]()
+        device, owned, alive, written = self._device, list[int](), list[object](), list[tuple[Array, int]]()
         values: list[Any] = []
         try:
             for number, (parameter, value) in enumerate(zip(self.prototype.parameters, arguments, strict=True)):
@@ -70,23 +70,23 @@ class DeviceFunction(CompiledFunction):
                 array = device.array(value)
                 if array is not None:
                     _check(number, parameter, array)
-                    kept.append(array.owner)
+                    alive.append(array.owner)
                     values.append(array.address)
                     continue
                 data: Array = checked_argument(number, parameter, value)
                 values.append(device.allocate(data.nbytes, stream))
                 owned.append(values[-1])
                 device.upload(values[-1], array_address(data), data.nbytes, stream)
-                kept.append(data)
+                alive.append(data)
                 if parameter.written:
-                    copied.append((data, values[-1]))
+                    written.append((data, values[-1]))
             temporaries = list[int]()
             for size in self._launches.temporaries:
                 temporaries.append(device.allocate(size, stream))
                 owned.append(temporaries[-1])
             for launch in self._launches.launches:
                 device.launch(launch, [_passed(a, values, temporaries) for a in launch.arguments], stream)
-            for data, address in copied:
+            for data, address in written:
                 device.download(array_address(data), address, data.nbytes, stream)
         finally:
             for address in owned:
@@ -103,7 +103,7 @@ class DeviceFunction(CompiledFunction):
 
 
 def _passed(argument: LaunchArgument, values: Sequence[Any], temporaries: Sequence[int]) -> Any:
-    """What a kernel is passed."""
+    """The ctypes argument of a kernel: an address, or a number of the call."""
     if argument.temporary is not None:
         return ctypes.c_void_p(temporaries[argument.temporary] + (argument.offset or 0))
     assert argument.parameter is not None

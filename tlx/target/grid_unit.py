@@ -31,7 +31,7 @@ class GridOperations(Protocol):
         ...
 
     def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
-        """Mark functions as kernels, with the threads of a block and the blocks that run at once at least."""
+        """Mark functions as kernels, each with the threads of a block and the `resident` blocks of its `BlockShape`."""
         ...
 
     def thread(self, b: Builder) -> Value:
@@ -87,7 +87,7 @@ class DeviceArray:
 
 
 class DeviceCode(Protocol):
-    """Code loaded on a device. Operations are in the order of a stream, a number; 0 is the device's own."""
+    """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one."""
 
     def array(self, value: object) -> DeviceArray | None:
         """The array that a Python object is, if it is one in the device's memory."""
@@ -144,7 +144,7 @@ class BlockShape:
         rows, columns: The tile of C.
         depth: Elements of K in a stage of shared memory.
         warp_rows, warp_columns: The part of the tile that a warp computes.
-        stages: Stages of shared memory: all but one are being copied while one is multiplied.
+        stages: Stages of shared memory: others are being copied while one is multiplied.
         resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
     """
 
@@ -231,7 +231,7 @@ class GroupOperations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupProduct:
-    """A product of a group of warps: rows x depth by depth x any of some numbers of columns.
+    """A product of a group of warps: rows x depth by depth x as many columns as the tile of the block has.
 
     Attributes:
         lhs, rhs: Element type and signs of the operands.
@@ -259,11 +259,11 @@ class GridUnit:
         linkage: Calling convention of kernels, as a keyword of LLVM's assembly.
         warp: Threads of a warp.
         threads: Threads of a block of kernels without products.
-        multiprocessors: Blocks that the machine surely runs at once; a grid of fewer leaves some idle.
+        multiprocessors: Multiprocessors of the machine; a grid of fewer blocks leaves some idle.
         shared_bytes: Bytes of shared memory that a block may have.
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
-        scalar_shapes: Tiles of other products, the largest first; here a warp's part is that of a thread.
+        scalar_shapes: Tiles of other products, the largest first; `warp_rows` x `warp_columns` is a thread's part.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
     """
 

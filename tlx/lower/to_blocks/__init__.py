@@ -4,7 +4,7 @@ A function of stage 1's output becomes a sequence of launches, one for each tree
 (`tlx.target.launches`) lists; the function itself is removed. Iterations of independent loops around a tree are blocks
 of its kernel's grid. Equal trees share a kernel.
 
-Kernels consist of tile operations on what a thread computes, which stage 3 makes instructions, and of the operations of
+Kernels consist of tile operations on what a thread computes, which stage 3 turns into instructions, and of operations of
 the target's grid (`tlx.target.grid_unit`).
 """
 
@@ -139,10 +139,10 @@ def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
 
 
 def _iterations(tree: HostTree) -> Iterations:
-    """The loops around a tree; the alignment of pointers is what offsets and steps leave of the parameters'."""
+    """The loops around a tree. Pointers are as aligned as parameters, as far as their offsets and steps allow."""
     alignments: list[int] = []
-    kept = [pointer for number, pointer in enumerate(tree.match.pointers) if number not in tree.private]
-    for place, (_, view) in zip(tree.places, kept, strict=True):
+    passed = [pointer for number, pointer in enumerate(tree.match.pointers) if number not in tree.private]
+    for place, (_, view) in zip(tree.places, passed, strict=True):
         alignment = ALIGNMENT
         while any(number % alignment for number in (place.offset, *place.steps)):
             alignment //= 2

@@ -1,6 +1,6 @@
 """Products of fragments: each warp loads fragments of the stage and multiplies them, its sums in registers.
 
-for 16 of K            load fragments of the warp's rows and columns, multiply each pair
+for 16 of K            load the fragments of the warp's rows and columns, multiply each pair
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct
 
 
 class FragmentSums(StagedSums):
-    """See the module's description and `StagedSums`."""
+    """Emits the sums of a tile by products of fragments; see the module's description."""
 
     def __init__(
         self,

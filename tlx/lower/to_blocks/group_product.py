@@ -1,8 +1,8 @@
 """Products of groups of warps, which read their operands from shared memory while the group copies the next stages.
 
-    multiply the stage, without waiting        the group's sums stay in registers
-    start to copy a stage                      over the one before the last: all groups have waited for it
-    wait for the products of the last stage
+    multiply stage n, without waiting         the group's sums stay in registers
+    start to copy stage n + stages - 2        over stage n - 2, whose products all groups have waited for
+    wait for the products of stage n - 1
 
 A group of four warps multiplies 64 rows of the tile; warp w of it holds rows 16 w to 16 w + 15 of the sums.
 """
@@ -18,7 +18,7 @@ from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 
 
 class GroupSums(StagedSums):
-    """See the module's description and `StagedSums`."""
+    """Emits the sums of a tile by products of groups; see the module's description."""
 
     rows = 16
 

@@ -40,7 +40,7 @@ from tlx.target.target import Target
 _IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 _MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
 _ALLOCATORS: Final = ("malloc", "aligned_alloc")
-_PURE: Final = frozenset(
+_WITHOUT_MEMORY: Final = frozenset(
     "add sub mul shl lshr ashr and or xor udiv sdiv urem srem icmp select zext sext trunc ptrtoint getelementptr "
     "bitcast phi insertelement shufflevector extractelement fadd fsub fmul fdiv fneg fptrunc fpext fcmp sitofp uitofp "
     "fptosi fptoui alloca br unreachable freeze frem inttoptr".split()
@@ -98,8 +98,8 @@ class _Linear:
         factors = defaultdict[str, int](int, self.factors)
         for name, value in other.factors:
             factors[name] += sign * value
-        kept = tuple(sorted((name, value) for name, value in factors.items() if value))
-        return _Linear(self.base or other.base, self.constant + sign * other.constant, kept)
+        nonzero = tuple(sorted((name, value) for name, value in factors.items() if value))
+        return _Linear(self.base or other.base, self.constant + sign * other.constant, nonzero)
 
 
 @dataclass(eq=False)
@@ -110,6 +110,7 @@ class HostFunction:
         module, function: The function.
         target: The machine it is for.
         temporaries: Bytes of each temporary, by the name of the instruction that allocates it.
+        copies: For a temporary that iterations share, the indices of the loops each of whose iterations has a copy.
     """
 
     module: Module
@@ -167,7 +168,7 @@ class HostFunction:
         return any(self.function.block(name).terminator.opcode == "unreachable" for name in branch.targets)
 
     def _check_instruction(self, instruction: Instruction) -> None:
-        if is_tensor_call(instruction) or instruction.opcode in _PURE:
+        if is_tensor_call(instruction) or instruction.opcode in _WITHOUT_MEMORY:
             if instruction.opcode == "alloca":
                 self._allocate(instruction)
             return
@@ -202,7 +203,11 @@ class HostFunction:
     # Trees -----------------------------------------------------------------------------------------------------
 
     def _privatise(self, pointer: Value, around: Sequence[Loop], match: Match) -> None:
-        """Give each iteration its own copy of a temporary that all of them write."""
+        """Give each iteration its own copy of a temporary that all of them write.
+
+        Raises:
+            LoweringError: The memory is no temporary, or other loops write it as well.
+        """
         linear = self._linear(pointer, match.store)
         shared = [loop for loop in around if _index(loop) not in dict(linear.factors)]
         if not shared:

@@ -2,8 +2,8 @@
 
     block = (iterations of the loops around the tree) x (tiles of the problem), the tiles varying fastest
 
-Each thread computes tiles of one row: tile operations, which stage 3 makes instructions. What threads share (numbers,
-shared memory, barriers, fragments) are the grid's operations.
+Each thread computes tiles of one row, by tile operations, which stage 3 turns into instructions. The numbers of threads
+and blocks, shared memory, barriers and fragments are operations of the grid.
 """
 
 from __future__ import annotations
@@ -26,13 +26,21 @@ from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
 from tlx.target.grid_unit import GridUnit
 
-_UNNAMED: Final = re.compile(r"\W")
+_NOT_IN_NAMES: Final = re.compile(r"\W")
 _VECTOR_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class GridFacts:
-    """How a kernel is launched: blocks, threads and dynamic shared memory of each, and blocks that run at once."""
+    """How a kernel is launched.
+
+    Attributes:
+        name: The kernel.
+        grid: Blocks.
+        block: Threads of a block.
+        shared: Bytes of dynamic shared memory of a block.
+        resident: Blocks that a multiprocessor runs at once at least.
+    """
 
     name: str
     grid: int
@@ -85,7 +93,7 @@ class GridKernel:
         spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
         self.function: Function = new_function(
             module,
-            module.global_names.fresh(_UNNAMED.sub("_", name)),
+            module.global_names.fresh(_NOT_IN_NAMES.sub("_", name)),
             spelled,
             f'nounwind "{STAGE_ATTRIBUTE}"="tiles"',
             grid.linkage,
@@ -148,7 +156,7 @@ class GridKernel:
             emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
 
     def finish(self, threads: int, shared: int, resident: int = 1) -> GridFacts:
-        """End the kernel."""
+        """End the kernel, whose blocks have some threads and bytes of shared memory."""
         self.b.ret()
         return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared, resident)
 

@@ -3,7 +3,7 @@
     for stages of K        the tiles of A and B are copied to shared memory, zeros beyond the matrices
       sums += A @ B        each warp, or each thread, its part of the tile
     sums -> shared memory
-    C = f(sums)            as an elementwise kernel computes an expression, whose product is read there
+    C = f(sums)            like an elementwise kernel, which reads the product from shared memory
 
 Consecutive blocks are numbered along groups of rows of tiles, so that blocks that run at once share operands in L2:
 
@@ -25,7 +25,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
-from tlx.lower.to_blocks.scalar_product import ScalarSums
+from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
@@ -59,7 +59,7 @@ class ProductPlan:
 
 
 def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
-    """Choose the product, and the largest tile of which all multiprocessors get one, else the smallest."""
+    """Choose the product and the tile: the first in order that gives each multiprocessor a block, else the last."""
     accumulator = gemm_accumulator_type(gemm)
     choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
         (product, shape) for product in grid.products if _fits(product, gemm) for shape in product.shapes
@@ -77,9 +77,11 @@ def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
 
 def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
-    element = gemm.a.element if plan.product is not None else accumulator
-    stage = (shape.rows + shape.columns + (0 if plan.product else 2 * _PADDING)) * shape.depth * bytes_of(element)
-    return max(stage * shape.stages, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
+    if plan.product is None:
+        operands = operand_bytes(shape, accumulator)
+    else:
+        operands = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
+    return max(operands, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
 
 
 def product_grid_kernel(

@@ -24,7 +24,7 @@ _ALIGNMENT: Final = 16
 
 
 def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
-    """The pointers of fused rows whose rows are in shared memory, with bytes from its start: they need no other memory.
+    """The pointers to intermediate rows that are in shared memory, each with its offset there in bytes.
 
     Args:
         match: The trees.
@@ -77,13 +77,13 @@ def row_fusion_grid_kernel(
     widest = max(part.problem.value.cols for part in fusion.parts)
     vectors = widest // vector_columns(widest, fusion.parts[-1].problem.destination.element)
     threads = min(grid.threads, max(grid.warp, next_power_of_two(-(-vectors // _VECTORS_PER_THREAD))))
-    kept = [number for number in range(len(match.pointers)) if number not in private]
+    passed = [number for number in range(len(match.pointers)) if number not in private]
     kernel = GridKernel(
-        module, grid, name, [fusion.pointers[n] for n in kept], list(fusion.scalars), iterations, fusion.rows
+        module, grid, name, [fusion.pointers[n] for n in passed], list(fusion.scalars), iterations, fusion.rows
     )
     b, shared = kernel.b, grid.operations.shared(kernel.b)
     bases: dict[int, Value] = {}
-    for number, pointer in zip(kept, kernel.pointers, strict=True):
+    for number, pointer in zip(passed, kernel.pointers, strict=True):
         view = match.pointers[number][1]
         step = b.mul(as_index(b, kernel.tile), view.row_stride) if view.rows > 1 else 0
         bases[number] = b.gep(view.element, pointer, step)

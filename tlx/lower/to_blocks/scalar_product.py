@@ -22,14 +22,29 @@ from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
 
 _PADDING: Final = 8
+"""Elements after each row of an operand in shared memory: stores of a transposed operand then meet other banks."""
 _UNROLLED: Final = 4
+"""Positions of K in an iteration of the inner loop."""
 _CHUNK: Final = 4
 """Adjacent rows or columns of a thread. Its next ones are so far away that threads side by side read other banks."""
 
 
+def operand_bytes(shape: BlockShape, accumulator: Type) -> int:
+    """Bytes of shared memory of the operands of a stage."""
+    return (shape.rows + shape.columns + 2 * _PADDING) * shape.depth * bytes_of(accumulator)
+
+
 @dataclass(eq=False)
 class ScalarSums:
-    """Emits the sums of a tile; see the module's description."""
+    """Emits the sums of a tile; see the module's description.
+
+    Attributes:
+        kernel: The kernel.
+        gemm: The product.
+        shape: The block's tile, whose `warps` are threads here.
+        shared: The block's shared memory.
+        accumulator: Element type of the sums.
+    """
 
     kernel: GridKernel
     gemm: Gemm
@@ -53,14 +68,14 @@ class ScalarSums:
         down, across = kernel.divided(kernel.thread, shape.columns // width)
         chunks = min(height, _CHUNK), min(width, _CHUNK)
         first_row, first_column = b.mul(down, chunks[0]), b.mul(across, chunks[1])
-        rows, columns = _places(height, shape.rows), _places(width, shape.columns)
+        rows, columns = _offsets(height, shape.rows), _offsets(width, shape.columns)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
         count = -(-self.gemm.k // shape.depth)
-        sums_ = height * width
-        carry = [zero(self.accumulator)] * sums_ + self._loaded(const_int(I32, 0), row, column)
+        count_of_sums = height * width
+        carry = [zero(self.accumulator)] * count_of_sums + self._loaded(const_int(I32, 0), row, column)
         with b.loop(0, count, carry=carry, name="stage") as stage:
-            acc, loaded = stage.carried[:sums_], stage.carried[sums_:]
+            acc, loaded = stage.carried[:count_of_sums], stage.carried[count_of_sums:]
             kernel.grid.operations.barrier(b)
             self._store_stage(loaded)
             kernel.grid.operations.barrier(b)
@@ -129,12 +144,12 @@ class ScalarSums:
 
     def _store_stage(self, values: list[Value]) -> None:
         """Write the thread's elements to shared memory."""
-        b, left = self.kernel.b, list(values)
+        b, remaining = self.kernel.b, iter(values)
         bases = (self.shared, self.pitch_a), (self.base_b, self.pitch_b)
         for (view, extent, _), (base, pitch) in zip(self._operands(), bases, strict=True):
             for k, x in self._places(view, extent):
                 at = b.gep(self.accumulator, base, as_index(b, b.add(b.mul(k, pitch), x)))
-                b.store(left.pop(0), at, bytes_of(self.accumulator))
+                b.store(next(remaining), at, bytes_of(self.accumulator))
 
     def _checked_load(
         self, address: Value, view: MatrixView, at: tuple[Value, Value], extent: int, sign: Sign
@@ -168,7 +183,7 @@ class ScalarSums:
         return b.cast(("zext" if sign == "u" else "sext") if widens else "trunc", value, self.accumulator)
 
 
-def _places(count: int, extent: int) -> list[int]:
-    """Where a thread's rows or columns are, from its first one on: chunks that divide an extent."""
+def _offsets(count: int, extent: int) -> list[int]:
+    """How far a thread's rows or columns are from its first one: chunks, which are evenly spread over an extent."""
     chunk = min(count, _CHUNK)
     return [k // chunk * (extent * chunk // count) + k % chunk for k in range(count)]
