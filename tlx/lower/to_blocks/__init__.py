@@ -4,8 +4,8 @@ A function of stage 1's output becomes a sequence of launches, one for each tree
 (`tlx.target.launches`) lists; the function itself is removed. Iterations of independent loops around a tree are blocks
 of its kernel's grid. Equal trees share a kernel.
 
-Kernels consist of tile operations on what a thread computes, which stage 3 turns into instructions, and of operations of
-the target's grid (`tlx.target.grid_unit`).
+Kernels consist of tile operations on what a thread computes, which stage 3 turns into instructions, and of operations
+of the target's grid (`tlx.target.grid_unit`).
 """
 
 from __future__ import annotations
