@@ -56,7 +56,7 @@ _MOVES: Final = re.compile(
     r"llvm\.(?:masked|vector\.(?:insert|extract|reverse|splice|interleave|deinterleave)|experimental\.vector|"
     r"dbg|lifetime|invariant|mem|prefetch|assume|fake\.use|ssa\.copy|launder|strip|ptr)"
 )
-"""Intrinsics that move bfloats, or only point to them."""
+"""Intrinsics that move bfloats or point to them, and compute nothing."""
 _REDUCTION: Final = re.compile(r"llvm\.vector\.reduce\.(fadd|fmul|fmaximum|fminimum|fmax|fmin)\.")
 _EXTREMA: Final = {"fmax": "llvm.maxnum", "fmin": "llvm.minnum", "fmaximum": "llvm.maximum", "fminimum": "llvm.minimum"}
 _SIGN_OPERATIONS: Final = re.compile(r"llvm\.(fabs|copysign)\.")
@@ -106,7 +106,7 @@ def _bits(constant: ConstFloat) -> int:
 
 
 def _as_bits(type_: Type) -> Type:
-    """The type in place of one."""
+    """The type with i16 for bfloat."""
     if type_ == BFLOAT:
         return I16
     return replace(type_, element=I16) if isinstance(type_, VectorType) and type_.element == BFLOAT else type_
@@ -189,7 +189,7 @@ class _FunctionRewriter:
         return LoweringError(message, i.span, name=self.module.source.name)
 
     def _move(self, i: Instruction) -> None:
-        """An instruction on other types."""
+        """Respell an instruction that moves values or points to them."""
         for index, operand in enumerate(i.operands):
             if _is_bfloat(operand.type) and not isinstance(operand, Local | Global | Keyword):
                 set_operand(i, index, _value_as_bits(operand))
@@ -198,7 +198,7 @@ class _FunctionRewriter:
             i.text = _FAST_MATH.sub(r"\1 ", i.text, count=1)
 
     def _move_by_intrinsic(self, i: Instruction, callee: str) -> None:
-        """An intrinsic on other types, which are part of its name."""
+        """Respell a call of an intrinsic; types are part of its name."""
         name, result = _MANGLED.sub("i16", callee), _as_bits(i.type)
         params = tuple(_as_bits(argument.type) for argument in i.args)
         self._move(i)

@@ -82,7 +82,7 @@ def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Va
 
 
 def bfloats_with_subnormals(round_pair: Callable[[Builder, Value, Value], Value], b: Builder, *pair: Value) -> Value:
-    """Two registers of float as bfloat by an instruction that flushes subnormal numbers, which are kept.
+    """Two registers of float, rounded to bfloat by an instruction that flushes subnormal numbers; they are kept.
 
     A number d below the normal ones, zero included, becomes 2^-126 + d, in which the last place of a bfloat has the
     same weight; the 2^-126 are subtracted from the bits of the result.
@@ -375,7 +375,7 @@ def joined_floats(b: Builder, target: Target, even: Value, odd: Value, *, exact:
 
 
 def _with_short_nan(b: Builder, word: Value) -> Value:
-    """The bits of floats, and the upper half of NaN: rounding would carry its lower half into the sign."""
+    """The bits of floats, the lower half of NaN cleared: rounding would carry from it into the sign."""
     is_nan = b.icmp("ugt", b.binary("and", word, splat_like(word, 0x7FFFFFFF)), splat_like(word, 0x7F800000))
     return b.select(is_nan, b.binary("and", word, splat_like(word, _UPPER)), word)
 

@@ -214,13 +214,13 @@ def _divided_bfloats(
     assert isinstance(type_, VectorType)
     words = LaneArithmetic(b, type_.count, BFLOAT)
 
-    def ways(
+    def by_floats(
         emit: Callable[[LaneArithmetic, Sequence[tuple[Value, Value]]], list[Value]],
     ) -> Callable[[], list[Value]]:
         return lambda: _bfloats_from_floats(b, target, emit, numerators, divisors)
 
-    careful = ways(careful_quotients)
-    scaled = careful if target.float_instructions is not None else ways(scaled_quotients)
+    careful = by_floats(careful_quotients)
+    scaled = careful if target.float_instructions is not None else by_floats(scaled_quotients)
     return branch_on_subnormal(words, numerators, divisors, divide, scaled, careful)
 
 
@@ -231,6 +231,8 @@ def _bfloats_from_floats(
     numerators: Sequence[Value],
     divisors: Sequence[Value],
 ) -> list[Value]:
+    """Quotients of registers of bfloat, whose magnitudes `emit` computes in float."""
+
     def quotients_of(numerators: Sequence[Value], divisors: Sequence[Value]) -> list[Value]:
         lanes = lanes_of(b, target, numerators[0], FLOAT, short=True)
         return emit(lanes, list(zip(numerators, divisors, strict=True)))

@@ -77,23 +77,25 @@ def _size(function: Function) -> object:
 def _shareable_kernels(module: Module) -> dict[str, _Kernel]:
     """The kernels of products, and those that they call, by name."""
     functions = list(module.functions)
-    found = {f.name: _Kernel(f) for f in functions if is_kernel(module, f)}
+    candidates = {f.name: _Kernel(f) for f in functions if is_kernel(module, f)}
     raw = module.raw_text()
-    excluded = {name for name in found if f"@{name}" in raw}
-    products = {name for name, kernel in found.items() if any(_is_product(i) for i in kernel.function.instructions())}
+    excluded = {name for name in candidates if f"@{name}" in raw}
+    products = {
+        name for name, kernel in candidates.items() if any(_is_product(i) for i in kernel.function.instructions())
+    }
     for function in functions:
         inlines = is_nest(module, function) or wants_target(module, function)
         for block in function.blocks:
             for instruction in block.instructions:
-                mentioned = [o.name for o in instruction.operands if isinstance(o, Global) and o.name in found]
+                mentioned = [o.name for o in instruction.operands if isinstance(o, Global) and o.name in candidates]
                 for name in mentioned:
                     if instruction.callee != name or len(mentioned) > 1 or inlines:
                         excluded.add(name)
                     else:
-                        found[name].calls.append((function, block, instruction))
+                        candidates[name].calls.append((function, block, instruction))
                         if function.name in products:
                             products.add(name)
-    return {name: kernel for name, kernel in found.items() if name in products and name not in excluded}
+    return {name: kernel for name, kernel in candidates.items() if name in products and name not in excluded}
 
 
 def _is_product(instruction: Instruction) -> bool:

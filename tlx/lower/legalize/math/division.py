@@ -88,15 +88,15 @@ def branch_on_subnormal(
     scaled: Callable[[], list[Value]],
     careful: Callable[[], list[Value]],
 ) -> list[Value]:
-    """Quotients by one of three ways.
+    """Quotients, by code that is chosen from three at run time.
 
     Args:
         lanes: Arithmetic on registers like the operands, or on their bits.
         numerators: Registers.
         divisors: As many registers.
-        divide: Emits the way where no operand or quotient is subnormal.
-        scaled: Emits the way where no operand is subnormal, and no divisor is zero, infinite or NaN.
-        careful: Emits the way for all operands.
+        divide: Emits the code for registers where no operand or quotient is subnormal.
+        scaled: Emits that for registers where no operand is subnormal, and no divisor is zero, infinite or NaN.
+        careful: Emits that for any operands.
     """
     extremes = _extremes(lanes, numerators, divisors)
     return either(
@@ -255,8 +255,8 @@ def _scaled_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, *,
         is_small = b.binary("and", is_small, lanes.compare("ord", by, by))
         left = b.binary("sub", lanes.word(raised << lanes.fraction), up)
         dividend, by = (
-            lanes.mul(x, lanes.from_bits(lanes.integer_op("add", b.select(is_small, *ways), one)))
-            for x, ways in ((dividend, (left, by_up)), (by, (lanes.word(-lowered << lanes.fraction), up)))
+            lanes.mul(x, lanes.from_bits(lanes.integer_op("add", b.select(is_small, *exponents), one)))
+            for x, exponents in ((dividend, (left, by_up)), (by, (lanes.word(-lowered << lanes.fraction), up)))
         )
     quotient = lanes.div(dividend, by)
     magic = lanes.choose(is_small, 2.0**lowered, 0.0)
@@ -280,7 +280,7 @@ def _is_below(lanes: LaneArithmetic, dividend: Value, divisor: Value) -> Value:
 
 
 def _raised(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:
-    """Magnitudes, subnormal ones and zero times a power of two that makes them normal; the exponent, in its field."""
+    """Magnitudes, subnormal ones times a power of two that makes them normal; its exponent, in the exponent field."""
     b, up, word = lanes.b, lanes.fraction + 1, lanes.bits(x)
     is_subnormal = b.icmp("slt", word, lanes.word(1 << lanes.fraction))
     exponent, unit = (b.select(is_subnormal, lanes.word(n << lanes.fraction), lanes.word(0)) for n in (up, up + 1))

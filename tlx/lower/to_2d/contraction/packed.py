@@ -12,8 +12,8 @@ stores it::
 
 Where rows are in blocks, too, the columns of the left operand are split in the same way. The permutation stays if a
 copy and a product of it are estimated to be faster, for instance of blocks of a few columns; if the contraction would
-copy its operand as well; if rows are interleaved that no dot product reads so; if anything else reads the matrix; if an
-operation computes what is permuted; and if its result has strides in memory, or rows that are read in place.
+copy its operand as well; if its rows are interleaved in a way that no dot product reads; if anything else reads the
+matrix; if what is permuted is the result of an operation; and if the matrix can be read in place without blocks.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ class ContractionResult:
 def contraction_of(
     lhs: TensorView, rhs: TensorView, dims: tuple[tuple[int, ...], ...], result: ContractionResult
 ) -> Contraction:
-    """The contraction, whose result has batch dimensions first, then free ones of lhs, then free ones of rhs."""
+    """The contraction of two tensors, whose result has batch dimensions first, then the free ones of lhs and of rhs."""
     axes_a, axes_b, batch_a, batch_b = axes_of(dims)
     a, b = lhs.dims, rhs.dims
     free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)

@@ -11,8 +11,8 @@ Rewrite of the scores of two heads, whose queries are the columns of one matrix:
     %q = reshape.permute(%x), 128 x 2 x 64 as 2 x 128 x 64  nothing
     %s = contract(%q, %k)                               ->  products that read %x.buf, heads 64 and rows 128 apart
 
-A permutation whose result has no strides in the operand's memory is a copy, and so is one of more than one reader that
-are not products, if neighbours in a row of the result are not neighbours in memory.
+A permutation is copied if its result has no strides in the operand's memory, or if several readers are not products and
+neighbours in a row of the result are not neighbours in memory.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Leaves are extended once, intermediate results are floats, and the result is rou
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
 functions of bfloat are. A sum may cancel, as 1 + tanh x does in GELU: its operands have the accuracy of float.
 
-With 1 + tanh u = 2 / (1 + e^-2u) nothing cancels, and a result below the normal numbers, which tanh of a float has not,
-may be zero:
+In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Results below the normal numbers may be zero: 1 + tanh u, rounded to
+float, has none.
 
     1 + tanh u  ->  2 sigmoid(2 u)
 
