@@ -112,6 +112,16 @@ def test_a_result_is_refused() -> None:
         lowered(text)
 
 
+def test_a_call_is_refused() -> None:
+    body = f"""  %u = call <4 x float> @user(<4 x float> zeroinitializer)
+{tensor("a", "x", "float", (4, 8))}
+  %v = call <32 x float> @llvm.tensor.exp(token %a)
+  store <32 x float> %v, ptr %y
+"""
+    with pytest.raises(LoweringError, match="a call of @user cannot be launched"):
+        lowered(f"declare <4 x float> @user(<4 x float>)\n{function(['x', 'y'], body)}")
+
+
 def test_a_temporary_that_different_loops_write_is_refused() -> None:
     """Iterations of the inner loop would share what the outer one gives each of its iterations."""
     dims = "<2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

@@ -182,7 +182,7 @@ class HostFunction:
         elif is_memory_call(instruction):
             return
         elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
-            is_elementwise = instruction.opcode == "call" and isinstance(instruction.type, VectorType)
+            is_elementwise = callee.startswith("llvm.") and isinstance(instruction.type, VectorType)
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
                 raise _refused(what, instruction)
