@@ -21,10 +21,12 @@ from typing import Final, Generic, NamedTuple, Self, TypeVar
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
-from tlx.ir.types import I1, I8, Type, bytes_of
-from tlx.ir.values import Value
+from tlx.ir.types import I1, I8, PTR, Type, bytes_of
+from tlx.ir.values import Keyword, Value
 from tlx.lower.memory.buffers import PrivateBuffer
 
+NO_ADDRESS: Final = Keyword(PTR, "null")
+"""The address of memory whose strides alone matter, such as for estimates."""
 _MAX_DEINTERLEAVED: Final = 15
 """Largest number of columns that are merged in registers, all of which are live at once."""
 
@@ -295,6 +297,12 @@ def spanned_elements(dims: Iterable[StridedDim[int]]) -> int:
 def without_unit_dims(dims: Iterable[StridedDim[int]]) -> list[StridedDim[int]]:
     """Dimensions with more than one element; the strides of the others mean nothing."""
     return [dim for dim in dims if dim.extent > 1]
+
+
+def has_dense_rows(dims: Iterable[StridedDim[int]]) -> bool:
+    """Whether neighbours in a row are neighbours in memory; rows are along the last dimension of several elements."""
+    inner = without_unit_dims(dims)
+    return not inner or inner[-1].stride == 1
 
 
 def as_matrices(view: TensorView) -> BatchedMatrix | None:

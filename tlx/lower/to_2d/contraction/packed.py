@@ -34,7 +34,7 @@ from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import PTR, Type
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.memory.views import Storage, TensorView, pitches_of
+from tlx.lower.memory.views import NO_ADDRESS, Storage, TensorView, pitches_of
 from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.problem import LHS, RHS, Contraction, ContractionResult, contraction_of
 from tlx.lower.to_2d.contraction.strategy import best_blocking, least_contraction_cycles
@@ -45,7 +45,6 @@ from tlx.target.target import Target
 
 _PERMUTE: Final = "reshape.permute"
 _MATRIX: Final = 2
-_NO_ADDRESS: Final = Keyword(PTR, "null")
 _LEAST_ROW: Final = 16
 """Positions of a row that products read, if they are not interleaved; shorter rows leave columns apart."""
 _PACKED: Final = Keyword(PTR, "poison")
@@ -242,7 +241,7 @@ def _split(tensor: Tensor, axis: int, extents: Sequence[int]) -> tuple[TensorTyp
     return None if pitches is None else (TensorType.dense(type_.element, shape), pitches)
 
 
-def _view(type_: TensorType, pitches: Sequence[int] | None, address: Value = _NO_ADDRESS) -> TensorView:
+def _view(type_: TensorType, pitches: Sequence[int] | None, address: Value = NO_ADDRESS) -> TensorView:
     return TensorView.of(Storage(address), type_, pitches)
 
 

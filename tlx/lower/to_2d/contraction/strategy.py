@@ -31,11 +31,11 @@ from itertools import product
 from typing import Final
 
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import PTR, Type, bits_of, bytes_of
-from tlx.ir.values import Keyword
+from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
 from tlx.lower.memory.buffers import size_text
+from tlx.lower.memory.views import NO_ADDRESS
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking, block_loaded_as, blocking_cycles
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
 from tlx.lower.to_2d.contraction.problem import (
@@ -214,7 +214,6 @@ def _lanes(target: Target, element: Type) -> int:
 
 
 _WORD: Final = 4
-_NO_ADDRESS: Final = Keyword(PTR, "null")
 _COPIES: Final = tuple(map(frozenset[int], ((), (LHS,), (RHS,), (LHS, RHS))))
 """The operands that a candidate may copy."""
 
@@ -240,8 +239,8 @@ def choose_blocking(
 
 def _without_addresses(c: Contraction) -> Contraction:
     """The contraction without the addresses of its operands, on which the choice does not depend."""
-    lhs, rhs, out = (memory._replace(pointer=_NO_ADDRESS) for memory in (c.lhs, c.rhs, c.out))
-    return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and OperandMemory(_NO_ADDRESS, c.acc.element))
+    lhs, rhs, out = (memory._replace(pointer=NO_ADDRESS) for memory in (c.lhs, c.rhs, c.out))
+    return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and OperandMemory(NO_ADDRESS, c.acc.element))
 
 
 @lru_cache(maxsize=1024)

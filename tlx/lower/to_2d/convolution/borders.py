@@ -14,14 +14,12 @@ A pad that anything else reads, or a convolution that reads its input in place, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import PTR
-from tlx.ir.values import ConstFloat, ConstInt, Keyword
-from tlx.lower.memory.views import Storage, TensorView
+from tlx.ir.values import ConstFloat, ConstInt
+from tlx.lower.memory.views import NO_ADDRESS, Storage, TensorView
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.dense import copies_input
 from tlx.lower.to_2d.convolution.dilated import DilatedInput
@@ -29,8 +27,6 @@ from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage, has_dilated_input, is_reduction
 from tlx.lower.to_2d.memory.padding import PaddedSource, is_crop, padded_dims
-
-_NO_ADDRESS: Final = Keyword(PTR, "null")
 
 
 def find_borders(operands: OperandViews) -> frozenset[str]:
@@ -95,7 +91,7 @@ def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
     source = _source_of(operands, pad)
     if not all(dim.is_whole for dim in source.dims[: x.type.rank - len(windows.strides)]):
         return False
-    target = TensorView.of(Storage(_NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))
+    target = TensorView.of(Storage(NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))
     result = ContractionResult(target)
     if source.is_spread:
         dilated = TransposedConvolution.of_padded(source, operands.view(w), windows, result)

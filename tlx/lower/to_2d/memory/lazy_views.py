@@ -22,6 +22,7 @@ from typing import Final
 
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import TensorOp
+from tlx.lower.memory.views import has_dense_rows
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
 from tlx.lower.to_2d.memory.padding import is_crop
@@ -63,8 +64,7 @@ def _is_cheap_permutation(operands: OperandViews, op: TensorOp) -> bool:
     view = permuted_view(operands.view(op.tensors[0]), op)
     if view is None:
         return False
-    inner = [dim for dim in view.dims if dim.extent > 1]
-    return not inner or inner[-1].stride == 1 or len([r for r in _readers(operands, op) if not _multiplies(r)]) <= 1
+    return has_dense_rows(view.dims) or len([r for r in _readers(operands, op) if not _multiplies(r)]) <= 1
 
 
 def _readers(operands: OperandViews, op: TensorOp) -> list[TensorOp | None]:

@@ -26,9 +26,7 @@ from tlx.intrinsics.convolution import Windows, spatial_rank
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.rewrite import only_user
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import PTR
-from tlx.ir.values import Keyword
-from tlx.lower.memory.views import Storage, StridedDim, TensorView, without_unit_dims
+from tlx.lower.memory.views import NO_ADDRESS, Storage, StridedDim, TensorView, has_dense_rows
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
@@ -38,7 +36,6 @@ from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.lower.to_2d.memory.padding import padded_dims, spread_dims
 from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
-_NO_ADDRESS: Final = Keyword(PTR, "null")
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})
 """Instructions that share the buffer of an operand (`memory.coalescing`), which is better than parts."""
@@ -97,17 +94,15 @@ def _is_writable(operands: OperandViews, op: TensorOp, part: Part, parts: Mappin
     place = _place(part, parts)
     if place is None:
         return False
-    if part.whole.intrinsic.name not in PERMUTATIONS or is_product(operands.groups, op):
-        return True
-    inner = without_unit_dims(place.dims)
-    return not inner or inner[-1].stride == 1
+    is_moved_whole = part.whole.intrinsic.name not in PERMUTATIONS
+    return is_moved_whole or is_product(operands.groups, op) or has_dense_rows(place.dims)
 
 
 def _place(part: Part, parts: Mapping[int, Part]) -> TensorView | None:
     """The memory of a part in the outermost result around it, its dimensions in logical order."""
     outer = parts.get(id(part.whole.instruction))
     assert part.whole.result is not None
-    target = TensorView.of(Storage(_NO_ADDRESS), part.whole.result) if outer is None else _place(outer, parts)
+    target = TensorView.of(Storage(NO_ADDRESS), part.whole.result) if outer is None else _place(outer, parts)
     return None if target is None else part_view(part.whole, part.operand, target)
 
 
@@ -151,10 +146,10 @@ def _is_faster_copied(operands: OperandViews, op: TensorOp, pad: TensorOp) -> bo
     (x, w), target, type_ = product.tensors, operands.facts.target, product.result
     if padded_source(operands, x) is not None or type_.rank != pad.result.rank:
         return False
-    around = TensorView.of(Storage(_NO_ADDRESS), pad.result).dims
+    around = TensorView.of(Storage(NO_ADDRESS), pad.result).dims
     rows = [StridedDim(extent, dim.stride) for extent, dim in zip(type_.extents, around, strict=True)]
-    dense = TensorView.of(Storage(_NO_ADDRESS), TensorType.dense(type_.element, type_.extents))
-    apart = TensorView.strided(Storage(_NO_ADDRESS), type_.element, rows)
+    dense = TensorView.of(Storage(NO_ADDRESS), TensorType.dense(type_.element, type_.extents))
+    apart = TensorView.strided(Storage(NO_ADDRESS), type_.element, rows)
     whole, split = (
         best_layout(
             target,

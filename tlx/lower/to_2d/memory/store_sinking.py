@@ -40,7 +40,7 @@ from tlx.ir.types import I64, PointerType, Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.memory.views import Storage, TensorView, reshaped_strides, storage_type, tensor_bytes, without_unit_dims
+from tlx.lower.memory.views import Storage, TensorView, has_dense_rows, reshaped_strides, storage_type, tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
@@ -136,8 +136,7 @@ def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, p
     target = unpermuted_view(sunk.target, permute) if sunk is not None else None
     if sunk is None or target is None:
         return None
-    inner = without_unit_dims(target.dims)
-    if not is_product(operands.groups, op) and inner and inner[-1].stride != 1:
+    if not is_product(operands.groups, op) and not has_dense_rows(target.dims):
         return None
     target = target.reordered(token.type.layout, type_)
     return replace(sunk, op=op, target=target, permutations=(*sunk.permutations, permute))
