@@ -1,7 +1,7 @@
 """TLX: tensors for stock LLVM IR.
 
 TLX reads LLVM IR that calls ``llvm.tensor.*`` intrinsics, lowers it in three stages (``to-2d``, ``to-tiles``,
-``legalize``) and writes plain LLVM IR for AMX, AVX-512 or AVX2, which any LLVM can optimise and compile.
+``legalize``) and writes plain LLVM IR for one of many machines, which stock LLVM optimises and compiles.
 
 The names below are loaded when first used, so that ``import tlx`` and ``tlx-lower --help`` stay fast:
 

@@ -17,7 +17,7 @@ from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, F16, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
-from tlx.target.hardware import Caches, CoreModel
+from tlx.target.hardware import Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
 
 _GRID: Final = GridUnit(
@@ -45,6 +45,7 @@ TARGET: Final = Target(
     name="nvidia",
     title="NVIDIA GPUs with tensor cores, sm_80 and later",
     triples=TRIPLES,
+    compilers=CompilerVersions(15),  # LLVM 14 crashes
     processor="sm_80",
     fused=True,
     rounds=True,

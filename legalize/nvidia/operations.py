@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ SHARED_SPACE: Final = 3
 _FRAGMENTS: Final = 4
 
 
+@dataclass(frozen=True)
 class NvidiaOperations:
     """See `tlx.target.grid_unit.GridOperations`."""
 

@@ -11,6 +11,7 @@ PTX ISA 8.7: 9.7.15 wgmma; 9.7.13.4 fence.proxy.async.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
@@ -28,6 +29,7 @@ _ADDRESS: Final = 0x3FFFF
 _TYPES: Final = {"bfloat": "bf16", "half": "f16"}
 
 
+@dataclass(frozen=True)
 class WarpgroupOperations:
     """See `tlx.target.grid_unit.GroupOperations`."""
 

@@ -54,7 +54,7 @@ def explain(
 ) -> None:
     """Write a page that shows what TLX makes of FILE: each stage, kernels, memory and remarks.
 
-    FILE is what tlx-lower reads, or a model. The page needs no other file and no network.
+    FILE is what tlx-lower reads. The page needs no other file and no network.
     """
     from tlx.api import files
     from tlx.explain.collect import collect

@@ -60,7 +60,7 @@ def lower(
 ) -> None:
     """Lower the tensor operations of FILE to plain LLVM IR.
 
-    FILE is LLVM assembly, bitcode, or a program in the tensor language (*.tl, *.ir); '-' is standard input.
+    FILE is LLVM assembly, bitcode, a program in the tensor language (*.tl, *.ir) or a model; '-' is standard input.
 
     The exit status is 0, or 1 after an error; then no output is written.
     """

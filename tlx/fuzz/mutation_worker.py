@@ -63,6 +63,7 @@ _BITCODE: Final = 0.03
 _LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.15
 _TARGETS: Final = tuple(targets())
+_GRIDS: Final = frozenset(name for name, target in targets().items() if target.grid is not None)
 _TARGETS_OF_OLD_READERS: Final = tuple(
     name for name, target in targets().items() if target.compiler[0] <= LAST_WITH_TYPED_POINTERS
 )
@@ -193,6 +194,7 @@ class _Trial:
         command = choose.choice(_SOUND if whole else (*_SOUND, *_RUNNING))
         if command[0] == "lower":
             known = _TARGETS_OF_OLD_READERS if uses_typed_pointers(text) else _TARGETS
+            known = [name for name in known if not whole or name not in _GRIDS]  # they do not run every program
             command = (*command, f"--target={choose.choice(known)}")
         return cls(text, ".ll", command, whole)
 

@@ -61,7 +61,9 @@ def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
 
 
 def missing_features(target: Target, flags: frozenset[str]) -> list[str]:
-    """The features that a machine with these flags lacks to run the target's code."""
+    """The features that a machine with these flags lacks to run the target's code; no processor is a GPU."""
+    if target.grid is not None:
+        return ["a GPU"]
     return [flag for flag in target.requires if not has_feature(flag, flags)]
 
 

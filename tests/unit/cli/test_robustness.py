@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -26,7 +25,18 @@ from tlx.diagnostics import UsageError
 _EXAMPLES: Final = Path(__file__).parents[3] / "examples"
 _LOWER: Final = (str(Path(sys.executable).parent / "tlx-lower"), str(_EXAMPLES / "mlp.ll"))
 _OLD: Final = "; the old file\n"
-_NOBODY: Final = 65534
+_WRITES: Final = """
+import os, sys
+from tlx.api import files
+from tlx.diagnostics import UsageError
+os.setuid(65534)
+for name in ("file", "inside/new", "new"):
+    try:
+        files.write_output(f"{sys.argv[1]}/{name}", "text")
+    except UsageError as error:
+        print(error.message)
+"""
+"""Writes files as the user that may write least."""
 
 
 def _started(*options: str, **variables: str) -> subprocess.Popen[bytes]:
@@ -79,10 +89,11 @@ def test_no_room(tmp_path: Path, size: int) -> None:
     """A disk without room, as a limit on the size of files: an error in words, and the old file."""
     output = tmp_path / "out.ll"
     output.write_text(_OLD, encoding="utf-8")
+    command = (*_LOWER, "--target=avx512", "-o", str(output))
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, 2 * (int(sys.argv[1]),)); "
     done = subprocess.run(
-        [*_LOWER, "--target=avx512", "-o", str(output)],
+        [sys.executable, "-c", f"{limited}os.execv(sys.argv[2], sys.argv[2:])", str(size), *command],
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
         capture_output=True,
         text=True,
         check=False,
@@ -132,19 +143,13 @@ def test_read_only_outputs() -> None:
         folder.chmod(0o777)
         (folder / "file").write_text(_OLD, encoding="utf-8")
         (folder / "inside").mkdir(0o755)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                os.setuid(_NOBODY)
-                for name in ("file", "inside/new"):
-                    with pytest.raises(UsageError, match=f"could not open output file '.*{name}': Permission denied"):
-                        files.write_output(str(folder / name), "text")
-                files.write_output(str(folder / "new"), "text")
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        done = subprocess.run(
+            [sys.executable, "-c", _WRITES, str(folder)], capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+        for line, name in zip(done.stdout.splitlines(), ("file", "inside/new"), strict=True):
+            assert line.startswith("could not open output file '")
+            assert line.endswith(f"{name}': Permission denied")
         assert (folder / "file").read_text(encoding="utf-8") == _OLD
         assert sorted(path.name for path in folder.iterdir()) == ["file", "inside", "new"]
     finally:
