@@ -112,6 +112,36 @@ def test_a_result_is_refused() -> None:
         lowered(text)
 
 
+def test_a_check_of_an_argument_is_refused() -> None:
+    body = f"""  %bad = icmp slt i32 %n, 0
+  br i1 %bad, label %trap, label %go
+trap:
+  call void @llvm.trap()
+  unreachable
+go:
+{tensor("a", "x", "float", (4, 8))}
+  %v = call <32 x float> @llvm.tensor.exp(token %a)
+  store <32 x float> %v, ptr %y
+"""
+    with pytest.raises(LoweringError, match="a branch that depends on run-time values cannot be launched"):
+        lowered(f"declare void @llvm.trap()\n{function(['x', 'y', 'i32 %n'], body)}")
+
+
+def test_temporaries_on_the_heap_become_those_of_the_table() -> None:
+    """Stage 1 checks that they were allocated, which the host of a launch does by itself."""
+    m = 2048
+    body = f"""{tensor("a", "x", "float", (m, m))}
+  %p = call <{m * m} x float> @llvm.tensor.matmul(token %a, token %a)
+{typed("t", "p", "float", (m, m))}
+  %q = call <{m * m} x float> @llvm.tensor.matmul(token %t, token %a)
+{typed("u", "q", "float", (m, m))}
+  %r = call <{m * m} x float> @llvm.tensor.matmul(token %u, token %t)
+  store <{m * m} x float> %r, ptr %y
+"""
+    (table,) = table_of(lowered(function(["x", "y"], body)))
+    assert sum(table.temporaries) >= 2 * 4 * m * m
+
+
 def test_a_call_is_refused() -> None:
     body = f"""  %u = call <4 x float> @user(<4 x float> zeroinitializer)
 {tensor("a", "x", "float", (4, 8))}

@@ -161,11 +161,24 @@ class HostFunction:
             last = block.terminator
             if block.name in headers:
                 raise _refused("a loop whose iterations depend on each other", block.instructions[0])
-            if len(set(last.targets)) > 1 and block.name not in latches and not self._is_trap(last):
+            if (
+                len(set(last.targets)) > 1
+                and block.name not in latches
+                and not self._checks_allocation(last.operands[0])
+            ):
                 raise _refused("a branch that depends on run-time values", last)
 
-    def _is_trap(self, branch: Instruction) -> bool:
-        return any(self.function.block(name).terminator.opcode == "unreachable" for name in branch.targets)
+    def _checks_allocation(self, condition: Value) -> bool:
+        """Whether a condition is that a temporary was not allocated, as stage 1 checks."""
+        test = self.definitions.get(condition.name) if isinstance(condition, Local) else None
+        if test is None:
+            return False
+        if test.opcode == "or":
+            return all(map(self._checks_allocation, test.operands))
+        pointer = test.operands[0]
+        allocation = self.definitions.get(pointer.name) if isinstance(pointer, Local) else None
+        is_null_test = test.opcode == "icmp" and str(test.operands[1]) == "null"
+        return is_null_test and allocation is not None and allocation.callee in _ALLOCATORS
 
     def _check_instruction(self, instruction: Instruction) -> None:
         if is_tensor_call(instruction) or instruction.opcode in _WITHOUT_MEMORY:
