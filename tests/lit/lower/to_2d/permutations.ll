@@ -13,7 +13,7 @@ define void @split(ptr noalias %x, ptr noalias %k, ptr noalias %c) {
   %qt = call token @llvm.tensor.typeinfo(<48 x float> %q, <3 x i32> <i32 2, i32 6, i32 4>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
   %kt = call token @llvm.tensor.load(ptr elementtype(float) %k, <3 x i32> <i32 2, i32 4, i32 6>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
   %s = call <72 x float> @llvm.tensor.matmul(token %qt, token %kt)
-  store <72 x float> %s, ptr %c
+  store <72 x float> %s, ptr %c, align 4
   ret void
 }
 
@@ -29,7 +29,7 @@ define void @join(ptr noalias %s, ptr noalias %v, ptr noalias %c) {
   %o = call <48 x float> @llvm.tensor.matmul(token %st, token %vt)
   %ot = call token @llvm.tensor.typeinfo(<48 x float> %o, <3 x i32> <i32 2, i32 6, i32 4>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
   %j = call <48 x float> @llvm.tensor.reshape.permute(token %ot, <3 x i32> <i32 1, i32 0, i32 2>, <2 x i32> <i32 6, i32 8>)
-  store <48 x float> %j, ptr %c
+  store <48 x float> %j, ptr %c, align 4
   ret void
 }
 
@@ -47,7 +47,7 @@ define void @joined_operand(ptr noalias %s, ptr noalias %v, ptr noalias %w, ptr 
   %j = call <48 x float> @llvm.tensor.reshape.permute(token %ot, <3 x i32> <i32 1, i32 0, i32 2>, <2 x i32> <i32 6, i32 8>)
   %jt = call token @llvm.tensor.typeinfo(<48 x float> %j, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   %p = call <96 x float> @llvm.tensor.matmul(token %jt, token %wt)
-  store <96 x float> %p, ptr %c
+  store <96 x float> %p, ptr %c, align 4
   ret void
 }
 
@@ -64,7 +64,7 @@ define void @channels_last(ptr noalias %x, ptr noalias %w, ptr noalias %c) {
   %y = call <2048 x float> @llvm.tensor.convolution(token %xpt, token %wt)
   %yt = call token @llvm.tensor.typeinfo(<2048 x float> %y, <4 x i32> <i32 1, i32 32, i32 8, i32 8>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
   %z = call <2048 x float> @llvm.tensor.reshape.permute(token %yt, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> <i32 1, i32 8, i32 8, i32 32>)
-  store <2048 x float> %z, ptr %c
+  store <2048 x float> %z, ptr %c, align 4
   ret void
 }
 
@@ -72,10 +72,10 @@ define void @channels_last(ptr noalias %x, ptr noalias %w, ptr noalias %c) {
 ; CHECK-LABEL: define void @map(
 ; CHECK:         %e.buf = alloca [48 x float]
 define void @map(ptr noalias %x, ptr noalias %c) {
-  %v = load <48 x float>, ptr %x
+  %v = load <48 x float>, ptr %x, align 4
   %e = fmul <48 x float> %v, %v
   %et = call token @llvm.tensor.typeinfo(<48 x float> %e, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   %z = call <48 x float> @llvm.tensor.reshape.permute(token %et, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 8, i32 6>)
-  store <48 x float> %z, ptr %c
+  store <48 x float> %z, ptr %c, align 4
   ret void
 }
