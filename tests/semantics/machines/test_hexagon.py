@@ -60,8 +60,8 @@ def test_tensor_language() -> None:
 
 
 EXCLUDED = ("matmul_i8_i8_i32_cc", "intrinsics")
-"""LLVM takes minutes for transposes of bytes in vectors that do not fill a register; a fused multiply-add of doubles calls
-the C library, and there is none for Hexagon here."""
+"""LLVM takes minutes for transposes of bytes in vectors that do not fill a register; a fused multiply-add of doubles
+calls the C library, and there is none for Hexagon here."""
 
 
 @pytest.mark.parametrize("name", quick([name for name in programs.PROGRAMS if name not in EXCLUDED]))
