@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tlx.intrinsics.elementwise import ELEMENTWISE
@@ -162,20 +163,32 @@ def emit_portable_combine(b: Builder, operation: str, x: Value, y: Value) -> Val
     return b.select(b.icmp("sgt" if operation == "max" else "slt", x, y), x, y)
 
 
+def bfloat_as_float(b: Builder, bits: Value) -> Value:
+    """A bfloat, or a vector of them, given by its bits, as float: a bfloat is the upper half of a float."""
+    wide = b.cast("zext", bits, _like(bits.type, I32))
+    return b.cast("bitcast", b.binary("shl", wide, _words(bits.type, 16)), _like(bits.type, FLOAT))
+
+
 def round_to_bfloat(b: Builder, value: Value) -> Value:
     """The bits of a float, or of a vector of floats, rounded to bfloat, to nearest even; NaN keeps its upper bits."""
-    shape = value.type
-    words, halves, flags = (VectorType(shape.count, t) if isinstance(shape, VectorType) else t for t in (I32, I16, I1))
-
-    def number(n: int) -> Value:
-        return const_ints(I32, [n] * shape.count) if isinstance(shape, VectorType) else const_int(I32, n)
-
+    words, halves, flags = (_like(value.type, element) for element in (I32, I16, I1))
+    number = partial(_words, value.type)
     bits = b.cast("bitcast", value, words)
     odd = b.binary("and", b.binary("lshr", bits, number(16)), number(1))
     rounded = b.binary("add", bits, b.binary("add", odd, number(0x7FFF)))
     quiet = b.binary("or", bits, number(0x400000))
     is_nan = b.value("fcmp", flags, [value, value], f"fcmp uno {value.typed}, {value}")
     return b.cast("trunc", b.binary("lshr", b.select(is_nan, quiet, rounded), number(16)), halves)
+
+
+def _like(shape: Type, element: Type) -> Type:
+    """A type of as many elements as another one."""
+    return VectorType(shape.count, element) if isinstance(shape, VectorType) else element
+
+
+def _words(shape: Type, number: int) -> Value:
+    """A number as an i32 for each element of a type."""
+    return const_ints(I32, [number] * shape.count) if isinstance(shape, VectorType) else const_int(I32, number)
 
 
 def emit_scalar_truncation(b: Builder, value: Value, to: Type) -> Value:

@@ -27,7 +27,7 @@ from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.module import parse_fully
 from tlx.ir.rewrite import declare_function, set_operand
-from tlx.ir.types import BFLOAT, FLOAT, I16, I32, FunctionType, StructType, Type, VectorType, scalar_of
+from tlx.ir.types import BFLOAT, FLOAT, I16, FunctionType, StructType, Type, VectorType, scalar_of
 from tlx.ir.values import (
     Aggregate,
     ConstFloat,
@@ -42,7 +42,7 @@ from tlx.ir.values import (
     const_vector,
 )
 from tlx.lower.legalize.conversions import convert_register
-from tlx.lower.operations import round_to_bfloat
+from tlx.lower.operations import bfloat_as_float, round_to_bfloat
 from tlx.target.target import Target
 
 _BFLOAT: Final = re.compile(
@@ -138,14 +138,6 @@ def _float_type(type_: Type) -> Type:
     return replace(type_, element=FLOAT) if isinstance(type_, VectorType) else FLOAT
 
 
-def _extended(b: Builder, bits: Value) -> Value:
-    """The bits of bfloat as float."""
-    if isinstance(bits.type, VectorType):
-        words, shift = replace(bits.type, element=I32), const_vector([const_int(I32, 16)] * bits.type.count)
-        return b.cast("bitcast", b.binary("shl", b.cast("zext", bits, words), shift), _float_type(bits.type))
-    return b.cast("bitcast", b.binary("shl", b.cast("zext", bits, I32), const_int(I32, 16)), FLOAT)
-
-
 class _FunctionRewriter:
     """Rewrites a function of a module that is parsed fully."""
 
@@ -221,7 +213,7 @@ class _FunctionRewriter:
         if reduction := _REDUCTION.match(callee):
             return self._reduced(reduction[1], operands)
         sources = i.args if i.is_call else i.operands
-        numbers = [_extended(b, o) if _is_bfloat(s.type) else o for o, s in zip(operands, sources, strict=True)]
+        numbers = [bfloat_as_float(b, o) if _is_bfloat(s.type) else o for o, s in zip(operands, sources, strict=True)]
         if i.opcode == "fcmp":
             return b.value("fcmp", i.type, numbers, f"fcmp {i.predicate} {numbers[0].typed}, {numbers[1]}")
         if not i.is_call:
@@ -266,7 +258,7 @@ class _FunctionRewriter:
         elements = [b.extract_element(vector, index) for index in range(vector.type.count)]
         total = operands[0] if len(operands) > 1 else elements.pop(0)
         for element in elements:
-            x, y = _extended(b, total), _extended(b, element)
+            x, y = bfloat_as_float(b, total), bfloat_as_float(b, element)
             value = (
                 b.call_intrinsic(_EXTREMA[name], [FLOAT], FLOAT, [x, y]) if name in _EXTREMA else b.binary(name, x, y)
             )

@@ -26,7 +26,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.lower.legalize.registers import emit_interleaved, splat_like
-from tlx.lower.operations import ElementwiseOp, round_to_bfloat
+from tlx.lower.operations import ElementwiseOp, bfloat_as_float, round_to_bfloat
 from tlx.target.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
@@ -61,7 +61,7 @@ def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -
     """A register of bfloat or half as float."""
     count = _count(register)
     if source == BFLOAT:
-        return _from_bfloat(b, register, count)
+        return bfloat_as_float(b, register)
     if not target.converts_half:
         return _from_half(b, register, count)
     if target.half_conversions is not None and target.half_conversions.widen is not None:
@@ -141,12 +141,6 @@ def _count(register: Value) -> int:
 
 def _ints(count: int, number: int, type_: IntType = I32) -> Value:
     return const_ints(type_, [number] * count)
-
-
-def _from_bfloat(b: Builder, bits: Value, count: int) -> Value:
-    """Bfloat is the upper half of a float."""
-    wide = b.cast("zext", bits, VectorType(count, I32))
-    return b.cast("bitcast", b.binary("shl", wide, _ints(count, 16)), VectorType(count, FLOAT))
 
 
 def _from_half(b: Builder, value: Value, count: int) -> Value:
