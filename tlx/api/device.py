@@ -80,12 +80,7 @@ class DeviceFunction(CompiledFunction):
                 alive.append(data)
                 if parameter.written:
                     written.append((data, values[-1]))
-            temporaries = list[int]()
-            for size in self._launches.temporaries:
-                temporaries.append(device.allocate(size, stream))
-                owned.append(temporaries[-1])
-            for launch in self._launches.launches:
-                device.launch(launch, [_passed(a, values, temporaries) for a in launch.arguments], stream)
+            self._launch(values, stream)
             for data, address in written:
                 device.download(array_address(data), address, data.nbytes, stream)
         finally:
@@ -94,12 +89,19 @@ class DeviceFunction(CompiledFunction):
 
     def unchecked(self, *passed: Any) -> Any:
         """Launch the kernels with addresses in the device's memory and numbers of ctypes. Nothing is checked."""
-        device = self._device
-        temporaries = [device.allocate(size, 0) for size in self._launches.temporaries]
-        for launch in self._launches.launches:
-            device.launch(launch, [_passed(a, passed, temporaries) for a in launch.arguments], 0)
-        for address in temporaries:
-            device.free(address, 0)
+        self._launch(passed, 0)
+
+    def _launch(self, values: Sequence[Any], stream: int) -> None:
+        """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
+        device, temporaries = self._device, list[int]()
+        try:
+            for size in self._launches.temporaries:
+                temporaries.append(device.allocate(size, stream))
+            for launch in self._launches.launches:
+                device.launch(launch, [_passed(a, values, temporaries) for a in launch.arguments], stream)
+        finally:
+            for address in temporaries:
+                device.free(address, stream)
 
 
 def _passed(argument: LaunchArgument, values: Sequence[Any], temporaries: Sequence[int]) -> Any:
