@@ -28,8 +28,7 @@ def elementwise_grid_kernel(
     module: Module, grid: GridUnit, problem: Elementwise, iterations: Iterations, name: str
 ) -> GridFacts:
     """Add the kernel of an expression."""
-    elements = {leaf.pointer: leaf.element for leaf in problem.value.leaves()}
-    scalars = {scalar.number: scalar.element for scalar in problem.value.scalars()}
+    leaves, scalars = problem.value.parameters()
     problem = as_long_row(problem)
     value, to = problem.value, problem.destination
     columns = vector_columns(value.cols, to.element) if to.is_row_major else 1
@@ -40,8 +39,8 @@ def elementwise_grid_kernel(
         module,
         grid,
         name,
-        [to.element, *(elements[number] for number in sorted(elements))],
-        [scalars[number] for number in sorted(scalars)],
+        [to.element, *leaves.values()],
+        list(scalars.values()),
         iterations,
         -(-count // per_block),
     )

@@ -96,15 +96,14 @@ def product_grid_kernel(
     plan = plan_product(grid, gemm, iterations)
     shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
     threads = shape.warps * (grid.warp if plan.product is not None else 1)
-    leaves = {leaf.pointer: leaf.element for leaf in gemm.epilogue.leaves()} if gemm.epilogue else {}
-    scalars = {scalar.number: scalar.element for scalar in gemm.epilogue.scalars()} if gemm.epilogue else {}
+    leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
     operands = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
     kernel = GridKernel(
         module,
         grid,
         name,
-        [*(view.element for view in operands), *(leaves[number] for number in sorted(leaves))],
-        [scalars[number] for number in sorted(scalars)],
+        [*(view.element for view in operands), *leaves.values()],
+        list(scalars.values()),
         iterations,
         prod(plan.tiles),
     )

@@ -49,8 +49,7 @@ def reduction_grid_kernel(
     module: Module, grid: GridUnit, problem: Reduction, iterations: Iterations, name: str
 ) -> GridFacts:
     """Add the kernel of a reduction."""
-    elements = {leaf.pointer: leaf.element for leaf in problem.value.leaves()}
-    scalars = {scalar.number: scalar.element for scalar in problem.value.scalars()}
+    leaves, scalars = problem.value.parameters()
     problem = canonical_reduction(problem)
     value, along_row = problem.value, problem.axis == 1
     columns = vector_columns(value.cols, value.element)
@@ -66,8 +65,8 @@ def reduction_grid_kernel(
         module,
         grid,
         name,
-        [problem.destination.element, *(elements[number] for number in sorted(elements))],
-        [scalars[number] for number in sorted(scalars)],
+        [problem.destination.element, *leaves.values()],
+        list(scalars.values()),
         iterations,
         -(-results // per_block),
     )

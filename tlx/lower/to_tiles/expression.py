@@ -259,6 +259,12 @@ class Expression:
         """The scalar parameters."""
         return (n for n in self.nodes if isinstance(n, ScalarLeaf))
 
+    def parameters(self) -> tuple[dict[int, Type], dict[int, Type]]:
+        """Element types of the leaves, by the number of their pointer, and of the scalars, by theirs; in order."""
+        leaves = {leaf.pointer: leaf.element for leaf in self.leaves()}
+        scalars = {scalar.number: scalar.element for scalar in self.scalars()}
+        return dict(sorted(leaves.items())), dict(sorted(scalars.items()))
+
     def is_full(self, view: MatrixView) -> bool:
         """Whether a leaf has as many elements as the result: it is not broadcast."""
         return (view.rows, view.cols) == (self.rows, self.cols)

@@ -70,10 +70,9 @@ def new_kernel(
 
 def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]], list[tuple[str, Type]]]:
     """Parameters of a kernel for the leaves and for the scalars of an expression."""
-    elements = {leaf.pointer: leaf.element for leaf in value.leaves()}
-    pointers = [(f"x{number}", elements[number], "") for number in sorted(elements)]
-    kinds = {scalar.number: scalar.element for scalar in value.scalars()}
-    return pointers, [(f"s{number}", scalar_parameter_type(kinds[number])) for number in sorted(kinds)]
+    leaves, scalars = value.parameters()
+    pointers = [(f"x{number}", element, "") for number, element in leaves.items()]
+    return pointers, [(f"s{number}", scalar_parameter_type(element)) for number, element in scalars.items()]
 
 
 def kernel_scalar(b: Builder, scalar: Value) -> Value:

@@ -168,7 +168,8 @@ class _Widening:
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
         elif _is_widened(node):
-            self.floats[number] = self._scaled_half(node) or self._node(self._widened(number, node))
+            scaled = self._scaled_half(node)
+            self.floats[number] = self._node(self._widened(number, node)) if scaled is None else scaled
         elif _name(node) == "bitcast":
             self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
         elif _name(node) == "fpext" and node.element == FLOAT and self._is_bfloat(node.operands[0]):
@@ -201,15 +202,14 @@ class _Widening:
         self.halves[result] = sigmoid
         return result
 
-    def _scaled_half(self, node: Node) -> int:
-        """2 y times a constant as y times twice the constant; 0 if a node is something else."""
+    def _scaled_half(self, node: Node) -> int | None:
+        """2 y times a constant as y times twice the constant; None if a node is something else."""
         if _name(node) == "fmul" and isinstance(node, InstructionNode):
             for constant, other in permutations(node.operands):
-                half = self.halves.get(self.floats.get(other, 0), 0)
-                number = _number(self.expression.nodes[constant])
-                if half and number is not None:
-                    return self._times(half, 2.0 * number)
-        return 0
+                doubled, number = self.floats.get(other), _number(self.expression.nodes[constant])
+                if doubled in self.halves and number is not None:
+                    return self._times(self.halves[doubled], 2.0 * number)
+        return None
 
     def _times(self, x: int, factor: float) -> int:
         """A new node times a number, exact if that is a power of two."""
