@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from tests.tools import missing
+from tests.tools import HANG_S, missing
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _COMMAND: Final = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
-_SECONDS: Final = 60
 
 
 def require_chromium() -> str:
@@ -142,4 +141,4 @@ def browser(folder: Path) -> Generator[Page]:
         finally:
             page.session = ""
             page.send("Browser.close")
-            process.wait(_SECONDS)
+            process.wait(HANG_S)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -16,6 +16,9 @@ from tlx.diagnostics import UsageError
 from tlx.llvm.openmp import openmp_library
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
+
+HANG_S: Final = 600
+"""Seconds after which a process that a test waits for counts as hanging, however loaded the machine is."""
 
 
 def require(tool: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.tools import missing
+from tests.tools import HANG_S, missing
 
 PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 
@@ -120,6 +120,6 @@ def _find(python: str) -> str | None:
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -12,6 +12,7 @@ import pytest
 
 import tlx
 from tests.architecture.tree import LINKS, ROOT, SOURCES, python_files
+from tests.tools import HANG_S
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
@@ -84,7 +85,12 @@ reveal_type(matrix.to_matrix)
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     pyright = Path(sys.executable).with_name("pyright")
     done = subprocess.run(
-        [pyright, "--outputjson", "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        [pyright, "--outputjson", "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
     )
     messages = [diagnostic["message"] for diagnostic in json.loads(done.stdout)["generalDiagnostics"]]
     assert len(messages) == 3, done.stdout

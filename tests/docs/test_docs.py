@@ -29,7 +29,7 @@ from typing import Final
 import pytest
 
 from tests.docs.test_examples import announce, python_path
-from tests.tools import find
+from tests.tools import HANG_S, find
 from tlx.target.target import targets
 
 ROOT: Final = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def _printed(command: str, box: Path) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG_S,
     )
     return done.stdout
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import quick, require
+from tests.tools import HANG_S, quick, require
 
 COMMANDS: Final = Path(sys.executable).parent
 EXAMPLES: Final = Path(__file__).parents[3] / "examples"
@@ -67,7 +67,7 @@ def environment(folder: Path, clang: str = "clang-19") -> dict[str, str]:
 
 def run(folder: Path, *command: str, clang: str = "clang-19", status: int = 0) -> str:
     done = subprocess.run(
-        command, cwd=folder, env=environment(folder, clang), capture_output=True, text=True, check=False, timeout=120
+        command, cwd=folder, env=environment(folder, clang), capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert done.returncode == status, done.stderr
     assert not list((folder / "tmp").iterdir())

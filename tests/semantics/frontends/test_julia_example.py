@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, require, require_processor
+from tests.tools import HANG_S, quick, require, require_processor
 
 _SOURCE: Final = Path(__file__).parents[3] / "examples" / "julia" / "TLX.jl" / "src"
 _NUMBERS: Final = {"float": "f4", "double": "f8", "half": "f2"}
@@ -95,9 +95,9 @@ def test_column_major_arrays(tmp_path: Path, case: tuple[str, str, Indices]) -> 
     macros = [f"-DSIZE_{name}={array.nbytes}" for name, array in (("A", a), ("B", b), ("C", expected))]
     (tmp_path / "main.c").write_text(_MAIN, encoding="utf-8")
     command = [require(clang), "-O1", "-w", *macros, "main.c", "kernel.ll", "-lm", "-o", "program"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=100)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=HANG_S)
     data = a.tobytes("F") + b.tobytes("F")
-    done = subprocess.run([tmp_path / "program"], input=data, capture_output=True, check=True, timeout=100)
+    done = subprocess.run([tmp_path / "program"], input=data, capture_output=True, check=True, timeout=HANG_S)
     for part in (done.stdout[: expected.nbytes], done.stdout[expected.nbytes :]):
         result = np.frombuffer(part, expected.dtype).reshape(expected.shape, order="F")
         np.testing.assert_array_equal(result, expected)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import require, require_processor
+from tests.tools import HANG_S, require, require_processor
 from tlx.lower import pipeline
 
 SOURCE: Final = Path(__file__).parents[3] / "examples" / "matrix" / "matrix.c"
@@ -31,6 +31,6 @@ def test_example(compiler: str, level: str, target: str, tmp_path: Path) -> None
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import quick, require
+from tests.tools import HANG_S, quick, require
 
 _EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "rust"
 _KEYS: Final = {"cargo:rustc-link-search": "-L", "cargo:rustc-link-lib": "-l"}
@@ -18,7 +18,7 @@ _KEYS: Final = {"cargo:rustc-link-search": "-L", "cargo:rustc-link-lib": "-l"}
 
 def _run(*command: str, **variables: str) -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import require, require_processor
+from tests.tools import HANG_S, require, require_processor
 from tlx.frontends.c_header import include_dir
 from tlx.lower import pipeline
 
@@ -40,6 +40,6 @@ def test_every_clang_compiles_the_lowered_file(
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import missing, require
+from tests.tools import HANG_S, missing, require
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
@@ -68,5 +68,5 @@ def test_object_file(machine: Machine, tmp_path: Path) -> None:
     linked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert linked.returncode == 0, linked.stderr
     run = [require(emulator), *flags, "-L", root, program]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("right\n", "", 0)

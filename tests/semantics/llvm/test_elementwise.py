@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.semantics.llvm import elementwise_programs as programs
-from tests.tools import require
+from tests.tools import HANG_S, require
 from tlx.lower import pipeline
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
 from tlx.lower.options import Options
@@ -66,6 +66,6 @@ def test_no_operation_is_left_out() -> None:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr[:2000]
     return done.stdout

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.tools import require
+from tests.tools import HANG_S, require
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse, parse_fully
@@ -34,7 +34,7 @@ def original() -> str:
 @cache
 def optimised(text: str) -> str:
     command = [require("opt-14"), "-O2", "-S"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr[:2000]
     return done.stdout
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, require, require_processor
+from tests.tools import HANG_S, quick, require, require_processor
 from tlx.diagnostics import TlxError
 from tlx.fuzz.campaign import check_on
 from tlx.fuzz.check import check_program
@@ -64,7 +64,7 @@ define void @sums({pointer} noalias %c, {pointer} noalias %a) {{
 
 
 def shell(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.tools import HANG_S
 from tlx.api.cache import DiskCache, default_directory, size_limit
 from tlx.api.cache_key import cache_key
 from tlx.diagnostics import TlxError, TlxWarning, UsageError
@@ -448,7 +449,7 @@ def test_many_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", WORKER, str(tmp_path)]
     pipe = subprocess.PIPE
     workers = [subprocess.Popen([*command, str(seed)], env=environment, stdout=pipe) for seed in range(8)]
-    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+    outputs = [worker.communicate(timeout=HANG_S)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * 8
     assert sum(map(int, outputs)) > 100
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

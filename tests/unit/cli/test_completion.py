@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import find
+from tests.tools import HANG_S, find
 
 BIN: Final = Path(sys.executable).parent
 
@@ -21,7 +21,7 @@ def run(shell: str, script: str, folder: Path) -> str:
         pytest.skip(f"{shell} is missing")
     environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(folder)}
     done = subprocess.run(
-        [path, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [path, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )
     return done.stdout
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick
+from tests.tools import HANG_S, quick
 from tlx.api import files
 from tlx.diagnostics import UsageError
 
@@ -46,7 +46,12 @@ def _started(*options: str, **variables: str) -> subprocess.Popen[bytes]:
 
 def _lowered(*options: str, **variables: str) -> str:
     done = subprocess.run(
-        [*_LOWER, *options], env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=100
+        [*_LOWER, *options],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -76,9 +81,9 @@ def test_kills_at_any_moment(tmp_path: Path, rounds: int) -> None:
         with _started("--target=avx512", "-o", str(output), TLX_TEST=str(tmp_path)) as process:
             time.sleep(choose.uniform(0, 1.2 * length))
             process.send_signal(choose.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-            process.wait(60)
+            process.wait(HANG_S)
         assert output.read_text(encoding="utf-8") in (_OLD, expected)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_S
     while _processes_with(marker) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not _processes_with(marker)
@@ -97,7 +102,7 @@ def test_no_room(tmp_path: Path, size: int) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=HANG_S,
     )
     assert done.returncode == 1
     assert done.stderr.startswith("tlx-lower: error: could not write ")
@@ -113,7 +118,7 @@ def test_two_writers(tmp_path: Path) -> None:
     both = [_started(f"--target={target}", "-o", str(output)) for target in ("avx512", "avx2")]
     for process in both:
         with process:
-            assert process.wait(60) == 0
+            assert process.wait(HANG_S) == 0
     assert output.read_text(encoding="utf-8") in expected
     assert [path.name for path in tmp_path.iterdir()] == ["out.ll"]
 
@@ -144,7 +149,7 @@ def test_read_only_outputs() -> None:
         (folder / "file").write_text(_OLD, encoding="utf-8")
         (folder / "inside").mkdir(0o755)
         done = subprocess.run(
-            [sys.executable, "-c", _WRITES, str(folder)], capture_output=True, text=True, check=False, timeout=100
+            [sys.executable, "-c", _WRITES, str(folder)], capture_output=True, text=True, check=False, timeout=HANG_S
         )
         assert done.returncode == 0, done.stderr
         for line, name in zip(done.stdout.splitlines(), ("file", "inside/new"), strict=True):
@@ -188,6 +193,6 @@ def test_threads_compile_and_call(rounds: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(300)
+        thread.join(HANG_S)
     assert not failures
     assert not any(thread.is_alive() for thread in threads)

@@ -9,6 +9,7 @@ from importlib import import_module, reload
 import pytest
 
 import tlx
+from tests.tools import HANG_S
 
 
 @pytest.mark.parametrize("name", ["matrix", "c_header", "tensor_language"])
@@ -23,7 +24,7 @@ def test_a_front_end_is_one_module_by_two_names(name: str) -> None:
 
 def test_the_short_name_may_be_the_first_that_is_imported() -> None:
     script = "from tlx.matrix import RAISE; import tlx.frontends.matrix as m; assert m.RAISE is RAISE"
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=HANG_S).returncode == 0
 
 
 def test_other_names_are_not_found() -> None:

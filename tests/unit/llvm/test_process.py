@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.tools import missing
+from tests.tools import HANG_S, missing
 from tlx.llvm import openmp
 
 
@@ -25,7 +25,7 @@ def printed(program: str, **environment: str) -> list[str]:
         start_new_session=True,
     )
     try:
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=HANG_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         out, _ = process.communicate()

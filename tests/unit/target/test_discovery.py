@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools import HANG_S
 from tlx.diagnostics import UsageError
 from tlx.ir.builder import Builder
 from tlx.ir.values import Value
@@ -167,7 +168,7 @@ def test_packages_are_searched_only_where_one_has_targets(tmp_path: Path) -> Non
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANG_S,
         ).stdout.strip()
 
     searches = "tlx.find_target('native'); print('importlib.metadata' in sys.modules)"

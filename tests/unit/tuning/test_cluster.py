@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools import HANG_S
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobQuery
 from tlx.tuning.database import Database
@@ -25,7 +26,7 @@ from tlx.tuning.trial import Trial
 
 pytest.importorskip("distributed")
 
-SECONDS = 120
+
 _QUIET = {"DASK_LOGGING__DISTRIBUTED": "error", "DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__MEASURE": "managed"}
 
 
@@ -72,7 +73,7 @@ asyncio.run(main())
 def _address(process: subprocess.Popen[bytes]) -> str:
     """The address that a process prints once it can be reached."""
     assert process.stdout is not None
-    end, text = time.monotonic() + SECONDS, ""
+    end, text = time.monotonic() + HANG_S, ""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while not (match := re.search(r"tcp://[\d.]+:\d+(?=\n)", text)):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import child_processes, kill, require_openmp
+from tests.tools import HANG_S, child_processes, kill, require_openmp
 from tests.unit.tuning.programs import AVX512, CPU, FUSED, KEY, PLAIN, SQUARE
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, Knobs
@@ -268,7 +268,7 @@ def test_a_broken_pipe_ends_the_process_silently() -> None:
         assert process.stdout is not None
         process.stdout.close()
         trial = asdict(Trial("matmul 8x8x8 float", "generic", (), "", 1))
-        _, said = process.communicate(json.dumps(trial).encode() + b"\n", timeout=60)
+        _, said = process.communicate(json.dumps(trial).encode() + b"\n", timeout=HANG_S)
     assert (process.returncode, said) == (0, b"")
 
 
@@ -280,7 +280,7 @@ def test_unknown_processors_are_refused() -> None:
 def _tlx(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     command = [sys.executable, "-c", "from tlx.cli import main; main()", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 def test_the_command_tunes_and_the_lowering_uses_it(tmp_path: Path) -> None:

@@ -145,21 +145,21 @@ def with_other_fields(data: bytes, rng: np.random.Generator) -> bytes:
 
 @contextmanager
 def limited() -> Generator[None]:
-    """A limit of time for each model, and of memory."""
+    """A limit of processor time for each model, and of memory."""
 
     def late(_: int, __: FrameType | None) -> None:
-        raise AssertionError(f"not finished in {SECONDS} seconds")
+        raise AssertionError(f"not finished in {SECONDS} seconds of processor time")
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGPROF, late)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 20))])

@@ -100,7 +100,7 @@ def examine(text: str) -> None:
 def test_broken_texts(part: int) -> None:
     for number in range(part * COUNT // 10, (part + 1) * COUNT // 10):
         text = broken(random.Random(SEED + number))
-        start = time.monotonic()
+        start = time.process_time()
         actual: TlxError | None = None
         try:
             examine(text)
@@ -110,7 +110,7 @@ def test_broken_texts(part: int) -> None:
             error.add_note(f"seed {SEED + number}, text:\n{text}")
             raise
         assert actual is None or (actual.span is not None and actual.render()), f"{SEED + number}: {actual}"
-        assert time.monotonic() - start < LONGEST_S, SEED + number
+        assert time.process_time() - start < LONGEST_S, SEED + number
 
 
 @pytest.mark.parametrize("text", SEEDS)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.semantics.frontends.tensor_language.blas.cases import TWO_INPUTS, Case, memrefs
-from tests.tools import require
+from tests.tools import HANG_S, require
 from tlx.frontends import tensor_language as tl
 from tlx.ir.parser.module import parse
 from tlx.lower.pipeline import lower
@@ -30,5 +30,5 @@ def test_every_instruction_compiles(type_: str, target: str) -> None:
     text = str(lower(parse(str(module)), target))
     assert "float*" in text or type_ != "f32"
     command = [require("clang-14"), "-x", "ir", "-O1", "-Wno-override-module", "-c", "-o", "/dev/null", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr[:2000]
