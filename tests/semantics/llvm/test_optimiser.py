@@ -35,13 +35,13 @@ JOBS: Final = [
     Job("any-tiles", "amx", 1, 8, (EMULATED,), OPT),
 ]
 LONG_JOBS: Final = [
-    Job("loops", "avx2", 16, 10, optimise=OPT),
-    Job("small", "generic", 12, 11, optimise=OPT),
+    Job("loops", "avx2", 8, 10, optimise=OPT),
+    Job("small", "generic", 6, 11, optimise=OPT),
     Job("large", "avx2", 3, 12, (RUN_ONLY,), OPT),
-    Job("any", "avx512", 12, 13, optimise=OPT),
-    Job("any", "generic", 12, 14, optimise=OPT),
-    Job("moves", "avx2", 6, 15, optimise=OPT),
-    Job("overlaps", "avx512", 6, 16, optimise=OPT),
+    Job("any", "avx512", 6, 13, optimise=OPT),
+    Job("any", "generic", 6, 14, optimise=OPT),
+    Job("moves", "avx2", 3, 15, optimise=OPT),
+    Job("overlaps", "avx512", 3, 16, optimise=OPT),
     Job("run-time", "avx2", 2, 17, optimise=OPT),
     Job("any-tiles", "amx", 2, 18, (EMULATED,), OPT),
 ]

@@ -40,12 +40,12 @@ def test_products_without_matrix_instructions(machine: Machine) -> None:
 
 @pytest.mark.parametrize("machine", quick([NEON, SVE256, SVE512, SVE], 2), ids=str)
 def test_unoptimised_products(machine: Machine) -> None:
-    programs.check_products(machine, opt_level=0).close()
+    programs.check_products(machine, shapes=programs.FEW_SHAPES, opt_level=0).close()
 
 
 @pytest.mark.parametrize("machine", [NEON, SVE512], ids=str)
 def test_threads(machine: Machine) -> None:
-    code = programs.check_products(machine, threads=True)
+    code = programs.check_products(machine, shapes=programs.FEW_SHAPES, threads=True)
     assert "GOMP_parallel" in code.lowered
     code.close()
 
@@ -60,9 +60,9 @@ def test_tensor_language(machine: Machine) -> None:
     programs.check_attention(machine)
 
 
-@pytest.mark.parametrize("machine", quick([NEON, SVE512, SVE256, SVE], 2), ids=str)
-def test_run_time_sizes(machine: Machine) -> None:
-    programs.check_dynamic(machine)
+@pytest.mark.parametrize(("machine", "half"), quick([(NEON, 0), (SVE512, 1), (SVE256, 0), (SVE, 1)], 2), ids=str)
+def test_run_time_sizes(machine: Machine, half: int) -> None:
+    programs.check_dynamic(machine, programs.HALVES[half])
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)

@@ -19,11 +19,11 @@ def test_products() -> None:
 
 
 def test_unoptimised_products() -> None:
-    programs.check_products(MMA, opt_level=0).close()
+    programs.check_products(MMA, shapes=programs.FEW_SHAPES, opt_level=0).close()
 
 
 def test_threads() -> None:
-    code = programs.check_products(MMA, threads=True)
+    code = programs.check_products(MMA, shapes=programs.FEW_SHAPES, threads=True)
     assert "GOMP_parallel" in code.lowered
     code.close()
 

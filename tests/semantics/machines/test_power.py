@@ -31,7 +31,7 @@ def test_products(machine: Machine) -> None:
 
 @pytest.mark.parametrize("machine", quick([BIG_ENDIAN, POWER9, POWER8]), ids=str)
 def test_unoptimised_products(machine: Machine) -> None:
-    programs.check_products(machine, opt_level=0).close()
+    programs.check_products(machine, shapes=programs.FEW_SHAPES, opt_level=0).close()
 
 
 _ROUNDED = """
@@ -58,7 +58,7 @@ def test_product_rounded_to_bfloat(machine: Machine) -> None:
 
 
 def test_threads() -> None:
-    code = programs.check_products(POWER9, threads=True)
+    code = programs.check_products(POWER9, shapes=programs.FEW_SHAPES, threads=True)
     assert "GOMP_parallel" in code.lowered
     code.close()
 
@@ -73,9 +73,9 @@ def test_tensor_language(machine: Machine) -> None:
     programs.check_attention(machine)
 
 
-@pytest.mark.parametrize("machine", quick([POWER9, BIG_ENDIAN]), ids=str)
-def test_run_time_sizes(machine: Machine) -> None:
-    programs.check_dynamic(machine)
+@pytest.mark.parametrize(("machine", "half"), quick([(POWER9, 0), (BIG_ENDIAN, 1)]), ids=str)
+def test_run_time_sizes(machine: Machine, half: int) -> None:
+    programs.check_dynamic(machine, programs.HALVES[half])
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)

@@ -24,11 +24,11 @@ def test_products(machine: Machine) -> None:
 
 @pytest.mark.parametrize("machine", quick([RVV256, RVV, RVV512]), ids=str)
 def test_unoptimised_products(machine: Machine) -> None:
-    programs.check_products(machine, opt_level=0).close()
+    programs.check_products(machine, shapes=programs.FEW_SHAPES, opt_level=0).close()
 
 
 def test_threads() -> None:
-    code = programs.check_products(RVV512, threads=True)
+    code = programs.check_products(RVV512, shapes=programs.FEW_SHAPES, threads=True)
     assert "GOMP_parallel" in code.lowered
     code.close()
 
@@ -43,9 +43,9 @@ def test_tensor_language(machine: Machine) -> None:
     programs.check_attention(machine)
 
 
-@pytest.mark.parametrize("machine", quick([RVV512, RVV]), ids=str)
-def test_run_time_sizes(machine: Machine) -> None:
-    programs.check_dynamic(machine)
+@pytest.mark.parametrize(("machine", "half"), quick([(RVV512, 0), (RVV, 1)]), ids=str)
+def test_run_time_sizes(machine: Machine, half: int) -> None:
+    programs.check_dynamic(machine, programs.HALVES[half])
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)

@@ -44,12 +44,12 @@ def test_products(machine: Machine) -> None:
 
 @pytest.mark.parametrize("machine", quick([SME256, SME512, SME], 1), ids=str)
 def test_unoptimised_products(machine: Machine) -> None:
-    programs.check_products(machine, opt_level=0).close()
+    programs.check_products(machine, shapes=programs.FEW_SHAPES, opt_level=0).close()
 
 
 @pytest.mark.long
 def test_threads() -> None:
-    code = programs.check_products(SME512, threads=True)
+    code = programs.check_products(SME512, shapes=programs.FEW_SHAPES, threads=True)
     assert "GOMP_parallel" in code.lowered
     code.close()
 
@@ -64,9 +64,9 @@ def test_tensor_language() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("machine", [SME512, SME], ids=str)
-def test_run_time_sizes(machine: Machine) -> None:
-    programs.check_dynamic(machine)
+@pytest.mark.parametrize(("machine", "half"), [(SME512, 0), (SME, 1)], ids=str)
+def test_run_time_sizes(machine: Machine, half: int) -> None:
+    programs.check_dynamic(machine, programs.HALVES[half])
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)

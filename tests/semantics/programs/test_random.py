@@ -18,14 +18,14 @@ JOBS = [
     *(Job("shapes", target, 2, 0, (RUN_ONLY,)) for target in VECTORS),
 ]
 LONG_JOBS = [
-    *(Job("small", target, 20, part) for part, target in enumerate(VECTORS, 1)),
-    *(Job("large", target, 5, part, (RUN_ONLY,)) for part, target in enumerate(VECTORS, 1)),
+    *(Job("small", target, 10, part) for part, target in enumerate(VECTORS, 1)),
+    *(Job("large", target, 3, part, (RUN_ONLY,)) for part, target in enumerate(VECTORS, 1)),
     *(Job("moves", target, 6, part, (RUN_ONLY,)) for part, target in enumerate(VECTORS, 1)),
     *(Job("shapes", target, 4, part, (RUN_ONLY,)) for part, target in enumerate(VECTORS, 1)),
 ]
 EMULATED_JOBS = [Job("tiles", "amx", 3, 0, (EMULATED,)), Job("small", "amx", 4, 0, (EMULATED,))]
 LONG_EMULATED_JOBS = [
-    *(Job("tiles", "amx", 8, part, (EMULATED,)) for part in range(4)),
+    *(Job("tiles", "amx", 3, part, (EMULATED,)) for part in range(1, 4)),
     Job("small", "amx", 4, 1, (EMULATED,)),
 ]
 

@@ -296,7 +296,7 @@ def _mapped(graph: Graph, scores: Value, name: str) -> Value:
     return maps[name]()
 
 
-@pytest.mark.parametrize("chunk", quick(range(20), 3))
+@pytest.mark.parametrize("chunk", quick(range(10), 2))
 def test_random_programs(chunk: int) -> None:
     targets = ("generic", "avx2", "avx512", "amx")
     fused = 0

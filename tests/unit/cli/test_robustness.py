@@ -68,7 +68,7 @@ def _processes_with(marker: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.long)])
 def test_kills_at_any_moment(tmp_path: Path, rounds: int) -> None:
     """The output is the old file or the new one, and the process of LLVM ends too."""
     output = tmp_path / "out.ll"
@@ -166,7 +166,7 @@ def test_the_same_bytes_with_every_hash_seed(options: tuple[str, ...]) -> None:
     assert len({_lowered(*options, PYTHONHASHSEED=seed) for seed in ("0", "1", "4242")}) == 1
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(300, marks=pytest.mark.long)])
 def test_threads_compile_and_call(rounds: int) -> None:
     """Two threads compile functions of their own and call them at the same time."""
     failures: list[str] = []

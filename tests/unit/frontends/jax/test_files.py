@@ -91,7 +91,7 @@ def test_names_that_are_no_utf_8_are_errors() -> None:
         translate_file(data, "model.mlirbc")
 
 
-@pytest.mark.parametrize("part", quick(range(40)))
+@pytest.mark.parametrize("part", quick(range(20)))
 def test_damaged_artifacts_are_errors(part: int) -> None:
     """Mutants that MLIR reads by chance are translated, or refused for what they say."""
     for number in range(8):
