@@ -6,11 +6,14 @@ Rewrite of two maps that are concatenated::
     %b = fadd <8 x float> %y, %y                           the map, written to %u.buf + 16
     %u = concat(%a, %b)                                    nothing
     %p = pad(%u)                                           fills of the border, and a copy of %u
+    %s = fadd %b, %z                                       the map, which reads %u.buf + 16
 
-The concatenation must be the only use, in the same block. Parts nest: `%u` may be a part of `%p`, whose buffer then
-holds all of them. An operation whose result is permuted writes rows where neighbours stay neighbours; only a product
-writes elements that are apart. A convolution with windows of one element may be an exception: padding splits its
-products of whole planes into products of rows, which may take longer than a copy, by the estimated cycles.
+The concatenation must be in the same block, and may see the result in other dimensions. Parts nest: `%u` may be a part
+of `%p`, whose buffer then holds all of them. Other readers read the part where it is, unless they need a flattened
+vector; of several places to move a result to, one is saved, and the others copy it. An operation whose result is
+permuted writes rows where neighbours stay neighbours; only a product writes elements that are apart. A convolution with
+windows of one element may be an exception: padding splits its products of whole planes into products of rows, which may
+take longer than a copy, by the estimated cycles. For the same reason, none reads a part among padding.
 """
 
 from __future__ import annotations
