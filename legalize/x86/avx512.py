@@ -36,10 +36,11 @@ _FROM_THREE_QUARTERS: Final = 0b1111
 """VGETMANTPS: mantissas from 3/4 to 3/2; negative numbers are invalid, except -0."""
 _MAGNITUDE_FROM_ONE: Final = 0b0100
 """VGETMANTPS: mantissas from 1 to 2 without the sign."""
-_SLOW: Final = ("amx-tile", 2.0)
-"""Cycles of VDPBF16PS on processors with AMX: half the rate of VFMADD231PS (measured on Sapphire and Emerald Rapids).
+_SLOW: Final = ("avx512fp16", 2.0)
+"""Cycles of VDPBF16PS on Intel's processors with AMX: half the rate of VFMADD231PS (measured on Sapphire and Emerald
+Rapids).
 
-They are not recognised where a virtual machine hides AMX.
+They are recognised by AVX512-FP16, which Cooper Lake, Zen 4 and Zen 5 lack: virtual machines often hide AMX.
 """
 _FLOATS: Final = VectorType(16, FLOAT)
 

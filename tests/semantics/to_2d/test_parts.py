@@ -115,15 +115,79 @@ def test_a_carried_concatenation_is_not_overwritten_while_it_is_read(target: str
     assert validate(text, target, runs=1) == []
 
 
-def test_only_results_without_another_use_are_written_in_place() -> None:
-    """The pad, and the result that is also stored, have a buffer each; the other one has none."""
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), _TARGETS, 5))
+def test_parts_that_others_read_too_hold_the_same_numbers(seed: int, target: str) -> None:
+    """Values are moved several times, joined in other shapes, and read by maps, products, windows and stores."""
+    rng = np.random.default_rng(seed)
+    g = Graph("f")
+    x, w = g.parameter("x", (2, 3, 6, 5)), g.parameter("w", (5, 5))
+    filters = g.constant(rng.integers(-2, 3, (2, 3, 1, 1)).astype("f4"))
+    values = [_producer(g, rng, x, w) for _ in range(3)]
+    for _ in range(int(rng.integers(2, 5))):
+        first, second = (values[int(k)] for k in rng.integers(0, 3, 2))
+        match int(rng.integers(5)):
+            case 0:
+                moved = g.concatenate([first, second], int(rng.integers(4)))
+            case 1:
+                moved = g.pad(first, *rng.integers(0, 2, (2, 4)).tolist())
+            case 2:
+                moved = g.concatenate([first.reshape(2, 18, 5), second.reshape(2, 18, 5)], int(rng.integers(3)))
+            case 3:
+                moved = g.concatenate(
+                    [g.pad(first, (0, 0, 1, 1), (0, 0, 1, 1)), g.pad(second, (0, 0, 2, 2), (0,) * 4)], 1
+                )
+            case _:
+                moved = g.transpose(first, (1, 0, 2, 3))
+        g.output(moved * 2.0 if rng.integers(2) else moved)
+        reader = values[int(rng.integers(3))]
+        match int(rng.integers(5)):
+            case 0:
+                g.output(reader + first)
+            case 1:
+                g.output(g.convolution(reader, filters))
+            case 2:
+                g.output(reader @ w)
+            case 3:
+                g.output(g.reduce_window("max", reader, (1, 1, 3, 3), (1, 1, 1, 1), [(0, 0), (0, 0), (0, 0), (0, 0)]))
+            case _:
+                g.output(reader)
+    assert validate(g.text(), target, runs=1) == []
+
+
+def _buffers(g: Graph) -> set[str]:
+    """Stems of the buffers of a program before its kernels are chosen."""
+    text = str(lower(parse(g.text()), "avx512", options=Options(stop_after="to-2d")))
+    return {name.split(".")[0] for name in re.findall(r"%([\w.]+)\.buf(?:\.\d+)? = ", text)}
+
+
+def test_only_one_of_several_moves_is_saved() -> None:
+    """Both lie in one concatenation, where the sums read one of them, and are copied to the other."""
     g = Graph("f")
     x = g.parameter("x", (64, 64))
     y, z = g.exp(x), g.tanh(x)
-    both = g.concatenate([g.pad(y, (1, 0), (0, 0)), g.pad(z, (0, 0), (1, 0))], 0)
-    g.output(g.transpose(both, (1, 0)) * 2.0)
+    g.output(g.concatenate([y, z], 0) @ g.concatenate([z, y], 1))
     g.output(y + g.transpose(y, (1, 0)))
-    text = str(lower(parse(g.text()), "avx512", options=Options(stop_after="to-2d")))
-    buffers = set(re.findall(r"%([\w.]+)\.buf = ", text))
-    assert {"concat", "exp"} <= buffers
-    assert not {"tanh", "pad", "pad.1"} & buffers
+    assert _buffers(g) == {"concat"}
+
+
+def test_an_image_is_read_where_it_is_concatenated_in_another_shape() -> None:
+    """A residual block in the manner of detectors: nothing but the concatenation has a buffer."""
+    g = Graph("f")
+    x, w = g.parameter("x", (1, 8, 12, 12)), g.parameter("w", (8, 8, 1, 1))
+    y = g.relu(g.convolution(x, w))
+    large = g.broadcast(y.reshape(1, 8, 12, 1, 12, 1), (1, 8, 12, 2, 12, 2)).reshape(1, 8, 24, 24)
+    skip = g.relu(g.convolution(g.parameter("z", (1, 8, 24, 24)), w))
+    both = g.concatenate([large, skip], 1)
+    g.output(g.convolution(both, g.parameter("v", (4, 16, 1, 1))))
+    g.output(skip + 1.0)
+    assert _buffers(g) == {"relu", "concat"}
+
+
+def test_a_plane_is_not_read_among_padding_by_filters_of_one_element() -> None:
+    """These would multiply rows in place of planes, so that the pad copies the image."""
+    g = Graph("f")
+    x, w = g.parameter("x", (1, 8, 12, 12)), g.parameter("w", (8, 8, 1, 1))
+    y = g.exp(x)
+    g.output(g.convolution(y, w))
+    g.output(g.reduce_window("max", g.pad(y, (0, 0, 1, 1), (0, 0, 1, 1)), (1, 1, 3, 3), (1, 1, 1, 1), [(0, 0)] * 4))
+    assert {"exp", "pad"} <= _buffers(g)

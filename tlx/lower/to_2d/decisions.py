@@ -60,18 +60,13 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     live = find_live_results(facts, groups)
     sunk_stores = sink_stores(operands, live, remarks)
     operands = replace(operands, views=views | sunk_stores.permuted)
-    schedule = Schedule(operands, live, sunk_stores, find_parts(operands, live, sunk_stores))
+    operands = replace(operands, parts=find_parts(operands, live, sunk_stores))
+    schedule = Schedule(operands, live, sunk_stores)
     reads = find_reads(schedule)
     snapshots = find_snapshots(facts, reads, remarks)
     coalesced = coalesce(schedule, reads)
-    vectors = [root for root in storage.vectors if not _is_part(schedule, root)]
+    vectors = [root for root in storage.vectors if operands.part_of(root) is None]
     return Decisions(schedule, snapshots, coalesced, vectors)
-
-
-def _is_part(schedule: Schedule, root: Value) -> bool:
-    """Whether a vector lies in the buffer of another one."""
-    definition = schedule.facts.vectors.definitions.get(root.name) if isinstance(root, Local) else None
-    return definition is not None and id(definition) in schedule.parts
 
 
 def _check(facts: Facts) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import Span
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bytes_of
-from tlx.ir.values import Local
 from tlx.llvm.openmp import Threads
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
-from tlx.lower.to_2d.fusion import OperandViews, Part
+from tlx.lower.to_2d.fusion import OperandViews
 from tlx.target.target import Target
 
 BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
@@ -59,14 +58,11 @@ class RuleContext(EmitContext):
 
     Attributes:
         memory: The operands of all operations as views of memory.
-        parts: The operations that have written their result to a part of another result, by their instruction's id.
     """
 
     memory: OperandViews
-    parts: Mapping[int, Part]
 
     def is_in_place(self, op: TensorOp, operand: int) -> bool:
         """Whether an operand of a concatenation or padding is already where it belongs."""
-        root = self.memory.facts.vectors.root(op.tensors[operand].source)
-        definition = self.memory.facts.vectors.definitions.get(root.name) if isinstance(root, Local) else None
-        return definition is not None and id(definition) in self.parts
+        part = self.memory.part_of(self.memory.facts.vectors.root(op.tensors[operand].source))
+        return part is not None and part.whole.instruction is op.instruction and part.operand == operand

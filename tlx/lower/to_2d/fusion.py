@@ -45,7 +45,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import (
     only_element,
     splat_value,
 )
-from tlx.lower.to_2d.memory.padding import is_crop, padded_dims
+from tlx.lower.to_2d.memory.padding import is_crop, padded_dims, part_view
 from tlx.lower.to_2d.memory.permutations import permuted_view
 
 LeafKey = tuple[str, TensorType]
@@ -369,10 +369,12 @@ class Part:
     """The place of a result in the result of a concatenation, padding or permutation.
 
     Attributes:
+        op: The operation that writes its result there.
         whole: The concatenation, padding or permutation.
         operand: The number of its operand that is written in place.
     """
 
+    op: TensorOp
     whole: TensorOp
     operand: int
 
@@ -427,12 +429,14 @@ class OperandViews:
         groups: The fusion groups.
         views: Names of the results that are only other views of their operands.
         storage: The memory of vectors and loaded tensors.
+        parts: The operations that write their result to a part of another result, by the id of their instruction.
     """
 
     facts: Facts
     groups: FusionGroups
     views: AbstractSet[str]
     storage: StorageMap
+    parts: Mapping[int, Part] = field(default_factory=dict[int, Part])
 
     def view(self, tensor: Tensor) -> TensorView:
         """The memory of a token's tensor."""
@@ -447,7 +451,36 @@ class OperandViews:
         op = self.view_of(tensor)
         if op is not None:
             return self._operand_as(op, tensor.type)
-        return TensorView.of(self.storage_of(self.facts.vectors.root(tensor.source)), tensor.type)
+        root = self.facts.vectors.root(tensor.source)
+        part = self.part_of(root)
+        if part is None:
+            return TensorView.of(self.storage_of(root), tensor.type)
+        place = self._place(part)
+        assert place is not None
+        return place.reshaped(tensor.type) or place
+
+    def part_of(self, root: Value) -> Part | None:
+        """The place of a flattened vector in another result; None if it has memory of its own."""
+        definition = self.facts.vectors.definitions.get(root.name) if isinstance(root, Local) else None
+        return None if definition is None else self.parts.get(id(definition))
+
+    def place(self, part: Part) -> TensorView | None:
+        """The memory of a part, in the outermost result around it; None if it has no strides there."""
+        place = self._place(part)
+        return None if place is None else self.storage.addressed(place)
+
+    def _place(self, part: Part) -> TensorView | None:
+        whole, result = part.whole, part.op.result
+        assert whole.result is not None
+        assert result is not None
+        outer = self.parts.get(id(whole.instruction))
+        target = self._place(outer) if outer is not None else None
+        if outer is None:
+            target = TensorView.of(self.storage_of(whole.instruction.value), whole.result)
+        view = None if target is None else part_view(whole, part.operand, target)
+        if view is None or [dim.extent for dim in view.dims] == list(result.extents):
+            return None if view is None else view.reordered(result.layout, result)
+        return view.reshaped(result)
 
     def view_of(self, tensor: Tensor) -> TensorOp | None:
         """The operation that an operand is the result of, if that is only another view of the operation's operand."""
@@ -504,18 +537,21 @@ class Schedule:
         operands: The operands of all operations, in symbolic storage.
         live: Names of the results, of operations and loop-carried tensors, that are needed in memory.
         sunk_stores: The operations that run where their result is stored.
-        parts: The operations that write their result to a part of another result, by the id of their instruction.
     """
 
     operands: OperandViews
     live: AbstractSet[str]
     sunk_stores: SunkStores
-    parts: Mapping[int, Part]
 
     @property
     def facts(self) -> Facts:
         """The function's analyses."""
         return self.operands.facts
+
+    @property
+    def parts(self) -> Mapping[int, Part]:
+        """The operations that write their result to a part of another result, by the id of their instruction."""
+        return self.operands.parts
 
     def has_buffer(self, op: TensorOp) -> bool:
         """Whether an operation writes its result to a buffer: it is live, not a view, and not sunk to a store."""

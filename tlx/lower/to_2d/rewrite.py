@@ -20,9 +20,8 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
 from tlx.lower.to_2d.emission import RuleContext
-from tlx.lower.to_2d.fusion import Part, Schedule, SunkStore
+from tlx.lower.to_2d.fusion import Schedule, SunkStore
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
-from tlx.lower.to_2d.memory.parts import part_view
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.memory.store_sinking import remark_temporary, write_with_overlap_check
@@ -43,7 +42,7 @@ def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
     facts, schedule = placement.facts, placement.decisions.schedule
     b = TensorBuilder(facts.module, facts.function)
     memory = replace(schedule.operands, storage=_EmittedStorage(placement, b))
-    context = RuleContext(facts.target, threads, remarks, placement.allocate, memory, schedule.parts)
+    context = RuleContext(facts.target, threads, remarks, placement.allocate, memory)
     _Rewriter(facts, schedule, placement, context, b).run()
 
 
@@ -238,7 +237,8 @@ class _Rewriter:
         assert op.result is not None
         part = self.schedule.parts.get(id(op.instruction))
         if part is not None:
-            target = self._part(part).reordered(op.result.layout, op.result)
+            target = self.context.memory.place(part)
+            assert target is not None
             RULES[op.intrinsic.name](self.context, self.b, op, target)
             return
         place = self.context.memory.storage_of(op.instruction.value)
@@ -250,19 +250,6 @@ class _Rewriter:
         RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))
         if self.facts.vectors.needs_ssa(str(op.instruction.result)):
             self._load_vector(op.instruction)
-
-    def _part(self, part: Part) -> TensorView:
-        """The memory of a part, its dimensions in logical order, in the buffer of the outermost result around it."""
-        whole = part.whole
-        assert whole.result is not None
-        outer = self.schedule.parts.get(id(whole.instruction))
-        if outer is None:
-            target = TensorView.of(self.context.memory.storage_of(whole.instruction.value), whole.result)
-        else:
-            target = self._part(outer)
-        view = part_view(whole, part.operand, target)
-        assert view is not None
-        return self.context.memory.storage.addressed(view)
 
     def _sunk(self, sunk: SunkStore) -> None:
         """Emit an operation that writes directly to where its result is stored."""

@@ -6,11 +6,14 @@ Rewrite of two maps that are concatenated::
     %b = fadd <8 x float> %y, %y                           the map, written to %u.buf + 16
     %u = concat(%a, %b)                                    nothing
     %p = pad(%u)                                           fills of the border, and a copy of %u
+    %s = fadd %b, %z                                       the map, which reads %u.buf + 16
 
-The concatenation must be the only use, in the same block. Parts nest: `%u` may be a part of `%p`, whose buffer then
-holds all of them. An operation whose result is permuted writes rows where neighbours stay neighbours; only a product
-writes elements that are apart. A convolution with windows of one element may be an exception: padding splits its
-products of whole planes into products of rows, which may take longer than a copy, by the estimated cycles.
+The concatenation must be in the same block, and may see the result in other dimensions. Parts nest: `%u` may be a part
+of `%p`, whose buffer then holds all of them. Other readers read the part where it is, unless they need a flattened
+vector; of several places to move a result to, one is saved, and the others copy it. An operation whose result is
+permuted writes rows where neighbours stay neighbours; only a product writes elements that are apart. A convolution with
+windows of one element may be an exception: padding splits its products of whole planes into products of rows, which may
+take longer than a copy, by the estimated cycles. For the same reason, none reads a part among padding.
 """
 
 from __future__ import annotations
@@ -24,17 +27,18 @@ from typing import Final
 
 from tlx.intrinsics.convolution import Windows, spatial_rank
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.rewrite import only_user
-from tlx.ir.tensors.model import TensorOp
-from tlx.lower.memory.views import NO_ADDRESS, Storage, StridedDim, TensorView, has_dense_rows
+from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.lower.memory.views import NO_ADDRESS, Storage, StridedDim, TensorView, has_dense_rows, reshaped_strides
+from tlx.lower.to_2d.analysis.facts import Facts
+from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.lower.to_2d.memory.padding import padded_dims, spread_dims
-from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
+from tlx.lower.to_2d.memory.permutations import PERMUTATIONS
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})
@@ -50,78 +54,108 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
         sunk_stores: The operations that run where their result is stored.
     """
     parts: dict[int, Part] = {}
-    estimated = replace(operands, storage=SymbolicStorage())
+    estimated = replace(operands, storage=SymbolicStorage(), parts=parts)
     for op in reversed(operands.facts.tensors.ops):  # so that it is known where a whole lies before its parts are
         name = str(op.instruction.result)
         if name not in live or name in operands.views or id(op.instruction) in sunk_stores.by_op:
             continue
-        part = _part_of(operands, op)
-        if part is None or id(part.whole.instruction) in sunk_stores.by_op:
-            continue
-        if not _is_writable(operands, op, part, parts):
-            continue
-        pad = _pad_around(part, parts)
-        if pad is None or not _is_faster_copied(estimated, op, pad):
-            parts[id(op.instruction)] = part
+        candidates = [p for p in _candidates(operands, op) if id(p.whole.instruction) not in sunk_stores.by_op]
+        for part in sorted(candidates, key=lambda part: part.whole.intrinsic.name == "pad"):  # a border splits rows
+            if _is_writable(estimated, part) and _sees_all(estimated, part) and not _is_faster_moved(estimated, part):
+                parts[id(op.instruction)] = part
+                break
     return parts
 
 
-def _part_of(operands: OperandViews, op: TensorOp) -> Part | None:
+def _candidates(operands: OperandViews, op: TensorOp) -> list[Part]:
+    """The places in other results of the same block that a result is moved to."""
     facts, result = operands.facts, op.result
+    name = str(op.instruction.result)
+    if result is None or result.is_padded or facts.vectors.needs_ssa(name):
+        return []
     block = facts.positions[id(op.instruction)][0]
-    user = only_user(facts.vectors.uses, op.instruction, block)
-    token = facts.tensors.tokens.get(user.result or "") if user is not None else None
-    if result is None or user is None or token is None or token.kind != "value" or token.type != result:
-        return None
-    reader = only_user(facts.vectors.uses, user, block)
-    whole = facts.tensors.op_of(reader) if reader is not None else None
-    if whole is None or whole.result is None or whole.intrinsic.name not in _MOVERS:
-        return None
-    name = str(whole.instruction.result)
-    if result.is_padded or whole.result.is_padded or facts.vectors.needs_ssa(name):
-        return None
-    if {name, str(whole.instruction.result)} & operands.views:
-        return None
+    parts: list[Part] = []
+    for token, reader in _token_readers(facts, op):
+        whole = facts.tensors.op_of(reader)
+        if whole is None or facts.positions[id(reader)][0] != block or not _is_mover(operands, whole):
+            continue
+        if _has_elements_of(token.type, result):
+            parts += [Part(op, whole, number) for number, tensor in enumerate(whole.tensors) if tensor is token]
+    return parts
+
+
+def _token_readers(facts: Facts, op: TensorOp) -> list[tuple[Tensor, Instruction]]:
+    """The tokens of a result, each with an instruction that reads it."""
+    uses = facts.vectors.uses
+    users = [use.instruction for use in uses.get(str(op.instruction.result), ())]
+    tokens = [(user, facts.tensors.tokens.get(user.result or "")) for user in users]
+    return [
+        (token, use.instruction)
+        for user, token in tokens
+        if token is not None and token.kind == "value"
+        for use in uses.get(str(user.result), ())
+    ]
+
+
+def _has_elements_of(token: TensorType, result: TensorType) -> bool:
+    """Whether a token is a result, or has its elements in the same order in other dimensions."""
+    return token == result or (token.is_row_major and result.is_row_major and not token.is_padded)
+
+
+def _is_mover(operands: OperandViews, whole: TensorOp) -> bool:
+    """Whether an operation only moves its operands into a buffer of its own, next to each other."""
+    facts, name = operands.facts, str(whole.instruction.result)
+    if whole.result is None or whole.result.is_padded or whole.intrinsic.name not in _MOVERS or name in operands.views:
+        return False
+    if facts.vectors.needs_ssa(name):
+        return False
     if any(use.instruction.opcode in _SHARING for use in facts.vectors.uses.get(name, ())):
-        return None
-    if whole.intrinsic.name == "pad" and not _surrounds(whole):
-        return None
-    return Part(whole, next(i for i, tensor in enumerate(whole.tensors) if tensor is token))
+        return False
+    return whole.intrinsic.name != "pad" or _surrounds(whole)
 
 
-def _is_writable(operands: OperandViews, op: TensorOp, part: Part, parts: Mapping[int, Part]) -> bool:
+def _is_writable(operands: OperandViews, part: Part) -> bool:
     """Whether a result has strides in the memory of a part, and unless it is a product's, dense rows."""
-    place = _place(part, parts)
+    place = operands.place(part)
     if place is None:
         return False
     is_moved_whole = part.whole.intrinsic.name not in PERMUTATIONS
-    return is_moved_whole or is_product(operands.groups, op) or has_dense_rows(place.dims)
+    return is_moved_whole or is_product(operands.groups, part.op) or has_dense_rows(place.dims)
 
 
-def _place(part: Part, parts: Mapping[int, Part]) -> TensorView | None:
-    """The memory of a part in the outermost result around it, its dimensions in logical order."""
-    outer = parts.get(id(part.whole.instruction))
-    assert part.whole.result is not None
-    target = TensorView.of(Storage(NO_ADDRESS), part.whole.result) if outer is None else _place(outer, parts)
-    return None if target is None else part_view(part.whole, part.operand, target)
+def _sees_all(operands: OperandViews, part: Part) -> bool:
+    """Whether all other readers of a result can read it as a part, and no slower than from a buffer of its own."""
+    users = [use.instruction for use in operands.facts.vectors.uses.get(str(part.op.instruction.result), ())]
+    if len(users) == len(_token_readers(operands.facts, part.op)) == 1:
+        return True
+    place = operands.place(part)
+    if part.whole.intrinsic.name in PERMUTATIONS or place is None or not has_dense_rows(place.dims):
+        return False
+    candidate = replace(operands, parts={**operands.parts, id(part.op.instruction): part})
+    return all(_reads_part(candidate, user) for user in users)
 
 
-def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView | None:
-    """The part of `target`, the result of an operation that moves elements, to which one of its operands is moved.
+def _reads_part(operands: OperandViews, user: Instruction) -> bool:
+    """Whether a use of a result can read it as a part of another one."""
+    facts = operands.facts
+    own = facts.tensors.op_of(user)
+    if own is not None:
+        return own.intrinsic.name == ORDINARY
+    token = facts.tensors.tokens.get(user.result or "")
+    if token is None or token.kind != "value":
+        return False
+    view = operands.view(token)
+    readers = [facts.tensors.op_of(use.instruction) for use in facts.vectors.uses.get(str(user.result), ())]
+    if view.shape != token.type.shape:
+        return False
+    return all(op is not None and (not _has_unit_windows(op) or _has_planes(view, op)) for op in readers)
 
-    Returns:
-        The part with its dimensions in logical order; None if a permuted operand has no strides in the result.
-    """
-    if whole.intrinsic.name in PERMUTATIONS:
-        return unpermuted_view(target, whole)
-    if whole.intrinsic.name == "pad":
-        dims, offset = spread_dims(target, padded_dims(whole))
-    else:
-        ((axis,),) = whole.dims
-        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * target.dims[axis].stride
-        extents = whole.tensors[operand].type.extents
-        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, target.dims, strict=True)]
-    return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
+
+def _has_planes(view: TensorView, convolution: TensorOp) -> bool:
+    """Whether all positions of a channel are next to each other."""
+    planes = view.dims[-spatial_rank(convolution.tensors[0].type.rank) :]
+    extents, strides = [dim.extent for dim in planes], [dim.stride for dim in planes]
+    return reshaped_strides(extents, strides, [math.prod(extents)]) in ((1,), (0,))
 
 
 def _surrounds(pad: TensorOp) -> bool:
@@ -138,10 +172,13 @@ def _pad_around(part: Part, parts: Mapping[int, Part]) -> TensorOp | None:
     return None if outer is None else outer.whole
 
 
-def _is_faster_copied(operands: OperandViews, op: TensorOp, pad: TensorOp) -> bool:
+def _is_faster_moved(operands: OperandViews, part: Part) -> bool:
     """Whether a convolution by 1 x 1 filters writes planes, and a copy of them, faster than rows among padding."""
+    op, pad = part.op, _pad_around(part, operands.parts)
     product = operands.groups.product_of(op) or op
-    if not _has_unit_windows(product) or has_dilated_input(product) or product.result is None or pad.result is None:
+    if pad is None or pad.result is None or product.result is None:
+        return False
+    if not _has_unit_windows(product) or has_dilated_input(product):
         return False
     (x, w), target, type_ = product.tensors, operands.facts.target, product.result
     if padded_source(operands, x) is not None or type_.rank != pad.result.rank:

@@ -146,8 +146,7 @@ from tlx.lower.to_2d.memory.copies import (
     slice_view,
     to_storage_type,
 )
-from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, spread
-from tlx.lower.to_2d.memory.parts import part_view
+from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, part_view, spread
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
