@@ -20,6 +20,7 @@ Sums are then float until they are rounded to the narrow type at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -92,9 +93,9 @@ def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: 
     """The convolution that reads its input in place, whose border is written to memory first if it is in none."""
     if problem.padding is None:
         return problem
-    type_ = TensorType.dense(problem.x.element, [dim.extent for dim in problem.x.dims])
-    place = context.allocate_copy(op, type_.element, type_.count, "x", "its border is not in memory")
-    x = TensorView.of(place, type_)
+    count = math.prod(dim.extent for dim in problem.x.dims)
+    place = context.allocate_copy(op, problem.x.element, count, "x", "its border is not in memory")
+    x = strided_view(OperandMemory(place.pointer, problem.x.element), problem.x.dims)
     problem.copy_input(b, x)
     return replace(problem, x=x, padding=None)
 
