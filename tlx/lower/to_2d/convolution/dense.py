@@ -183,12 +183,19 @@ def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tup
     """The copy of the input with the fewest estimated cycles, including making it; None: read the input in place."""
     memory, contraction = OperandMemory.of(problem.x), problem.contraction
     best, least = None, least_contraction_cycles(target, contraction, element)
+    if problem.padding is not None:
+        least += copy_cycles(_in_memory_order(problem.x), problem.x.element, target)
     for image in input_layouts(problem, compute_unit(target, contraction, element)):
         cycles = least_contraction_cycles(target, image.contraction(memory), element)
         cycles += image.cycles(target)
         if cycles < least:
             best, least = image, cycles
     return best, least
+
+
+def _in_memory_order(view: TensorView) -> list[StridedDim[int]]:
+    """The dimensions of a view, those with the largest strides first."""
+    return sorted(view.dims, key=lambda dim: dim.stride, reverse=True)
 
 
 @dataclass(frozen=True)
