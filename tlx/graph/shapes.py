@@ -129,7 +129,7 @@ class Shapes(Core):
         """Elements of one value before, after and between those of each dimension; negative numbers crop.
 
         Args:
-            x: The tensor.
+            x: The tensor; the result has its dimensions in the same order in memory.
             low: How many before the first element of each dimension.
             high: How many after the last.
             interior: How many between neighbours, none by default.
@@ -151,9 +151,11 @@ class Shapes(Core):
             return self.full(shape, number, value.dtype)
         scalar = self.full((), number, value.dtype).buffer.operand
         result = vector_of(math.prod(shape), type_of(value.dtype))
-        inner = tuple(between) if any(between) else None
-        vector = self._builder.pad(self._token_of_all(value), low, high, scalar, inner, result)
-        return self._of_vector(vector, shape, value.dtype)
+        order = tuple(range(value.rank)) if value.view.repeated else value.view.order
+        below, above, inner = ([n[d] for d in order] for n in (low, high, between))
+        token = self._token_of_all(self._with_view(value, value.view.permuted(order)))
+        vector = self._builder.pad(token, below, above, scalar, tuple(inner) if any(inner) else None, result)
+        return self._of_vector(vector, shape, value.dtype, order)
 
     def concatenate(self, values: Sequence[Operand], axis: int = 0) -> Value:
         """Tensors one after the other along a dimension; their other extents are equal."""

@@ -144,7 +144,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
         cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
     if timing is not None and not (LHS in blocking.copied and depth <= unit.k_step):
         cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
-    stored = costs.store[blocking.is_transposed] * rows * vectors
+    stored = (costs.store[blocking.is_transposed] + _crowded_store(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
     lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
     if lhs is not None and not lhs[0] and not unit.rows:
@@ -241,6 +241,16 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     near, far = sorted(runs, key=lambda run: run.strides[column])
     step = far.strides[column] * size
     return max(1, step / (near.extent * size)) if step % unit.target.caches.crowded_pitch == 0 else 1
+
+
+def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
+    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache."""
+    if not blocking.is_transposed:
+        return 0
+    caches = unit.target.caches
+    pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
+    lines = caches.l1 // math.gcd(pitch, caches.l1_way)
+    return unit.costs.crowded_store if blocking.n.extent > lines else 0
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:

@@ -60,11 +60,13 @@ def padded_source(operands: OperandViews, tensor: Tensor) -> PaddedSource | None
     pad = operands.view_of(tensor)
     if pad is None or pad.intrinsic.name != "pad" or is_crop(pad):
         return None
-    return _source_of(operands, pad)
+    return _source_of(operands, pad, tensor.type)
 
 
-def _source_of(operands: OperandViews, pad: TensorOp) -> PaddedSource:
-    return PaddedSource(operands.view(pad.tensors[0]).row_major, tuple(padded_dims(pad)), pad.scalars[0])
+def _source_of(operands: OperandViews, pad: TensorOp, read_as: TensorType) -> PaddedSource:
+    """What a convolution reads that takes the result of a pad as a tensor of a type, its dimensions in any order."""
+    source = PaddedSource(operands.view(pad.tensors[0]).row_major, tuple(padded_dims(pad)), pad.scalars[0])
+    return source.laid_out(read_as)
 
 
 def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
@@ -72,10 +74,15 @@ def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
     facts = operands.facts
     users = [use.instruction for use in facts.vectors.uses.get(str(pad.instruction.result), [])]
     tokens = [facts.tensors.tokens.get(user.result or "") for user in users]
-    if not users or any(t is None or t.kind != "value" or t.type != pad.result for t in tokens):
+    if not users or not all(t is not None and t.kind == "value" and _has_dims_of(t.type, pad) for t in tokens):
         return False
     readers = [use.instruction for user in users for use in facts.vectors.uses.get(str(user.result), [])]
     return all(_copies(operands, pad, facts.tensors.op_of(reader)) for reader in readers)
+
+
+def _has_dims_of(type_: TensorType, pad: TensorOp) -> bool:
+    """Whether a token has the dimensions of a pad's result, in any order."""
+    return pad.result is not None and pad.result.is_row_major and replace(type_, layout=pad.result.layout) == pad.result
 
 
 def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
@@ -88,7 +95,7 @@ def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
     if not is_input or is_reduction(operands.groups.root_of(op)):
         return False
     windows = Windows.of(x.type.rank, op.dims)
-    source = _source_of(operands, pad)
+    source = _source_of(operands, pad, x.type)
     if not all(dim.is_whole for dim in source.dims[: x.type.rank - len(windows.strides)]):
         return False
     target = TensorView.of(Storage(NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))

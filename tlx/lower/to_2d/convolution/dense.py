@@ -20,6 +20,7 @@ Sums are then float until they are rounded to the narrow type at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -92,9 +93,9 @@ def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: 
     """The convolution that reads its input in place, whose border is written to memory first if it is in none."""
     if problem.padding is None:
         return problem
-    type_ = TensorType.dense(problem.x.element, [dim.extent for dim in problem.x.dims])
-    place = context.allocate_copy(op, type_.element, type_.count, "x", "its border is not in memory")
-    x = TensorView.of(place, type_)
+    count = math.prod(dim.extent for dim in problem.x.dims)
+    place = context.allocate_copy(op, problem.x.element, count, "x", "its border is not in memory")
+    x = strided_view(OperandMemory(place.pointer, problem.x.element), problem.x.dims)
     problem.copy_input(b, x)
     return replace(problem, x=x, padding=None)
 
@@ -182,12 +183,19 @@ def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tup
     """The copy of the input with the fewest estimated cycles, including making it; None: read the input in place."""
     memory, contraction = OperandMemory.of(problem.x), problem.contraction
     best, least = None, least_contraction_cycles(target, contraction, element)
+    if problem.padding is not None:
+        least += copy_cycles(_in_memory_order(problem.x), problem.x.element, target)
     for image in input_layouts(problem, compute_unit(target, contraction, element)):
         cycles = least_contraction_cycles(target, image.contraction(memory), element)
         cycles += image.cycles(target)
         if cycles < least:
             best, least = image, cycles
     return best, least
+
+
+def _in_memory_order(view: TensorView) -> list[StridedDim[int]]:
+    """The dimensions of a view, those with the largest strides first."""
+    return sorted(view.dims, key=lambda dim: dim.stride, reverse=True)
 
 
 @dataclass(frozen=True)

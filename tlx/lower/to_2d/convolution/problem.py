@@ -2,8 +2,8 @@
 
 A copy of the input may be faster to read than the input itself. There are three layouts:
 
-- `_SplitRegions`, for strides along rows: rows are split into as many regions as the stride, so that neighbours in the
-  result read neighbours in a region:
+- `_SplitRegions`, for strides along rows, and for rows whose elements are not contiguous: rows are split into as many
+  regions as the stride, so that neighbours in the result read neighbours in a region:
 
     x       0 1 2 3 4 5 6          stride 2          0 2 4 6 | 1 3 5
 
@@ -267,7 +267,7 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
     """
     last = len(problem.x.dims) - 1
     positions = problem.result.target.dims[last].extent
-    if problem.windows.strides[-1] > 1 and positions > 1:
+    if positions > 1 and (problem.windows.strides[-1] > 1 or problem.x.dims[last].stride > 1):
         yield _SplitRegions(problem)
     if not problem.channels or problem.has_groups or problem.kernel_positions == 1:
         return
@@ -483,7 +483,8 @@ class _SplitRegions(InputLayout):
     @property
     def reason(self) -> str:
         """Why the input is copied."""
-        return f"its rows are read in steps of {self.problem.regions.period}"
+        period = self.problem.regions.period
+        return f"its rows are read in steps of {period}" if period > 1 else "its rows are not contiguous"
 
     @property
     def _columns(self) -> int:

@@ -180,11 +180,13 @@ class PaddedSource:
         dims: Its dimensions in the padded tensor, all of whose elements are in it, next to each other unless it is the
             input of a transposed convolution.
         value: The number in the border.
+        order: The dimensions in the order that they have in the pad's result, outermost first; empty: their own order.
     """
 
     data: TensorView
     dims: tuple[PaddedDim, ...]
     value: Value
+    order: tuple[int, ...] = ()
 
     @property
     def is_spread(self) -> bool:
@@ -194,8 +196,17 @@ class PaddedSource:
     @property
     def view(self) -> TensorView:
         """The padded tensor as it would lie in memory, for estimates."""
-        type_ = TensorType.dense(self.data.element, [dim.extent for dim in self.dims])
-        return TensorView.of(self.data.storage, type_)
+        order = self.order or tuple(range(len(self.dims)))
+        extents = tuple(self.dims[d].extent for d in order)
+        type_ = TensorType(self.data.element, extents, order, (0,) * len(order))
+        return TensorView.of(self.data.storage, type_).row_major
+
+    def laid_out(self, type_: TensorType) -> PaddedSource:
+        """The same with the dimensions of a tensor whose memory dimensions are those of this one."""
+        places = [type_.position(d) for d in range(type_.rank)]
+        data = TensorView.strided(self.data.storage, self.data.element, [self.data.dims[k] for k in places])
+        data = replace(data, offset=self.data.offset)
+        return replace(self, data=data, dims=tuple(self.dims[k] for k in places), order=type_.layout)
 
     def write(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
         """Write the padded tensor; `write_data` copies the data."""
