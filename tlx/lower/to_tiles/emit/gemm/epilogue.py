@@ -1,7 +1,8 @@
 """The epilogue of a product: an expression on its sums, whose results are stored or reduced.
 
 A short epilogue is computed row by row on the sums in registers. A long one, and any epilogue on a matrix unit, goes
-through a small tile in memory, so that its code is emitted once and can use all registers:
+through a small tile in memory, so that its code is emitted once and can use all registers (tiles of vector code whose
+widths are equal share it as a function, whatever their heights):
 
     %row = shufflevector %sums, <r*cols ... >           store %sums, %tile
     %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
@@ -35,7 +36,6 @@ from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 EPILOGUE_LOOP: Final = "er"
 """The name of loops over the rows of a tile in memory."""
 _MAX_COST_IN_REGISTERS: Final = 8
-_MAX_COST_IN_KERNEL: Final = 32
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class TileEpilogue:
     @property
     def has_own_function(self) -> bool:
         """Whether the loops over tiles in memory move to functions of their own, which a matrix unit cannot call."""
-        return self.recipe.mma.unit != "matrix" and self.expression.cost > _MAX_COST_IN_KERNEL
+        return self.recipe.mma.unit != "matrix" and self.tile is not None
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
