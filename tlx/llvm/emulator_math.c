@@ -252,14 +252,15 @@ static double scaled_pair(pair x, int exponent) {
 /* Functions ---------------------------------------------------------------------------------------------------- */
 
 static double power_of_e(pair x) {
-  if (x.high > 800 || x.high < -800 || x.high != x.high) return x.high > 0 ? infinity(0) : x.high < 0 ? 0 : x.high;
+  if (x.high != x.high) return x.high;
+  if (magnitude(x.high) > 800) return sign_of(x.high) ? 0 : infinity(0);
   int exponent;
   pair result = exponential(x, &exponent);
   return scaled_pair(result, exponent);
 }
 double exp(double x) { return power_of_e(of(x)); }
 double exp2(double x) {
-  if (!(magnitude(x) < 1100)) return power_of_e(of(x));
+  if (!is_finite(x) || magnitude(x) > 1100) return power_of_e(of(x));
   double n = roundeven(x);
   int exponent;
   pair result = exponential(multiply(of(x - n), LN2), &exponent);
