@@ -1,6 +1,7 @@
 """Programs of other machines: links object files with cross compilers, and calls their functions under an emulator.
 
-A program is linked statically from an object file, `emulator.c` and a table of its functions. It runs in a process of
+A program is linked statically from an object file, `emulator.c` and a table of its functions; without a C library also
+from `emulator_math.c`. It runs in a process of
 the emulator and reads requests: arrays, and which functions to call on them. All arrays lie between inaccessible pages.
 
 aarch64-linux-gnu              aarch64-linux-gnu-gcc           qemu-aarch64
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 TABLE: Final = "tlx_functions"
 """The global with the functions that a program can call: each takes a pointer to the addresses of its arguments."""
 _DRIVER: Final = Path(__file__).with_name("emulator.c")
+_MATH: Final = Path(__file__).with_name("emulator_math.c")
+_MATH_OPTIONS: Final = ("-mcpu=hexagonv67", "-ffp-contract=off")
 _QEMU: Final = "10"
 _NO_LIBRARY: Final = "musl"
 _CLANGS: Final = ("clang-19", "clang")
@@ -172,7 +175,7 @@ class Toolchain:
             path.write_bytes(image)
             paths.append(str(path))
         libraries = [*["-lgomp", "-lpthread"] * threads, "-lm"] if self.has_library else ["-nostdlib"]
-        command = [*self.compiler, "-static", "-o", str(program), str(_driver(self)), *paths, *libraries]
+        command = [*self.compiler, "-static", "-o", str(program), *_driver(self), *paths, *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise EmulationError(f"the program for '{self.triple}' does not link: {_shortened(done.stderr)}")
@@ -234,13 +237,22 @@ def toolchain(triple: str) -> Toolchain:
 
 
 @cache
-def _driver(tools: Toolchain) -> Path:
-    """The object file of the driver, in a folder that lives as long as this process."""
+def _driver(tools: Toolchain) -> tuple[str, ...]:
+    """The object files of the driver, in a folder that lives as long as this process."""
     folder = tempfile.mkdtemp(prefix="tlx-emulator-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder) / "driver.o"
-    options = [] if tools.has_library else ["-DBARE", "-fno-builtin"]
-    command = [*tools.compiler, "-O1", "-c", *options, str(_DRIVER), "-o", str(path)]
+    if tools.has_library:
+        return (_compiled(tools, _DRIVER, folder),)
+    return (
+        _compiled(tools, _DRIVER, folder, "-DBARE", "-fno-builtin"),
+        _compiled(tools, _MATH, folder, "-fno-builtin", *_MATH_OPTIONS),
+    )
+
+
+def _compiled(tools: Toolchain, source: Path, folder: str, *options: str) -> str:
+    """The path of an object file of C source in a folder."""
+    path = str(Path(folder) / f"{source.stem}.o")
+    command = [*tools.compiler, "-O1", "-c", *options, str(source), "-o", path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         architecture = architecture_of(tools.triple)

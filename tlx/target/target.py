@@ -109,6 +109,7 @@ class Target:
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
+        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.
@@ -174,6 +175,7 @@ class Target:
     converts_half: bool = False
     half_conversions: HalfConversions | None = None
     rounds: bool = False
+    selects_nan: bool = True
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
     permutes: Permutes | None = None

@@ -32,6 +32,13 @@ from tlx.lower.legalize.registers import register_element, splat_like
 from tlx.lower.operations import LIBRARY_FUNCTIONS, MATH_INTRINSICS, ElementwiseOp
 from tlx.target.target import Target
 
+_SIGN_AND_INFINITY: Final = {
+    HALF: (-1 << 15, 0x7C00),
+    BFLOAT: (-1 << 15, 0x7F80),
+    FLOAT: (-1 << 31, 0x7F800000),
+    DOUBLE: (-1 << 63, 0x7FF << 52),
+}
+"""The sign's bit, and infinity, of floating-point types."""
 _NARROW: Final = (BFLOAT, HALF)
 _ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
 _EXTREMES: Final = {
@@ -133,24 +140,27 @@ def emit_unary(
 ) -> Value:
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `emit_math`."""
     if name == "relu":
-        return _relu(b, element, register)
+        return _relu(b, target, element, register)
     if name in MATH_INTRINSICS:
         return emit_math(b, target, name, element, register, short=short, flushed=flushed)
     return emit_elementwise(b, target, ElementwiseOp("call", (), "", f"llvm.{name}"), element, [element], [register])
 
 
-def _relu(b: Builder, element: Type, register: Value) -> Value:
+def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
     """The number where it is positive or NaN, else 0.
 
-    16-bit floats are compared as bits: negative numbers are 0x8000 up to -infinity, and larger bits are NaN.
+    Floats of 16 bits, and all where LLVM loses NaN, are compared as bits: with the sign flipped, negative numbers are
+    those up to infinity, and larger bits are positive numbers or NaN.
     """
     if not isinstance(element, FloatType):
         return b.select(b.icmp("sgt", register, zero(register.type)), register, zero(register.type))
-    if element in _NARROW:
-        unsigned = b.binary("xor", register, splat_like(register, -0x8000))
-        infinity = splat_like(register, 0x7F80 if element == BFLOAT else 0x7C00)
-        return b.select(b.icmp("ugt", unsigned, infinity), register, zero(register.type))
-    return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
+    if element not in _NARROW and target.selects_nan:
+        return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
+    bits = register if element in _NARROW else as_bits(b, register)
+    sign, infinity = _SIGN_AND_INFINITY[element]
+    flipped = b.binary("xor", bits, splat_like(bits, sign))
+    positive = b.select(b.icmp("ugt", flipped, splat_like(bits, infinity)), bits, zero(bits.type))
+    return positive if element in _NARROW else b.cast("bitcast", positive, register.type)
 
 
 def _as_float(
