@@ -55,7 +55,9 @@ class MmlaTiles:
         emulate: Not used.
     """
 
-    def __init__(self, granules: int, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(
+        self, granules: int, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool
+    ) -> None:
         self.b = b
         self.granules = granules
         self.instruction = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]

@@ -62,7 +62,9 @@ class ZaTiles:
         emulate: Not used.
     """
 
-    def __init__(self, vector_bytes: int, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(
+        self, vector_bytes: int, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool
+    ) -> None:
         self.b = b
         self.words = vector_bytes // WORD_BYTES
         self.instruction = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]

@@ -71,7 +71,7 @@ class Accumulators:
         swaps: Whether the operands are swapped, so that an accumulator holds transposed sums.
     """
 
-    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool) -> None:
         self.b = b
         self.instruction = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
         self.sums = _SUMS[dot.accumulator]

@@ -151,14 +151,16 @@ class TileEmitter:
         b: The builder.
         instruction: The instruction that multiplies tiles.
         attributes: Attributes of functions for the target.
+        row_count: Rows of sums, and of tiles of A.
         emulate: Whether tiles are cast to words.
         words_of_tile: The words of each emulated tile, by the tile's name.
         copy_buffer: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load directly.
         product_buffers: Memory for the three tiles of products that it does not expand.
     """
 
-    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool) -> None:
         self.b = b
+        self.row_count = rows
         self.instruction = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
         self.attributes = attributes
         self.emulate = emulate
@@ -174,7 +176,7 @@ class TileEmitter:
 
     def zero(self, place: int) -> Value:
         """TILEZERO."""
-        return self._emit_tile("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
+        return self._emit_tile("tilezero", [_i16(self.row_count), _i16(ROW_BYTES)])
 
     def product(self, groups: int, acc: Value, lhs: Value, rhs: Value) -> Value:
         """TDPBF16PS, TDPFP16PS, TDPB[SU][SU]D."""
@@ -183,11 +185,11 @@ class TileEmitter:
             self.product_buffers = self.product_buffers or product_scratch(self.b)
             words = [self.words_of_tile[str(tile)] for tile in (acc, lhs, rhs)]
             return self._tile(call_product_function(self.b, self.attributes, name, words, self.product_buffers))
-        return self._emit_tile(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(_WORD_BYTES * groups), acc, lhs, rhs])
+        return self._emit_tile(name, [_i16(self.row_count), _i16(ROW_BYTES), _i16(_WORD_BYTES * groups), acc, lhs, rhs])
 
     def load(self, place: int, address: TileAddress) -> Value:
         """TILELOADD."""
-        return self._load_tile(address, (ROWS, ROW_BYTES))
+        return self._load_tile(address, (self.row_count, ROW_BYTES))
 
     def rows(self, tile: Value) -> Sequence[Value]:
         """Not called: tiles are read through memory."""
@@ -199,7 +201,7 @@ class TileEmitter:
 
     def load_a(self, address: TileAddress, groups: int) -> TileOperand:
         """TILELOADD."""
-        return (self._load_tile(address, (ROWS, _WORD_BYTES * groups)),)
+        return (self._load_tile(address, (self.row_count, _WORD_BYTES * groups)),)
 
     def load_b(self, address: TileAddress, groups: int, *, streaming: bool) -> TileOperand:
         """TILELOADD, or TILELOADDT1, which does not pollute L1; LLVM's scalarisation does not support it."""
@@ -208,7 +210,7 @@ class TileEmitter:
 
     def store(self, tile: Value, address: TileAddress) -> None:
         """TILESTORED."""
-        args = [_i16(ROWS), _i16(ROW_BYTES), self._pointer(address), const_int(I64, address.stride), tile]
+        args = [_i16(self.row_count), _i16(ROW_BYTES), self._pointer(address), const_int(I64, address.stride), tile]
         self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
 
     def phi(self, place: int, name: str) -> Instruction:
@@ -576,6 +578,7 @@ TARGET: Final = replace(
                 dots=_DOTS,
                 cycles=ROWS,
                 operands_take_tiles=True,
+                may_have_fewer_rows=True,
             ),
         ),
         operations=TileEmitter,

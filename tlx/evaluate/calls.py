@@ -281,7 +281,10 @@ def _direct(scope: FunctionScope, instruction: Instruction, name: str) -> Step:
     invoke = scope.context.call
     memory = scope.context.memory
     parameters = zip([a.type for a in instruction.args], instruction.arg_attributes, strict=True)
-    copies = () if name in scope.context.defined else byval_copies(scope.context.layout, name, parameters)
+    callee = scope.context.defined.get(name)
+    if callee is not None and not _fits(callee, instruction):
+        return _undefined(f"the types of these arguments are not those of the parameters of @{name}")
+    copies = () if callee is not None else byval_copies(scope.context.layout, name, parameters)
 
     def step(frame: Frame) -> None:
         frame[out] = invoke(name, [frame[s] for s in slots])
@@ -290,6 +293,21 @@ def _direct(scope: FunctionScope, instruction: Instruction, name: str) -> Step:
         frame[out] = invoke(name, pass_byval_copies(memory, frame[STACK_SLOT], copies, [frame[s] for s in slots]))
 
     return copying if copies else step
+
+
+def _fits(callee: Function, instruction: Instruction) -> bool:
+    """Whether the arguments of a direct call have the types of the callee's parameters, of which it may ignore some."""
+    types = [a.type for a in instruction.args]
+    pairs = zip((parameter.type for parameter in callee.arguments), types, strict=False)
+    are_alike = all(to == type_ or (isinstance(to, PointerType) and isinstance(type_, PointerType)) for to, type_ in pairs)
+    return len(types) >= len(callee.arguments) and are_alike
+
+
+def _undefined(message: str) -> Step:
+    def step(_: Frame) -> None:
+        raise EvaluationError(f"undefined behaviour: {message}")
+
+    return step
 
 
 def _indirect(scope: FunctionScope, instruction: Instruction) -> Step:

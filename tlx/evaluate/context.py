@@ -43,7 +43,7 @@ class MachineContext:
 
     Attributes:
         module: The module, every function parsed.
-        defined: Names of the functions with a body.
+        defined: The functions with a body, by name.
         call: Runs a function of the module, or a foreign one, by name.
         foreign: Python implementations of functions that the module only declares.
         team: The threads that parallel regions run on.
@@ -56,7 +56,7 @@ class MachineContext:
     memory: AddressSpace
     codecs: Codecs
     symbols: SymbolTable
-    defined: frozenset[str]
+    defined: Mapping[str, Function]
     call: Callable[[str, list[RuntimeValue]], RuntimeValue]
     foreign: dict[str, Callable[..., RuntimeValue]]
     team: ThreadTeam

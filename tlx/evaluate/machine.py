@@ -325,7 +325,7 @@ class Machine:
             self.memory,
             codecs,
             symbols,
-            frozenset(self._functions),
+            self._functions,
             self._call,
             dict(foreign or {}),
             team or ThreadTeam(),

@@ -13,6 +13,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -24,7 +25,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from json import loads
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Self
 
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.log import FuzzLog, Series
@@ -109,8 +110,7 @@ PRODUCT: Final = """define void @f(ptr noalias %c, ptr noalias %x) {
 def combined_text(choose: random.Random) -> str:
     """One to three texts in one, all with typed or all with opaque pointers: front ends' calls and tensor calls."""
     first = choose.choice(seed_texts())
-    alike = [text for text in seed_texts() if _is_typed(text) == _is_typed(first)]
-    texts = [first, *choose.choices(alike, k=choose.choice([0, 1, 2]))]
+    texts = [first, *choose.choices(_texts_of(typed=_is_typed(first)), k=choose.choice([0, 1, 2]))]
     lines: dict[str, None] = {}
     bodies: list[str] = []
     for at, text in enumerate(texts):
@@ -122,6 +122,13 @@ def combined_text(choose: random.Random) -> str:
     return "\n".join([*bodies, *lines, ""])
 
 
+@cache
+def _texts_of(*, typed: bool) -> tuple[str, ...]:
+    """The seed texts with typed or with opaque pointers."""
+    return tuple(text for text in seed_texts() if _is_typed(text) == typed)
+
+
+@cache
 def _is_typed(text: str) -> bool:
     return _TYPED.search(text) is not None
 
@@ -271,6 +278,8 @@ _MUTATIONS: Final[tuple[Callable[[random.Random, Pieces], None], ...]] = (
 SERIES: Final = Series("any", "malformed inputs", "")
 """What a log calls these inputs."""
 _BATCH: Final = 500
+_BATCHES_OF_PROCESS: Final = 40
+"""Then a new process starts, since what a process keeps in memory counts as used by the input at hand."""
 _WALL_SECONDS: Final = 120
 
 
@@ -333,18 +342,19 @@ def fuzz_malformed(
     lock = threading.Lock()
 
     def work(_: int) -> None:
-        while seconds is None or time.monotonic() - begun < seconds:
-            with lock:
-                first = next(batches, None)
-            if first is None:
-                return
-            last = min(first + _BATCH, seed + count)
-            if log is None or not all(log.has_run(SERIES, number) for number in range(first, last)):
-                _batch(program, first, last, findings)
-                _note(log, first, last)
-            if step is not None:
+        with tempfile.TemporaryFile() as errors, _Worker(program, findings, errors) as worker:
+            while seconds is None or time.monotonic() - begun < seconds:
                 with lock:
-                    step("", last - first)
+                    first = next(batches, None)
+                if first is None:
+                    return
+                last = min(first + _BATCH, seed + count)
+                if log is None or not all(log.has_run(SERIES, number) for number in range(first, last)):
+                    worker.try_inputs(first, last)
+                    _note(log, first, last)
+                if step is not None:
+                    with lock:
+                        step("", last - first)
 
     def _note(log: FuzzLog | None, first: int, last: int) -> None:
         if log is not None:
@@ -364,45 +374,78 @@ def fuzz_malformed(
     return not findings.counts
 
 
-def _batch(program: str, first: int, last: int, findings: _Findings) -> None:
-    """Try inputs in a process; if one ends it, another process tries the rest."""
-    while first < last:
-        first = _run(program, first, last, findings)
+class _Worker:
+    """A process that tries inputs; another one takes its place where it dies or hangs.
 
+    A process lasts for many batches: to import TLX and to draw the seed texts takes it as long as a thousand inputs.
+    """
 
-def _run(program: str, first: int, last: int, findings: _Findings) -> int:
-    """Try inputs in one process; returns the seed to continue with."""
-    path = os.pathsep.join(filter(None, sys.path))
-    with subprocess.Popen(
-        [sys.executable, "-m", "tlx.fuzz.mutation_worker", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path},
-    ) as process:
+    def __init__(self, program: str, findings: _Findings, errors: IO[bytes]) -> None:
+        self._program = program
+        self._findings = findings
+        self._errors = errors
+        self._process: subprocess.Popen[bytes] | None = None
+        self._batches = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def try_inputs(self, first: int, last: int) -> None:
+        """Try the inputs of some seeds; if one ends the process, another process tries the rest."""
+        while first < last:
+            first = self._run(first, last)
+        self._batches += 1
+        if self._batches % _BATCHES_OF_PROCESS == 0:
+            self._stop()
+
+    def _run(self, first: int, last: int) -> int:
+        """Try inputs in one process; returns the seed to continue with."""
+        process = self._process = self._process or self._start()
         assert process.stdin is not None
-        assert process.stderr is not None
         process.stdin.write(f"{first} {last}\n".encode())
         process.stdin.flush()
         at = first
         for event in _events(process):
             if "done" in event:
-                process.kill()
-                findings.tried += last - first
+                self._findings.tried += last - first
                 return last
             if "at" in event:
                 at = event["at"]
             else:
-                findings.add(event)
-        process.kill()
-        errors = process.stderr.read().decode(errors="replace")[-1500:]
-    hung = process.returncode == -signal.SIGKILL
-    reason = f"no response for {_WALL_SECONDS} s" if hung else f"the process died with status {process.returncode}"
-    findings.add(
-        {"seed": at, "key": f"{reason}: {errors.strip().splitlines()[-1] if errors.strip() else ''}", "message": errors}
-    )
-    findings.tried += at + 1 - first
-    return at + 1
+                self._findings.add(event)
+        status = self._stop()
+        self._errors.seek(0)
+        errors = self._errors.read().decode(errors="replace")[-1500:]
+        hung = status == -signal.SIGKILL
+        reason = f"no response for {_WALL_SECONDS} s" if hung else f"the process died with status {status}"
+        last_line = errors.strip().splitlines()[-1] if errors.strip() else ""
+        self._findings.add({"seed": at, "key": f"{reason}: {last_line}", "message": errors})
+        self._findings.tried += at + 1 - first
+        return at + 1
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join(filter(None, sys.path))
+        self._errors.seek(0)
+        self._errors.truncate()
+        return subprocess.Popen(
+            [sys.executable, "-m", "tlx.fuzz.mutation_worker", self._program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path},
+        )
+
+    def _stop(self) -> int | None:
+        """End the process, if there is one; returns its status."""
+        if self._process is None:
+            return None
+        with self._process as process:
+            process.kill()
+        self._process = None
+        return process.returncode
 
 
 def _events(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tlx.ir.functions import Argument, Function, Signature
@@ -49,6 +49,21 @@ def only_user(used: Mapping[str, Sequence[Use]], instruction: Instruction, block
 def definitions(function: Function) -> dict[str, Instruction]:
     """The instruction that defines each local; arguments and blocks are not in it."""
     return {i.result: i for i in function.instructions() if i.result is not None}
+
+
+def underlying_object(pointer: Value, definitions: Mapping[str, Instruction], opcodes: Container[str]) -> Value:
+    """The value that a pointer is derived from by instructions with these opcodes, by their first operands.
+
+    In unreachable code a pointer may be derived from itself; the result is then any pointer of that cycle.
+    """
+    seen: set[str] = set()
+    while isinstance(pointer, Local) and pointer.name not in seen:
+        seen.add(pointer.name)
+        definition = definitions.get(pointer.name)
+        if definition is None or definition.opcode not in opcodes:
+            break
+        pointer = definition.operands[0]
+    return pointer
 
 
 def set_operand(instruction: Instruction, index: int, value: Value) -> None:

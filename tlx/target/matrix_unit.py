@@ -105,8 +105,8 @@ class TileOperations(Protocol):
 class TileOperationsFactory(Protocol):
     """Makes the operations of one kind of product for one kernel: see `MatrixUnit.operations`."""
 
-    def __call__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
-        """Operations that emit at the position of `b`."""
+    def __call__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool) -> TileOperations:
+        """Operations on accumulators of this many rows that emit at the position of `b`."""
         ...
 
 
@@ -200,6 +200,7 @@ class TileKind:
             products of vectors. Their sums are as wide as one another.
         cycles: Of a product of whole tiles, of `step_bytes` along K.
         operands_take_tiles: Whether operands are in tile registers, too.
+        may_have_fewer_rows: Whether accumulators, and tiles of A, may have fewer rows, all as many.
         unroll: Most steps of K in an iteration of the inner loop.
         loads_ahead: For operands of a register for each group: by how many products a register is loaded before its
             first use. With 0, a tile's registers are loaded together, right before the first product of the tile.
@@ -213,6 +214,7 @@ class TileKind:
     dots: tuple[Dot, ...]
     cycles: float
     operands_take_tiles: bool = False
+    may_have_fewer_rows: bool = False
     unroll: int = 1
     loads_ahead: int = 0
 
@@ -229,6 +231,14 @@ class TileKind:
             msg = "sums of one kind of tiles have one width"
             raise ValueError(msg)
 
+    def rows_for(self, extent: int) -> int:
+        """Rows of an accumulator, where as few as possible cover `extent` rows: equal ones if they may have fewer.
+
+        24 rows     two accumulators of 12; of 16 if they have a fixed size, which overlap or are padded
+        """
+        tiles = -(-extent // self.rows)
+        return extent // tiles if self.may_have_fewer_rows and extent % tiles == 0 else self.rows
+
 
 _SUM_BYTES: Final = {"float": 4, "i32": 4, "double": 8}
 
@@ -244,7 +254,7 @@ class MatrixUnit:
     Attributes:
         kinds: The kinds of tiles.
         operations: Makes the emitter of the unit's instructions: (builder, product, attributes of the target's
-            functions, emulate).
+            functions, rows, emulate).
         timing: Cycles of the work besides the products.
         a_layout: The lines of a tile of A: its rows, or its groups along K; see `TileOperations`. An A in groups is
             packed.

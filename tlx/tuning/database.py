@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.diagnostics import Source, Span, TlxError, UsageError
 from tlx.lower.knobs import FUSED, NO_KNOBS, OPENMP, KnobOrigin, KnobQuery, Knobs, parse_knobs
+from tlx.tuning.knobs_file import TOO_MANY_DIGITS, place_of_digits
 
 if TYPE_CHECKING:
     from tlx.tuning.trial import Trial, TrialOutcome
@@ -294,6 +295,8 @@ def _entries(source: Source) -> dict[str, Entry]:
         content: Any = json.loads(source.text)
     except json.JSONDecodeError as error:
         raise _damaged(source, error.msg[:1].lower() + error.msg[1:], error.pos) from None
+    except ValueError:
+        raise _damaged(source, TOO_MANY_DIGITS, place_of_digits(source)) from None
     except RecursionError:
         raise _damaged(source, "objects are nested too deeply") from None
     if not isinstance(content, dict) or not isinstance(cast("Any", content).get("schema"), int):

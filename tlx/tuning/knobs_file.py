@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -176,6 +177,15 @@ def _place(source: Source, name: str, start: int = 0) -> Span:
     return source.span(start)
 
 
+TOO_MANY_DIGITS: Final = "a number has too many digits"
+
+
+def place_of_digits(source: Source) -> int:
+    """The offset of a number with more digits than Python converts."""
+    match = re.search(rf"\d{{{sys.get_int_max_str_digits() + 1}}}", source.text)
+    return match.start() if match else 0
+
+
 def _toml(source: Source) -> dict[str, object]:
     try:
         return tomllib.loads(source.text)
@@ -184,6 +194,8 @@ def _toml(source: Source) -> dict[str, object]:
         message = match[1] if match else str(error)
         offset = source.offset(int(match[2]), int(match[3])) if match and match[2] else len(source.text.rstrip())
         raise UsageError(message[:1].lower() + message[1:], source.span(offset)) from None
+    except ValueError:
+        raise UsageError(TOO_MANY_DIGITS, source.span(place_of_digits(source))) from None
     except RecursionError:
         raise UsageError("tables are nested too deeply", source.span(0)) from None
 
@@ -202,5 +214,7 @@ def _json(source: Source) -> dict[str, object]:
         return json.loads(source.text, object_pairs_hook=table)
     except json.JSONDecodeError as error:
         raise UsageError(error.msg[:1].lower() + error.msg[1:], source.span(error.pos)) from None
+    except ValueError:
+        raise UsageError(TOO_MANY_DIGITS, source.span(place_of_digits(source))) from None
     except RecursionError:
         raise UsageError("tables are nested too deeply", source.span(0)) from None

@@ -179,6 +179,15 @@ def test_patterns_of_no_product_are_refused(pattern: str, message: str) -> None:
     assert caught.value.span.place == "k.toml:1:2"
 
 
+@pytest.mark.parametrize(("text", "place"), [('{"matmul": {"kc": DIGITS}}', "19"), ("[matmul]\nkc = DIGITS\n", "6")])
+def test_a_number_with_too_many_digits_is_refused(text: str, place: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_knobs_file(text.replace("DIGITS", "9" * 5000), "k")
+    assert caught.value.message == "a number has too many digits"
+    assert caught.value.span is not None
+    assert caught.value.span.place.endswith(f":{place}")
+
+
 def test_patterns_take_both_spellings_of_a_target_with_features() -> None:
     answers = parse_knobs_file('["avx2+avxvnni: matmul"]\nkc = 7\n', "k.toml")
     assert answers(KnobQuery("matmul 8x8x8 float", find_target("avx2+avxvnni").name, ())).kc == 7

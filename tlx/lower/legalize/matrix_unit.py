@@ -48,6 +48,7 @@ class TileGrid:
 
     Attributes:
         rows, columns: Tiles along M, tiles along N.
+        tile_rows: Rows of a tile.
         dot: The product whose sums they hold.
         kind: The tiles.
         sum_bytes: Bytes of a sum.
@@ -56,6 +57,7 @@ class TileGrid:
 
     rows: int
     columns: int
+    tile_rows: int
     dot: Dot
     kind: TileKind
     sum_bytes: int
@@ -64,7 +66,7 @@ class TileGrid:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of sums."""
-        return self.rows * self.kind.rows, self.columns * self.kind.columns
+        return self.rows * self.tile_rows, self.columns * self.kind.columns
 
     @property
     def row_bytes(self) -> int:
@@ -136,8 +138,9 @@ class TileProducts:
         if dot is None or right is None or lhs.element != op.tensors[2].type.element:
             return None
         kind = self.unit.kind_of(dot)
-        size, tiles = bytes_of(lhs.element), (acc.shape[0] // kind.rows, acc.shape[1] // kind.columns)
-        grid = TileGrid(*tiles, dot, kind, bytes_of(acc.element), dot.width * size)
+        size, rows = bytes_of(lhs.element), kind.rows_for(acc.shape[0])
+        tiles = acc.shape[0] // rows, acc.shape[1] // kind.columns
+        grid = TileGrid(*tiles, rows, dot, kind, bytes_of(acc.element), dot.width * size)
         depth = lhs.shape[1] * size
         # One group of a B whose tiles are not in sequence is a step of dot products on vectors.
         least = grid.group_bytes + (right.type.rank != _TILES_IN_SEQUENCE_RANK)
@@ -189,19 +192,21 @@ class MatrixLegalizer(VectorLegalizer):
         self.pending_prefetches: list[Instruction] = []
         self.scratch: Value | None = None
         self.definitions = {i.result: i for i in function.instructions() if i.result is not None}
-        self._operations: dict[Dot, TileOperations] = {}
+        self._operations: dict[tuple[Dot, int], TileOperations] = {}
 
     @property
     def uses_tiles(self) -> bool:
         """Whether the kernel has products of tiles."""
         return bool(self.accumulators)
 
-    def operations(self, dot: Dot) -> TileOperations:
-        """Emits the unit's instructions for the tiles of a product."""
-        if dot not in self._operations:
+    def operations(self, grid: TileGrid) -> TileOperations:
+        """Emits the unit's instructions for the tiles of a grid."""
+        key = grid.dot, grid.tile_rows
+        if key not in self._operations:
             attributes = self.target.function_attributes
-            self._operations[dot] = self.unit.operations(self.b, dot, attributes, emulate=self.emulates)
-        return self._operations[dot]
+            make, emulate = self.unit.operations, self.emulates
+            self._operations[key] = make(self.b, grid.dot, attributes, rows=grid.tile_rows, emulate=emulate)
+        return self._operations[key]
 
     def run(self) -> None:
         """Legalise the function in place."""
@@ -222,7 +227,7 @@ class MatrixLegalizer(VectorLegalizer):
         if instruction.opcode == "phi" and instruction.result in self.accumulators:
             name = instruction.result
             grid = self.accumulators[name]
-            operations = self.operations(grid.dot)
+            operations = self.operations(grid)
             phis = [operations.phi(place, name) for place in range(grid.rows * grid.columns)]
             self.grid_phis.append((instruction, phis))
             self.tiles_of[name] = [phi.value for phi in phis]
@@ -265,12 +270,12 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _rows_of(self, name: str, element: Type, grid: TileGrid) -> Registers:
         """The rows of a grid's accumulators in vector registers."""
-        tiles = [self.operations(grid.dot).rows(tile) for tile in self.tiles_of[name]]
+        tiles = [self.operations(grid).rows(tile) for tile in self.tiles_of[name]]
         across = range(grid.columns)
         rows = tuple(
             tuple(tiles[row * grid.columns + column][line] for column in across)
             for row in range(grid.rows)
-            for line in range(grid.kind.rows)
+            for line in range(grid.tile_rows)
         )
         return with_lanes(self.b, Registers(element, *grid.shape, grid.kind.columns, rows), self.lanes(element))
 
@@ -322,8 +327,8 @@ class MatrixLegalizer(VectorLegalizer):
         for index, (tile, address) in enumerate(zip(self.tiles_of[name], addresses, strict=True)):
             row, column = divmod(index, grid.columns)
             at_edge = column == grid.columns - 1
-            to = TileAddress(scratch, row * grid.kind.rows * grid.row_bytes, grid.row_bytes) if at_edge else address
-            self.operations(grid.dot).store(tile, to)
+            to = TileAddress(scratch, row * grid.tile_rows * grid.row_bytes, grid.row_bytes) if at_edge else address
+            self.operations(grid).store(tile, to)
         registers = load_tile(self.b, self.target, scratch, TensorType.dense(element, (rows, width)), None, width)
         edge = self.b.gep(element, op.pointer, cols - width)
         part = TensorType(element, (rows, width), (0, 1), (0, tensor.type.padding[1]))
@@ -338,7 +343,7 @@ class MatrixLegalizer(VectorLegalizer):
                 grid = self.accumulators[phi.result or ""]
                 tiles = [start() for start in self._starts(value, grid)]
                 for instruction, tile in zip(tile_phis, tiles, strict=True):
-                    add_incoming(instruction, self.operations(grid.dot).to_phi(tile), name)
+                    add_incoming(instruction, self.operations(grid).to_phi(tile), name)
         super()._finish_phis()
 
     # Tiles -----------------------------------------------------------------------------------------------------
@@ -348,7 +353,7 @@ class MatrixLegalizer(VectorLegalizer):
         if isinstance(value, Local) and value.name in self.tiles_of:
             return [partial(_itself, tile) for tile in self.tiles_of[value.name]]
         if isinstance(value, Keyword):
-            operations = self.operations(grid.dot)
+            operations = self.operations(grid)
             return [partial(operations.zero, place) for place in range(grid.rows * grid.columns)]
         return self._loaded_starts(value, grid)
 
@@ -371,12 +376,12 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _starts_from(self, registers: Registers, grid: TileGrid) -> list[Callable[[], Value]]:
         """The same for initial values in vector registers."""
-        kind, regs = grid.kind, with_lanes(self.b, registers, grid.kind.columns).regs
+        regs = with_lanes(self.b, registers, grid.kind.columns).regs
         starts: list[Callable[[], Value]] = []
         for place in range(grid.rows * grid.columns):
             row, column = divmod(place, grid.columns)
-            rows = [regs[row * kind.rows + line][column] for line in range(kind.rows)]
-            starts.append(partial(self.operations(grid.dot).from_rows, place, rows))
+            rows = [regs[row * grid.tile_rows + line][column] for line in range(grid.tile_rows)]
+            starts.append(partial(self.operations(grid).from_rows, place, rows))
         return starts
 
     def _scratch(self) -> Value:
@@ -390,23 +395,23 @@ class MatrixLegalizer(VectorLegalizer):
         """Convert tiles from their form in phis, after the last phi."""
         for phi, _ in self.grid_phis:
             name = phi.result or ""
-            operations = self.operations(self.accumulators[name].dot)
+            operations = self.operations(self.accumulators[name])
             self.tiles_of[name] = [operations.from_phi(place, tile) for place, tile in enumerate(self.tiles_of[name])]
 
     def _loads(self, pointer: Value, stride: int, grid: TileGrid) -> list[Callable[[], Value]]:
-        load, addresses = self.operations(grid.dot).load, self._addresses(grid, pointer, stride)
+        load, addresses = self.operations(grid).load, self._addresses(grid, pointer, stride)
         return [partial(load, place, address) for place, address in enumerate(addresses)]
 
     def _addresses(self, grid: TileGrid, pointer: Value, stride: int) -> list[TileAddress]:
         """The addresses of the tiles of a grid, row by row."""
         places = (divmod(index, grid.columns) for index in range(grid.rows * grid.columns))
-        offsets = [row * grid.kind.rows * stride + column * grid.row_bytes for row, column in places]
+        offsets = [row * grid.tile_rows * stride + column * grid.row_bytes for row, column in places]
         return [TileAddress(pointer, offset, stride) for offset in offsets]
 
     def _stores(self, name: str, pointer: Value, stride: int) -> list[Callable[[], None]]:
         """Functions that store the tiles of an accumulator, one each."""
         grid = self.accumulators[name]
-        store, addresses = self.operations(grid.dot).store, self._addresses(grid, pointer, stride)
+        store, addresses = self.operations(grid).store, self._addresses(grid, pointer, stride)
         return [partial(store, tile, at) for tile, at in zip(self.tiles_of[name], addresses, strict=True)]
 
     def _store_pending(self, count: int | None = None) -> None:
@@ -431,7 +436,7 @@ class MatrixLegalizer(VectorLegalizer):
         acc, lhs, rhs = op.tensors
         grid = self.accumulators[op.instruction.result or ""]
         starts = self._starts(acc.source, grid)
-        operations, columns = self.operations(grid.dot), grid.columns
+        operations, columns = self.operations(grid), grid.columns
         groups = lhs.type.shape[1] // grid.dot.width
         if grid.kind.loads_ahead:
             return self._product_by_groups(starts, (lhs, rhs), grid, groups)
@@ -461,7 +466,7 @@ class MatrixLegalizer(VectorLegalizer):
 
         LLVM keeps the order of loads and products where it knows nothing of the products' side effects.
         """
-        operations, count, ahead = self.operations(grid.dot), len(starts), grid.kind.loads_ahead
+        operations, count, ahead = self.operations(grid), len(starts), grid.kind.loads_ahead
         lhs, rhs = operands
         a: dict[tuple[int, int], Value] = {}
         b: dict[tuple[int, int], Value] = {}
@@ -488,7 +493,7 @@ class MatrixLegalizer(VectorLegalizer):
 
     def _load_a(self, tensor: Tensor, row: int, grid: TileGrid, groups: int) -> TileOperand:
         """A tile of A, `row` tiles below the first one, by rows or in groups along K."""
-        return self.operations(grid.dot).load_a(self._address_of_a(tensor, row, grid), groups)
+        return self.operations(grid).load_a(self._address_of_a(tensor, row, grid), groups)
 
     def _address_of_a(self, tensor: Tensor, row: int, grid: TileGrid) -> TileAddress:
         packed, size = self.tile_products.packed_a(tensor), bytes_of(tensor.type.element)
@@ -497,12 +502,12 @@ class MatrixLegalizer(VectorLegalizer):
             strides = packed.type.strides(packed.pitches)
             return TileAddress(packed.source, row * strides[0] * size, strides[1] * size)
         stride = tensor.type.strides(tensor.pitches)[0] * size
-        return TileAddress(tensor.source, row * grid.kind.rows * stride, stride)
+        return TileAddress(tensor.source, row * grid.tile_rows * stride, stride)
 
     def _load_b(self, tensor: Tensor, column: int, grid: TileGrid, groups: int) -> TileOperand:
         """A tile of B, `column` tiles after the first one (4-D) or to its right (3-D)."""
         address, streaming = self._address_of_b(tensor, column, grid), self._streams(tensor)
-        return self.operations(grid.dot).load_b(address, groups, streaming=streaming)
+        return self.operations(grid).load_b(address, groups, streaming=streaming)
 
     def _streams(self, tensor: Tensor) -> bool:
         """Whether tiles of B bypass the first-level cache."""

@@ -22,6 +22,7 @@ from tlx.ir.rewrite import (
     replace_uses,
     set_operand,
     split_block,
+    underlying_object,
     uses,
 )
 from tlx.ir.types import FLOAT, I8, I32, LABEL, VOID, FunctionType, PointerType, VectorType
@@ -284,3 +285,21 @@ def test_removing_dead_code_ignores_what_is_already_removed() -> None:
     assert [i.result for i in function.instructions()] == ["b", "d", None]
     remove_dead(function, instructions)  # %c, which is gone, is no use of %b less
     assert [i.result for i in function.instructions()] == ["b", "d", None]
+
+
+def test_a_pointer_that_is_derived_from_itself_has_an_underlying_object() -> None:
+    text = """define void @f(ptr %x) {
+  %a = getelementptr i8, ptr %x, i64 1
+  %b = getelementptr i8, ptr %a, i64 1
+  ret void
+
+unreachable:
+  %c = getelementptr i8, ptr %d, i64 1
+  %d = getelementptr i8, ptr %c, i64 1
+  br label %unreachable
+}
+"""
+    defined = definitions(parse_fully(text).functions[0])
+    bases = {name: str(underlying_object(defined[name].value, defined, ("getelementptr",))) for name in "abcd"}
+    assert bases["a"] == bases["b"] == "%x"
+    assert {bases["c"], bases["d"]} <= {"%c", "%d"}

@@ -8,6 +8,7 @@ transposed stores and of a left operand that is read column by column: the share
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -142,7 +143,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     timing = unit.timing
     if timing is not None and _crosses_lines(blocking, unit):
         cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
-    if timing is not None and not (LHS in blocking.copied and depth <= unit.k_step):
+    if timing is not None and not _has_adjacent_rows(blocking, unit):
         cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
     stored = (costs.store[blocking.is_transposed] + _crowded_store(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
@@ -160,6 +161,12 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     in_rows = lhs is not None and lhs[0] and not unit.rows
     cycles = multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
     return drawn_cycles(costs.seed, cycles, blocking)
+
+
+def _has_adjacent_rows(blocking: Blocking, unit: ComputeUnit) -> bool:
+    """Whether the rows of a matrix unit's tile of the left operand, or of its copy, are adjacent in memory."""
+    depth, rows = blocking.k.extent, blocking.m
+    return depth <= unit.k_step and (LHS in blocking.copied or rows.strides[LHS] == depth)
 
 
 def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
@@ -267,9 +274,22 @@ def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> floa
     )
 
 
+def _is_dense(dims: Sequence[tuple[int, int]]) -> bool:
+    """Whether dimensions, the outermost one first, have the strides of a dense array."""
+    step = 1
+    for extent, stride in reversed(dims):
+        if stride != step:
+            return False
+        step *= extent
+    return True
+
+
 def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
+    """Approximate cycles of a copy; infinite if it is much larger than the operand, or in the operand's own order."""
     memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
     dims, count, reach = _dims(blocking, column)
+    if (column == LHS or blocking.groups is None) and _is_dense(dims):
+        return math.inf
     if count > 2 * reach and count * bytes_of(memory.element) > unit.costs.repeated:
         return math.inf
     if column == LHS or blocking.groups is None:

@@ -30,7 +30,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import definitions
+from tlx.ir.rewrite import definitions, underlying_object
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import I8, FloatType, Type, bytes_of
 from tlx.ir.values import Local, Value
@@ -103,11 +103,7 @@ class HoistPoints:
 
     def _base(self, pointer: Value) -> str:
         """The name of a pointer's underlying object."""
-        while isinstance(pointer, Local) and (definition := self.definitions.get(pointer.name)) is not None:
-            if definition.opcode not in _ADDRESS_OPCODES:
-                break
-            pointer = definition.operands[0]
-        return str(pointer)
+        return str(underlying_object(pointer, self.definitions, _ADDRESS_OPCODES))
 
     def allocate(self, b: Builder, element: Type, count: int) -> Value:
         """Allocate memory for panels or copies; returns its address at the builder's insertion point."""

@@ -24,9 +24,9 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
-from tlx.ir.rewrite import definitions
+from tlx.ir.rewrite import definitions, underlying_object
 from tlx.ir.types import I8, ArrayType
-from tlx.ir.values import ConstExpr, Global, Local, Value
+from tlx.ir.values import ConstExpr, Global, Value
 from tlx.lower.context import KernelRunner
 from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.remarks import RemarkKind, Remarks
@@ -117,11 +117,7 @@ class ConstantWeights:
 
     def is_constant(self, definitions: Mapping[str, Instruction], pointer: Value) -> bool:
         """Whether a pointer points into a global constant, by the definitions of its function's values."""
-        while isinstance(pointer, Local) and pointer.name in definitions:
-            definition = definitions[pointer.name]
-            if definition.opcode not in ("bitcast", "getelementptr"):
-                return False
-            pointer = definition.operands[0]
+        pointer = underlying_object(pointer, definitions, ("bitcast", "getelementptr"))
         while isinstance(pointer, ConstExpr) and pointer.operands:
             pointer = pointer.operands[0]
         if not isinstance(pointer, Global):

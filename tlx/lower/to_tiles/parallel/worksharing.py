@@ -33,7 +33,7 @@ from tlx.ir.control_flow import FunctionLoops, Loop, has_independent_loops, remo
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import definitions, set_operand
+from tlx.ir.rewrite import definitions, set_operand, underlying_object
 from tlx.ir.transform import LoopRegion, loop_region, outline_region
 from tlx.ir.types import I64
 from tlx.ir.values import Local, Value, const_int
@@ -322,13 +322,9 @@ class _Nest:
         """Whether an address is in memory that the function, a nest that is only this loop, allocates for itself."""
         if self.loop is not self.loops.loops[0] or self.loop.entry is None:
             return False
-        while isinstance(pointer, Local) and (definition := self._definitions.get(pointer.name)) is not None:
-            if definition.opcode == "alloca" or definition.callee in ALLOCATORS:
-                return True
-            if definition.opcode not in ("getelementptr", "bitcast"):
-                return False
-            pointer = definition.operands[0]
-        return False
+        base = underlying_object(pointer, self._definitions, ("getelementptr", "bitcast"))
+        definition = self._definitions.get(base.name) if isinstance(base, Local) else None
+        return definition is not None and (definition.opcode == "alloca" or definition.callee in ALLOCATORS)
 
 
 def _index(loop: Loop) -> Instruction:

@@ -37,8 +37,13 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
     return mr, nr // lanes
 
 
-def matrix_grid(knobs: Knobs, kind: TileKind) -> tuple[int, int] | None:
+def matrix_grid(knobs: Knobs, kind: TileKind, rows: int) -> tuple[int, int] | None:
     """The requested tile as a matrix unit's accumulators along M and N; None if none is requested.
+
+    Args:
+        knobs: What is requested.
+        kind: The accumulators.
+        rows: Rows that they have for this product; the request may count full ones instead.
 
     Raises:
         UsageError: It does not consist of whole accumulators, or of too many; or prefetches are requested.
@@ -49,14 +54,15 @@ def matrix_grid(knobs: Knobs, kind: TileKind) -> tuple[int, int] | None:
         return None
     most = kind.grid[0] * kind.grid[1]
     fit = [(p, q) for p in range(1, most + 1) for q in range(1, most + 1) if p * q <= most]
-    grid = knobs.tile[0] // kind.rows, knobs.tile[1] // kind.columns
-    if (grid[0] * kind.rows, grid[1] * kind.columns) != knobs.tile or grid not in fit:
-        largest = sorted((p * kind.rows, q * kind.columns) for p, q in fit if p * q == most)
-        raise UsageError(
-            f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {kind.rows}x{kind.columns} "
-            f"side by side; {_listed(largest)} fit"
-        )
-    return grid
+    for height in dict.fromkeys((rows, kind.rows)):
+        grid = knobs.tile[0] // height, knobs.tile[1] // kind.columns
+        if (grid[0] * height, grid[1] * kind.columns) == knobs.tile and grid in fit:
+            return grid
+    largest = sorted((p * kind.rows, q * kind.columns) for p, q in fit if p * q == most)
+    raise UsageError(
+        f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {kind.rows}x{kind.columns} "
+        f"side by side; {_listed(largest)} fit"
+    )
 
 
 def packing(name: str, requested: bool | None, needed: str, default: bool) -> bool:

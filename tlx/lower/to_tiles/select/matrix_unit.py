@@ -58,8 +58,9 @@ def matrix_unit_recipe(
     matrix = target.matrix
     assert matrix is not None
     size, kind = bits_of(gemm.a.element) // 8, matrix.kind_of(dot)
-    grid = knob_constraints.matrix_grid(knobs, kind) or _grid(gemm, target, kind)
-    mr, nr = kind.rows * grid[0], kind.columns * grid[1]
+    unit_rows = kind.rows_for(gemm.m)
+    grid = knob_constraints.matrix_grid(knobs, kind, unit_rows) or _grid(gemm, target, kind)
+    mr, nr = unit_rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
     kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
     if kstep == deepest and (gemm.m, gemm.n) == (mr, nr):
@@ -69,7 +70,7 @@ def matrix_unit_recipe(
     signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
     recipe = Recipe(
         MultiplyAdd("matrix", MMA_NAMES[signs], gemm.a.element, gemm.b.element, accumulator, dot.width, correction),
-        Tile(mr, nr, kstep, kind.columns, unit_rows=kind.rows),
+        Tile(mr, nr, kstep, kind.columns, unit_rows=unit_rows),
         Blocks(mr, nr, kc),
         Packing(a=False, b=True),
         efficiency=0.0,

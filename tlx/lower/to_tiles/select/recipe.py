@@ -52,7 +52,7 @@ class Tile:
             sums stay in registers.
         column_permutation: How many registers the columns of streamed rows are distributed over, and how many
             consecutive columns stay together; see `emit.gemm.kernel`.
-        unit_rows: Rows of a matrix unit's tile; 0 for vectors.
+        unit_rows: Rows of a tile of a matrix unit for this product; 0 for vectors.
     """
 
     mr: int
@@ -212,7 +212,7 @@ def overlapping_tiles(extent: int, size: int, granule: int) -> list[EqualTiles]:
 def row_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     """Tiles along M.
 
-    A matrix unit works on whole hardware tiles: the last ones overlap or are padded. Vector code splits M evenly into
+    A matrix unit works on tiles of one height: the last ones overlap or are padded. Vector code splits M evenly into
     tiles of two heights that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
     if recipe.mma.unit == "matrix":

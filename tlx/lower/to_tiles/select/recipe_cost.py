@@ -90,12 +90,13 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
     timing, kind = matrix.timing, recipe_kind(recipe, target)
-    rows, columns = -(-gemm.m // kind.rows), -(-gemm.n // kind.columns)
+    height = recipe.tile.unit_rows
+    rows, columns = -(-gemm.m // height), -(-gemm.n // kind.columns)
     steps, kstep = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets), recipe.tile.kstep
     if kstep * size > kind.step_bytes:
         steps, kstep = steps * (kstep * size // kind.step_bytes), kind.step_bytes // size
     tiles, depth = rows * columns, steps * kstep * size
-    p, q = min(rows, recipe.tile.mr // kind.rows), min(columns, recipe.tile.nr // kind.columns)
+    p, q = min(rows, recipe.tile.mr // height), min(columns, recipe.tile.nr // kind.columns)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
     packed_columns = min(recipe.blocks.nc, gemm.n) if packs_b and not by_steps else 0
@@ -105,15 +106,15 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     load_b = timing.load[0 if place == 0 or by_steps else 1 + many_pages]
     load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
     reload = (gemm.products_per_operand - 1) * timing.load[0]
-    load_a = _tile_of_a(gemm, recipe, target, place) + reload
+    load_a = (_tile_of_a(gemm, recipe, target, place) + reload) * height / kind.rows
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
     lines = kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
-        lines * columns * packs_b * gemm.packs_per_product * row_of_b + kind.rows * rows * recipe.packing.a * row_of_a
+        lines * columns * packs_b * gemm.packs_per_product * row_of_b + height * rows * recipe.packing.a * row_of_a
     )
     crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
-    store = timing.store[place] * (timing.crossing if crosses else 1)
+    store = timing.store[place] * (timing.crossing if crosses else 1) * height / kind.rows
     once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
     busy = tiles * (steps * product + store) + packing
     return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
