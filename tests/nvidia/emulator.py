@@ -152,7 +152,20 @@ def for_this_machine(ir: str) -> str:
         ir = ir.replace(f"@llvm.nvvm.{name}(", f"@emu_{function}(")
     ir = ir.replace("@llvm.nvvm.", "@nvvm.")
     ir = "\n".join(map(_without_assembly, map(_checked, ir.splitlines())))
+    ir = _CONSTANT.sub(r"@\1 = constant \2", ir)
+    ir += "".join(
+        f"\n@{_size_name(name)} = constant i64 ptrtoint (ptr getelementptr ({type_}, ptr null, i32 1) to i64)"
+        for name, type_ in _CONSTANT.findall(ir)
+    )
     return ir + _wrappers() + "".join(map(_entry, re.findall(r"(?m)^define void @(\w+)\(([^)]*)\) nounwind", ir)))
+
+
+_CONSTANT: Final = re.compile(r"(?m)^@([\w.]+) = (?:[a-z_]+ )*constant (\[[^\]]*\]|\w+)")
+
+
+def _size_name(constant: str) -> str:
+    """The global that holds a constant's bytes."""
+    return f"size.of.{constant}"
 
 
 def _entry(kernel: tuple[str, str]) -> str:
@@ -194,9 +207,16 @@ class Emulator:
             subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p
+        self._constants = [
+            (ctypes.addressof(ctypes.c_char.in_dll(self._library, name)), self._size_of(name))
+            for name, _ in _CONSTANT.findall(re.sub(r"(?m)^@tlx_launches = .*$", "", lowered))
+        ]
         self._seed = seed
         self._memory: dict[int, Array] = {}
         self.launched: list[str] = []
+
+    def _size_of(self, constant: str) -> int:
+        return ctypes.c_long.in_dll(self._library, _size_name(constant)).value
 
     def array(self, value: object) -> DeviceArray | None:  # noqa: ARG002
         """None: arrays are copied."""
@@ -231,6 +251,8 @@ class Emulator:
         library.emu_forget()
         for address, memory in self._memory.items():
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
+        for address, size in self._constants:
+            library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(size), 0)
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(value) for value in arguments))
         entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
         seed = self._seed + len(self.launched)

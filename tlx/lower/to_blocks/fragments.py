@@ -8,6 +8,7 @@ from __future__ import annotations
 from tlx.ir.types import I8, I32, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, FragmentProduct
@@ -23,9 +24,10 @@ class FragmentSums(StagedSums):
         shape: BlockShape,
         shared: Value,
         accumulator: Type,
+        positions: Positions,
         product: FragmentProduct,
     ) -> None:
-        super().__init__(kernel, gemm, shape, shared, accumulator)
+        super().__init__(kernel, gemm, shape, shared, accumulator, positions)
         self.product, self.rows, self.columns = product, product.rows, product.columns
         self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
 

@@ -19,8 +19,8 @@ from tlx.ir.builder import new_function
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I8, I32, I64, Type, bytes_of
-from tlx.ir.values import ConstInt, Value, const_int
+from tlx.ir.types import I8, I32, I64, PTR, Type, bytes_of
+from tlx.ir.values import ConstInt, Text, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
@@ -57,11 +57,14 @@ class Iterations:
         trips: Their trip counts, outer ones first.
         steps: For each pointer of the tree, the bytes from one iteration of each loop to the next.
         alignments: For each pointer, the alignment of its address, which all iterations have.
+        constants: For each pointer, the constant of the program that it points to, and how many bytes after its start;
+            None for a pointer that the kernel is passed.
     """
 
     trips: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
     alignments: tuple[int, ...]
+    constants: tuple[tuple[str, int] | None, ...]
 
 
 class GridKernel:
@@ -89,6 +92,7 @@ class GridKernel:
         spelled = [
             (module.pointer_to(element), f"align {alignment}", f"p{number}")
             for number, (element, alignment) in enumerate(zip(pointers, iterations.alignments, strict=True))
+            if iterations.constants[number] is None
         ]
         spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
         self.function: Function = new_function(
@@ -100,6 +104,9 @@ class GridKernel:
         )
         self.b = TensorBuilder(module, self.function)
         values: list[Value] = [argument.value for argument in self.function.arguments]
+        for number, constant in enumerate(iterations.constants):
+            if constant is not None:
+                values.insert(number, self.b.gep(I8, Text(PTR, f"@{constant[0]}"), constant[1]))
         self.thread = grid.operations.thread(self.b)
         block = grid.operations.block(self.b)
         self.tile = self._remainder(block, tiles)

@@ -25,6 +25,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
@@ -110,13 +111,14 @@ def product_grid_kernel(
     row, column = _place_of_tile(kernel, plan)
     shared = grid.operations.shared(kernel.b)
     sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
+    positions = Positions(module, kernel, gemm, shape.depth)
     emitter: StagedSums | ScalarSums
     if isinstance(plan.product, FragmentProduct):
-        emitter = FragmentSums(kernel, gemm, shape, shared, accumulator, plan.product)
+        emitter = FragmentSums(kernel, gemm, shape, shared, accumulator, positions, plan.product)
     elif isinstance(plan.product, GroupProduct):
-        emitter = GroupSums(kernel, gemm, shape, shared, accumulator, plan.product)
+        emitter = GroupSums(kernel, gemm, shape, shared, accumulator, positions, plan.product)
     else:
-        emitter = ScalarSums(kernel, gemm, shape, shared, accumulator)
+        emitter = ScalarSums(kernel, gemm, shape, shared, accumulator, positions)
     emitter.emit(row, column, sums)
     grid.operations.barrier(kernel.b)
     _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
@@ -124,9 +126,7 @@ def product_grid_kernel(
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:
-    if len(gemm.term_offsets) > 1:
-        what = "a sum of several products"
-    elif gemm.reduction is not None:
+    if gemm.reduction is not None:
         what = "a product whose rows or columns are reduced"
     elif gemm.a.interleave > 1 or gemm.b.interleave > 1:
         what = "a product of an operand whose rows are interleaved"

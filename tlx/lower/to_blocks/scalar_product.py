@@ -16,6 +16,7 @@ from typing import Final
 from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
@@ -44,6 +45,7 @@ class ScalarSums:
         shape: The block's tile, whose `warps` are threads here.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
+        positions: The positions along K.
     """
 
     kernel: GridKernel
@@ -51,6 +53,7 @@ class ScalarSums:
     shape: BlockShape
     shared: Value
     accumulator: Type
+    positions: Positions
 
     def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
         """Compute the tile at a place of C into shared memory.
@@ -71,7 +74,7 @@ class ScalarSums:
         rows, columns = _offsets(height, shape.rows), _offsets(width, shape.columns)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
-        count = -(-self.gemm.k // shape.depth)
+        count = -(-self.positions.count // shape.depth)
         count_of_sums = height * width
         carry = [zero(self.accumulator)] * count_of_sums + self._loaded(const_int(I32, 0), row, column)
         with b.loop(0, count, carry=carry, name="stage") as stage:
@@ -80,7 +83,7 @@ class ScalarSums:
             self._store_stage(loaded)
             kernel.grid.operations.barrier(b)
             following = b.umin(b.add(b.cast("trunc", stage.index, I32), 1), count - 1)
-            loaded = self._loaded(b.mul(following, shape.depth), row, column)
+            loaded = self._loaded(following, row, column)
             with b.loop(0, shape.depth, _UNROLLED, carry=acc, name="k") as loop:
                 acc = loop.carried
                 for k in range(_UNROLLED):
@@ -124,22 +127,24 @@ class ScalarSums:
                 places.append((k, x))
         return places
 
-    def _loaded(self, start: Value, row: Value, column: Value) -> list[Value]:
+    def _loaded(self, stage: Value, row: Value, column: Value) -> list[Value]:
         """The thread's elements of a stage, in the sums' type.
 
         Args:
-            start: First position of K.
+            stage: The stage, i32.
             row: The first row of A.
             column: The first column of B.
         """
         b, values = self.kernel.b, list[Value]()
+        first = self.positions.first(stage, self.shape.depth)
         operands = zip(self._operands(), self.kernel.pointers[1:3], (row, column), strict=True)
-        for (view, extent, sign), pointer, origin in operands:
+        for number, ((view, extent, sign), pointer, origin) in enumerate(operands):
             for k, x in self._places(view, extent):
-                at = b.add(start, k), b.add(origin, x)
-                address = b.gep(view.element, pointer, b.mul(as_index(b, at[0]), view.row_stride))
-                address = b.gep(view.element, address, b.mul(as_index(b, at[1]), view.col_stride))
-                values.append(self._checked_load(address, view, at, extent, sign))
+                at, across = self.positions.after(first, k), b.add(origin, x)
+                base = pointer if at.offsets is None else b.gep(view.element, pointer, at.offsets[number])
+                address = b.gep(view.element, base, b.mul(as_index(b, at.k), view.row_stride))
+                address = b.gep(view.element, address, b.mul(as_index(b, across), view.col_stride))
+                values.append(self._checked_load(address, view, (at.number, across), extent, sign))
         return values
 
     def _store_stage(self, values: list[Value]) -> None:
@@ -156,8 +161,8 @@ class ScalarSums:
     ) -> Value:
         """An element of an operand in the sums' type; 0 outside of the matrix."""
         b, checks = self.kernel.b, list[Value]()
-        if view.rows % self.shape.depth:
-            checks.append(b.icmp("ult", at[0], view.rows))
+        if self.positions.count % self.shape.depth:
+            checks.append(b.icmp("ult", at[0], self.positions.count))
         if view.cols % extent:
             checks.append(b.icmp("ult", at[1], view.cols))
         align = bytes_of(view.element)

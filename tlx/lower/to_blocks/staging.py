@@ -22,6 +22,7 @@ from typing import Final
 from tlx.ir.types import I8, I32, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.positions import Position, Positions, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
@@ -52,6 +53,11 @@ class StagedOperand:
     is_lhs: bool
 
     @property
+    def number(self) -> int:
+        """Position among the kernel's pointers, and one more than that among the operands."""
+        return 1 if self.is_lhs else 2
+
+    @property
     def per_chunk(self) -> int:
         """Elements of a chunk."""
         return _CHUNK // bytes_of(self.view.element)
@@ -77,10 +83,9 @@ class StagedOperand:
         return self.lines * self.length * bytes_of(self.view.element)
 
     @property
-    def extents(self) -> tuple[int, int]:
-        """Lines of the whole operand, and elements of its lines."""
-        view = self.view
-        return (view.rows, view.cols) if view.is_row_major else (view.cols, view.rows)
+    def across(self) -> int:
+        """Rows of A, columns of B."""
+        return self.view.rows if self.is_lhs else self.view.cols
 
 
 class StagedSums(ABC):
@@ -92,6 +97,7 @@ class StagedSums(ABC):
         shape: The block's tile.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
+        positions: The positions along K.
     """
 
     rows: int
@@ -101,8 +107,17 @@ class StagedSums(ABC):
     ahead: int
     """Stages that are copied ahead."""
 
-    def __init__(self, kernel: GridKernel, gemm: Gemm, shape: BlockShape, shared: Value, accumulator: Type) -> None:
+    def __init__(
+        self,
+        kernel: GridKernel,
+        gemm: Gemm,
+        shape: BlockShape,
+        shared: Value,
+        accumulator: Type,
+        positions: Positions,
+    ) -> None:
         self.kernel, self.gemm, self.shape, self.shared, self.accumulator = kernel, gemm, shape, shared, accumulator
+        self.positions = positions
         self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
         a, b = gemm.a, gemm.b
         sizes = (shape.rows, shape.depth) if a.is_row_major else (shape.depth, shape.rows)
@@ -140,7 +155,7 @@ class StagedSums(ABC):
             sums: Where the sums are put.
         """
         b, shape, ahead = self.b, self.shape, self.ahead
-        count = -(-self.gemm.k // shape.depth)
+        count = -(-self.positions.count // shape.depth)
         for number in range(ahead):
             if number < count:
                 self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
@@ -175,69 +190,91 @@ class StagedSums(ABC):
 
     def _copy_stage(self, number: Value, offset: Value, row: Value, column: Value) -> None:
         """Start the copies of a stage (i32) to an offset in shared memory (i32)."""
-        start = self.b.mul(number, self.shape.depth)
+        first = self.positions.first(number, self.shape.depth)
         for operand, origin in ((self.lhs, row), (self.rhs, column)):
-            lines, elements = (start, origin) if operand.k_lines else (origin, start)
-            self._copy(operand, offset, lines, elements)
+            self._copy(operand, offset, first, origin)
 
-    def _copy(self, operand: StagedOperand, offset: Value, line0: Value, element0: Value) -> None:
-        b, view, kernel = self.b, operand.view, self.kernel
+    def _copy(self, operand: StagedOperand, offset: Value, first: Position, origin: Value) -> None:
+        """Start the copies of a tile.
+
+        Args:
+            operand: A or B.
+            offset: Offset of the stage in shared memory, i32.
+            first: The first position of the stage.
+            origin: First row of A, or column of B.
+        """
+        b, kernel = self.b, self.kernel
         base = b.gep(I8, self.shared, as_index(b, b.add(offset, operand.offset)))
         asynchronous = self._is_aligned(operand)
 
         def chunk(number: Value) -> None:
-            line, position = kernel.divided(number, operand.chunks)
-            to = self.place(operand, line, position)
-            row, element = b.add(line0, line), b.add(element0, b.mul(position, operand.per_chunk))
-            address = b.gep(view.element, operand.pointer, b.mul(as_index(b, row), view.pitch))
-            address = b.gep(view.element, address, as_index(b, element))
-            self._copy_chunk(operand, b.gep(I8, base, as_index(b, to)), address, (row, element), asynchronous)
+            line, place = kernel.divided(number, operand.chunks)
+            to = b.gep(I8, base, as_index(b, self.place(operand, line, place)))
+            element = b.mul(place, operand.per_chunk)
+            along, across = (line, element) if operand.k_lines else (element, line)
+            if asynchronous:
+                self._copy_chunk(operand, to, self.positions.after(first, along), b.add(origin, across))
+                return
+            for k in range(operand.per_chunk):
+                at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
+                self._copy_element(
+                    operand,
+                    b.gep(operand.view.element, to, k),
+                    self.positions.after(first, at[0]),
+                    b.add(origin, at[1]),
+                )
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
     def _is_aligned(self, operand: StagedOperand) -> bool:
-        """Whether each chunk of a line is aligned in memory."""
-        number = 1 if operand.is_lhs else 2
-        aligned = self.kernel.iterations.alignments[number] % _CHUNK == 0
-        steps = all(step % _CHUNK == 0 for step in self.kernel.iterations.steps[number])
-        return aligned and steps and operand.view.pitch % operand.per_chunk == 0
+        """Whether each chunk of a line is aligned in memory, and belongs to one product."""
+        number, iterations = operand.number, self.kernel.iterations
+        aligned = iterations.alignments[number] % _CHUNK == 0
+        steps = all(step % _CHUNK == 0 for step in iterations.steps[number])
+        terms = terms_of(self.gemm)
+        offsets = all(term[number - 1] % operand.per_chunk == 0 for term in terms)
+        whole = operand.k_lines or len(terms) == 1 or self.gemm.k % operand.per_chunk == 0
+        return aligned and steps and offsets and whole and operand.view.pitch % operand.per_chunk == 0
 
-    def _copy_chunk(
-        self,
-        operand: StagedOperand,
-        to: Value,
-        source: Value,
-        at: tuple[Value, Value],
-        asynchronous: bool,
-    ) -> None:
-        """Copy a chunk; what is outside of the matrix becomes zero."""
-        b, (lines, length) = self.b, operand.extents
-        inside = b.icmp("ult", at[0], lines) if lines % operand.lines else None
-        size = bytes_of(operand.view.element)
-        if asynchronous:
-            valid: Value | None = None
-            if length % operand.length:
-                left = b.umin(b.sub(const_int(I32, length), b.umin(at[1], length)), operand.per_chunk)
-                valid = b.mul(left, size)
-            if inside is not None:
-                valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
-            if valid is not None:
-                is_some = b.icmp("ne", valid, 0)
-                source = b.select(is_some, source, operand.pointer)
-            self.operations.copy(b, to, source, valid)
+    def _source(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+        """The address of an element."""
+        b, view = self.b, operand.view
+        base = operand.pointer
+        if at.offsets is not None:
+            base = b.gep(view.element, base, at.offsets[operand.number - 1])
+        line, element = (at.k, across) if operand.k_lines else (across, at.k)
+        address = b.gep(view.element, base, b.mul(as_index(b, line), view.pitch))
+        return b.gep(view.element, address, as_index(b, element))
+
+    def _copy_chunk(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
+        """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
+        b, shape = self.b, self.shape
+        along, count = (across, operand.across) if operand.k_lines else (at.number, self.positions.count)
+        line, lines = (at.number, self.positions.count) if operand.k_lines else (across, operand.across)
+        source, valid = self._source(operand, at, across), None
+        if count % operand.length:
+            left = b.umin(b.sub(const_int(I32, count), b.umin(along, count)), operand.per_chunk)
+            valid = b.mul(left, bytes_of(operand.view.element))
+        if lines % operand.lines:
+            inside = b.icmp("ult", line, lines)
+            valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
+        if valid is not None:
+            source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
+        self.operations.copy(b, to, source, valid)
+
+    def _copy_element(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
+        """Copy an element; one outside of the matrix becomes zero."""
+        b, element = self.b, operand.view.element
+        size, source = bytes_of(element), self._source(operand, at, across)
+        extent = operand.lines if not operand.k_lines else operand.length
+        checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.shape.depth else []
+        checks += [b.icmp("ult", across, operand.across)] if operand.across % extent else []
+        inside = all_of(b, checks)
+        if inside is None:
+            b.store(b.load(element, source, size), to, size)
             return
-        for k in range(operand.per_chunk):
-            checks = [] if inside is None else [inside]
-            if length % operand.length:
-                checks.append(b.icmp("ult", b.add(at[1], k), length))
-            place = b.gep(operand.view.element, to, k)
-            both = all_of(b, checks)
-            if both is None:
-                b.store(b.load(operand.view.element, b.gep(operand.view.element, source, k), size), place, size)
-                continue
-            address = b.select(both, b.gep(operand.view.element, source, k), operand.pointer)
-            loaded = b.load(operand.view.element, address, size)
-            b.store(b.select(both, loaded, zero(operand.view.element)), place, size)
+        loaded = b.load(element, b.select(inside, source, operand.pointer), size)
+        b.store(b.select(inside, loaded, zero(element)), to, size)
 
     def place(self, operand: StagedOperand, line: Value, chunk: Value) -> Value:
         """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""
