@@ -116,6 +116,7 @@ def _mma(
 _SHAPES: Final = (
     BlockShape(128, 256, 32, 64, 64, 4),
     BlockShape(128, 128, 32, 64, 32, 4),
+    BlockShape(128, 64, 32, 32, 32, 4),
     BlockShape(64, 64, 64, 32, 32, 4),
     BlockShape(32, 32, 64, 16, 16, 4),
 )

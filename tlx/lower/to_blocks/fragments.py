@@ -8,9 +8,9 @@ from __future__ import annotations
 from tlx.ir.types import I8, I32, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, FragmentProduct
 
 
@@ -20,14 +20,14 @@ class FragmentSums(StagedSums):
     def __init__(
         self,
         kernel: GridKernel,
-        gemm: Gemm,
+        merged: MergedProduct,
         shape: BlockShape,
         shared: Value,
         accumulator: Type,
         positions: Positions,
         product: FragmentProduct,
     ) -> None:
-        super().__init__(kernel, gemm, shape, shared, accumulator, positions)
+        super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product, self.rows, self.columns = product, product.rows, product.columns
         self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
 

@@ -67,6 +67,17 @@ class Iterations:
     constants: tuple[tuple[str, int] | None, ...]
 
 
+    def split(self, inner: int) -> tuple[Iterations, Iterations]:
+        """The outer loops, and some inner ones."""
+        outer = len(self.trips) - inner
+        return self._part(slice(outer)), self._part(slice(outer, None))
+
+    def _part(self, loops: slice) -> Iterations:
+        return Iterations(
+            self.trips[loops], tuple(steps[loops] for steps in self.steps), self.alignments, self.constants
+        )
+
+
 class GridKernel:
     """A kernel under construction.
 
@@ -115,17 +126,21 @@ class GridKernel:
 
     def _moved(self, pointers: Sequence[Value], iteration: Value) -> list[Value]:
         """The pointers of an iteration, whose number counts those of all loops, the inner ones fastest."""
-        b, indices = self.b, list[Value]()
-        for trips in reversed(self.iterations.trips):
-            indices.insert(0, b.cast("zext", self._remainder(iteration, trips), I64))
-            iteration = self._quotient(iteration, trips)
-        moved: list[Value] = []
-        for base, steps in zip(pointers, self.iterations.steps, strict=True):
-            pointer = base
-            for index, step in zip(indices, steps, strict=True):
-                pointer = b.gep(I8, pointer, b.mul(index, step))
-            moved.append(pointer)
-        return moved
+        iterations = self.iterations
+        return [
+            self.b.gep(I8, base, self.distance(iteration, iterations.trips, steps))
+            for base, steps in zip(pointers, iterations.steps, strict=True)
+        ]
+
+    def distance(self, iteration: Value, trips: Sequence[int], steps: Sequence[int]) -> Value:
+        """Bytes from a pointer of the first iteration of some loops to that of another one (i32), i64."""
+        b = self.b
+        total: Value = const_int(I64, 0)
+        for extent, step in zip(reversed(trips), reversed(steps), strict=True):
+            iteration, index = self.divided(iteration, extent)
+            if step:
+                total = b.add(total, b.mul(as_index(b, index), step))
+        return total
 
     def _quotient(self, value: Value, divisor: int) -> Value:
         return self.b.binary("udiv", value, const_int(I32, divisor))

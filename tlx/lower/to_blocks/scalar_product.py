@@ -16,9 +16,9 @@ from typing import Final
 from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
 
@@ -41,7 +41,7 @@ class ScalarSums:
 
     Attributes:
         kernel: The kernel.
-        gemm: The product.
+        merged: The product.
         shape: The block's tile, whose `warps` are threads here.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
@@ -49,7 +49,7 @@ class ScalarSums:
     """
 
     kernel: GridKernel
-    gemm: Gemm
+    merged: MergedProduct
     shape: BlockShape
     shared: Value
     accumulator: Type
@@ -111,7 +111,7 @@ class ScalarSums:
 
     def _operands(self) -> list[tuple[MatrixView, int, Sign]]:
         """A transposed, and B: K x rows, K x columns; the extent of a tile, and the sign."""
-        gemm, shape = self.gemm, self.shape
+        gemm, shape = self.merged.gemm, self.shape
         return [(gemm.a.transposed, shape.rows, gemm.lhs_sign), (gemm.b, shape.columns, gemm.rhs_sign)]
 
     def _places(self, view: MatrixView, extent: int) -> list[tuple[Value, Value]]:
@@ -141,10 +141,15 @@ class ScalarSums:
         for number, ((view, extent, sign), pointer, origin) in enumerate(operands):
             for k, x in self._places(view, extent):
                 at, across = self.positions.after(first, k), b.add(origin, x)
-                base = pointer if at.offsets is None else b.gep(view.element, pointer, at.offsets[number])
+                base = pointer
+                if self.merged.by_rows == (number == 0):
+                    iteration, *found = self.merged.found(self.kernel, across, across)
+                    base, across = self.merged.moved(self.kernel, base, number + 1, iteration), found[number]
+                if at.offsets is not None:
+                    base = b.gep(view.element, base, at.offsets[number])
                 address = b.gep(view.element, base, b.mul(as_index(b, at.k), view.row_stride))
                 address = b.gep(view.element, address, b.mul(as_index(b, across), view.col_stride))
-                values.append(self._checked_load(address, view, (at.number, across), extent, sign))
+                values.append(self._checked_load(address, view.element, (at.number, b.add(origin, x)), number, sign))
         return values
 
     def _store_stage(self, values: list[Value]) -> None:
@@ -157,22 +162,23 @@ class ScalarSums:
                 b.store(next(remaining), at, bytes_of(self.accumulator))
 
     def _checked_load(
-        self, address: Value, view: MatrixView, at: tuple[Value, Value], extent: int, sign: Sign
+        self, address: Value, element: Type, at: tuple[Value, Value], operand: int, sign: Sign
     ) -> Value:
-        """An element of an operand in the sums' type; 0 outside of the matrix."""
+        """An element of an operand (0: A, 1: B) in the sums' type; 0 outside of the matrix."""
         b, checks = self.kernel.b, list[Value]()
         if self.positions.count % self.shape.depth:
             checks.append(b.icmp("ult", at[0], self.positions.count))
-        if view.cols % extent:
-            checks.append(b.icmp("ult", at[1], view.cols))
-        align = bytes_of(view.element)
+        count, extent = ((self.merged.rows, self.shape.rows), (self.merged.columns, self.shape.columns))[operand]
+        if count % extent:
+            checks.append(b.icmp("ult", at[1], count))
+        align = bytes_of(element)
         both = all_of(b, checks)
         if both is None:
-            return self._converted(b.load(view.element, address, align), sign)
+            return self._converted(b.load(element, address, align), sign)
         before = b.block
         inside, after = b.if_else_blocks(both, ("element", "element.end"))
         b.at_end(inside)
-        value = self._converted(b.load(view.element, address, align), sign)
+        value = self._converted(b.load(element, address, align), sign)
         end = b.block
         b.branch(after)
         b.at_end(after)

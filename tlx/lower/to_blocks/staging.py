@@ -22,9 +22,9 @@ from typing import Final
 from tlx.ir.types import I8, I32, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Position, Positions, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
 
 _CHUNK: Final = 16
@@ -82,18 +82,13 @@ class StagedOperand:
         """Bytes of the tile."""
         return self.lines * self.length * bytes_of(self.view.element)
 
-    @property
-    def across(self) -> int:
-        """Rows of A, columns of B."""
-        return self.view.rows if self.is_lhs else self.view.cols
-
 
 class StagedSums(ABC):
     """Emits the sums of a tile; see the module's description.
 
     Args:
         kernel: The kernel.
-        gemm: The product.
+        product: The product.
         shape: The block's tile.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
@@ -110,14 +105,14 @@ class StagedSums(ABC):
     def __init__(
         self,
         kernel: GridKernel,
-        gemm: Gemm,
+        product: MergedProduct,
         shape: BlockShape,
         shared: Value,
         accumulator: Type,
         positions: Positions,
     ) -> None:
-        self.kernel, self.gemm, self.shape, self.shared, self.accumulator = kernel, gemm, shape, shared, accumulator
-        self.positions = positions
+        self.kernel, self.merged, self.shape, self.shared = kernel, product, shape, shared
+        self.accumulator, self.positions, gemm = accumulator, positions, product.gemm
         self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
         a, b = gemm.a, gemm.b
         sizes = (shape.rows, shape.depth) if a.is_row_major else (shape.depth, shape.rows)
@@ -228,18 +223,26 @@ class StagedSums(ABC):
 
     def _is_aligned(self, operand: StagedOperand) -> bool:
         """Whether each chunk of a line is aligned in memory, and belongs to one product."""
-        number, iterations = operand.number, self.kernel.iterations
-        aligned = iterations.alignments[number] % _CHUNK == 0
-        steps = all(step % _CHUNK == 0 for step in iterations.steps[number])
-        terms = terms_of(self.gemm)
-        offsets = all(term[number - 1] % operand.per_chunk == 0 for term in terms)
-        whole = operand.k_lines or len(terms) == 1 or self.gemm.k % operand.per_chunk == 0
-        return aligned and steps and offsets and whole and operand.view.pitch % operand.per_chunk == 0
+        number, merged = operand.number, self.merged
+        terms, gemm = terms_of(merged.gemm), merged.gemm
+        aligned = [self.kernel.iterations.alignments[number], operand.view.pitch * bytes_of(operand.view.element)]
+        aligned += [term[number - 1] * bytes_of(operand.view.element) for term in terms]
+        lengths = [gemm.k] if len(terms) > 1 and not operand.k_lines else []
+        if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
+            lengths.append(gemm.m if operand.is_lhs else gemm.n)
+        return not any(n % _CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
+
+    def _across(self, operand: StagedOperand) -> int:
+        """Rows of A, or columns of B."""
+        return self.merged.rows if operand.is_lhs else self.merged.columns
 
     def _source(self, operand: StagedOperand, at: Position, across: Value) -> Value:
         """The address of an element."""
-        b, view = self.b, operand.view
+        b, view, merged = self.b, operand.view, self.merged
         base = operand.pointer
+        if merged.by_rows == operand.is_lhs:
+            iteration, row, column = merged.found(self.kernel, across, across)
+            base, across = merged.moved(self.kernel, base, operand.number, iteration), row if merged.by_rows else column
         if at.offsets is not None:
             base = b.gep(view.element, base, at.offsets[operand.number - 1])
         line, element = (at.k, across) if operand.k_lines else (across, at.k)
@@ -248,9 +251,9 @@ class StagedSums(ABC):
 
     def _copy_chunk(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
         """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
-        b, shape = self.b, self.shape
-        along, count = (across, operand.across) if operand.k_lines else (at.number, self.positions.count)
-        line, lines = (at.number, self.positions.count) if operand.k_lines else (across, operand.across)
+        b, extent = self.b, self._across(operand)
+        along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
+        line, lines = (at.number, self.positions.count) if operand.k_lines else (across, extent)
         source, valid = self._source(operand, at, across), None
         if count % operand.length:
             left = b.umin(b.sub(const_int(I32, count), b.umin(along, count)), operand.per_chunk)
@@ -268,7 +271,8 @@ class StagedSums(ABC):
         size, source = bytes_of(element), self._source(operand, at, across)
         extent = operand.lines if not operand.k_lines else operand.length
         checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.shape.depth else []
-        checks += [b.icmp("ult", across, operand.across)] if operand.across % extent else []
+        count = self._across(operand)
+        checks += [b.icmp("ult", across, count)] if count % extent else []
         inside = all_of(b, checks)
         if inside is None:
             b.store(b.load(element, source, size), to, size)
