@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, F16, NvidiaOperations
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
@@ -37,7 +37,7 @@ _GRID: Final = GridUnit(
     multiprocessors=108,
     shared_bytes=163 << 10,
     group=8,
-    products=(BF16, F16),
+    products=(BF16, F16, *BYTES, F64),
     scalar_shapes=(
         BlockShape(128, 128, 16, 8, 8, 1, resident=2),
         BlockShape(64, 64, 16, 4, 4, 1),

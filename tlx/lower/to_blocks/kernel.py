@@ -66,7 +66,6 @@ class Iterations:
     alignments: tuple[int, ...]
     constants: tuple[tuple[str, int] | None, ...]
 
-
     def split(self, inner: int) -> tuple[Iterations, Iterations]:
         """The outer loops, and some inner ones."""
         outer = len(self.trips) - inner

@@ -161,9 +161,7 @@ class ScalarSums:
                 at = b.gep(self.accumulator, base, as_index(b, b.add(b.mul(k, pitch), x)))
                 b.store(next(remaining), at, bytes_of(self.accumulator))
 
-    def _checked_load(
-        self, address: Value, element: Type, at: tuple[Value, Value], operand: int, sign: Sign
-    ) -> Value:
+    def _checked_load(self, address: Value, element: Type, at: tuple[Value, Value], operand: int, sign: Sign) -> Value:
         """An element of an operand (0: A, 1: B) in the sums' type; 0 outside of the matrix."""
         b, checks = self.kernel.b, list[Value]()
         if self.positions.count % self.shape.depth:

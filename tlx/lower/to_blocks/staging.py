@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import I8, I32, Type, bytes_of
-from tlx.ir.values import Value, const_int, zero
+from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Position, Positions, terms_of
@@ -41,6 +41,7 @@ class StagedOperand:
         lines, length: Lines of the tile, and elements of a line.
         offset: Bytes from the start of a stage.
         k_lines: Whether lines follow each other along K.
+        is_transposed: Whether lines are those of memory transposed.
         is_lhs: Whether it is A.
     """
 
@@ -50,7 +51,18 @@ class StagedOperand:
     length: int
     offset: int
     k_lines: bool
+    is_transposed: bool
     is_lhs: bool
+
+    @classmethod
+    def of(
+        cls, view: MatrixView, pointer: Value, shape: BlockShape, offset: int, *, is_lhs: bool, may_follow_k: bool
+    ) -> StagedOperand:
+        """A tile as it lies in memory, or transposed if its lines would follow K and must not."""
+        follows_k = view.is_row_major != is_lhs
+        k_lines, across = follows_k and may_follow_k, shape.rows if is_lhs else shape.columns
+        sizes = (shape.depth, across) if k_lines else (across, shape.depth)
+        return cls(view, pointer, *sizes, offset, k_lines, follows_k != k_lines, is_lhs)
 
     @property
     def number(self) -> int:
@@ -101,6 +113,8 @@ class StagedSums(ABC):
     """Columns of such sums."""
     ahead: int
     """Stages that are copied ahead."""
+    transposable: tuple[int, ...] = (2,)
+    """Bytes of elements whose lines in shared memory may follow each other along K."""
 
     def __init__(
         self,
@@ -114,11 +128,10 @@ class StagedSums(ABC):
         self.kernel, self.merged, self.shape, self.shared = kernel, product, shape, shared
         self.accumulator, self.positions, gemm = accumulator, positions, product.gemm
         self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
-        a, b = gemm.a, gemm.b
-        sizes = (shape.rows, shape.depth) if a.is_row_major else (shape.depth, shape.rows)
-        self.lhs = StagedOperand(a, pointers[1], *sizes, 0, not a.is_row_major, True)
-        sizes = (shape.depth, shape.columns) if b.is_row_major else (shape.columns, shape.depth)
-        self.rhs = StagedOperand(b, pointers[2], *sizes, self.lhs.size, b.is_row_major, False)
+        free = bytes_of(gemm.a.element) in self.transposable
+        a, b = pointers[1:3]
+        self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
+        self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
         self.threads = shape.warps * kernel.grid.warp
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
@@ -203,21 +216,22 @@ class StagedSums(ABC):
         asynchronous = self._is_aligned(operand)
 
         def chunk(number: Value) -> None:
-            line, place = kernel.divided(number, operand.chunks)
+            if operand.is_transposed:  # adjacent threads have adjacent elements of memory
+                place, line = kernel.divided(number, operand.lines)
+            else:
+                line, place = kernel.divided(number, operand.chunks)
             to = b.gep(I8, base, as_index(b, self.place(operand, line, place)))
             element = b.mul(place, operand.per_chunk)
             along, across = (line, element) if operand.k_lines else (element, line)
             if asynchronous:
                 self._copy_chunk(operand, to, self.positions.after(first, along), b.add(origin, across))
                 return
+            values: Value = const_vector([zero(operand.view.element)] * operand.per_chunk)
             for k in range(operand.per_chunk):
                 at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
-                self._copy_element(
-                    operand,
-                    b.gep(operand.view.element, to, k),
-                    self.positions.after(first, at[0]),
-                    b.add(origin, at[1]),
-                )
+                loaded = self._element(operand, self.positions.after(first, at[0]), b.add(origin, at[1]))
+                values = b.insert_element(values, loaded, k)
+            b.store(values, to, _CHUNK)
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
@@ -228,6 +242,8 @@ class StagedSums(ABC):
         aligned = [self.kernel.iterations.alignments[number], operand.view.pitch * bytes_of(operand.view.element)]
         aligned += [term[number - 1] * bytes_of(operand.view.element) for term in terms]
         lengths = [gemm.k] if len(terms) > 1 and not operand.k_lines else []
+        if operand.is_transposed:
+            return False
         if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
             lengths.append(gemm.m if operand.is_lhs else gemm.n)
         return not any(n % _CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
@@ -245,7 +261,7 @@ class StagedSums(ABC):
             base, across = merged.moved(self.kernel, base, operand.number, iteration), row if merged.by_rows else column
         if at.offsets is not None:
             base = b.gep(view.element, base, at.offsets[operand.number - 1])
-        line, element = (at.k, across) if operand.k_lines else (across, at.k)
+        line, element = (at.k, across) if operand.k_lines != operand.is_transposed else (across, at.k)
         address = b.gep(view.element, base, b.mul(as_index(b, line), view.pitch))
         return b.gep(view.element, address, as_index(b, element))
 
@@ -265,8 +281,8 @@ class StagedSums(ABC):
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
         self.operations.copy(b, to, source, valid)
 
-    def _copy_element(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
-        """Copy an element; one outside of the matrix becomes zero."""
+    def _element(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+        """An element; zero outside of the matrix."""
         b, element = self.b, operand.view.element
         size, source = bytes_of(element), self._source(operand, at, across)
         extent = operand.lines if not operand.k_lines else operand.length
@@ -275,10 +291,9 @@ class StagedSums(ABC):
         checks += [b.icmp("ult", across, count)] if count % extent else []
         inside = all_of(b, checks)
         if inside is None:
-            b.store(b.load(element, source, size), to, size)
-            return
+            return b.load(element, source, size)
         loaded = b.load(element, b.select(inside, source, operand.pointer), size)
-        b.store(b.select(inside, loaded, zero(element)), to, size)
+        return b.select(inside, loaded, zero(element))
 
     def place(self, operand: StagedOperand, line: Value, chunk: Value) -> Value:
         """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""
