@@ -12,9 +12,11 @@ each of them.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -25,20 +27,20 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.tensors.inference import analyse
-from tlx.ir.types import I8, PointerType, VectorType, bytes_of
-from tlx.ir.values import Constant, ConstInt, Global, Local, Value
+from tlx.ir.tensors.inference import TensorOp, analyse
+from tlx.ir.types import PointerType, VectorType, bytes_of
+from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
 from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
-from tlx.lower.to_tiles.expression import Expression, MatrixView, SplatLeaf
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
-from tlx.lower.to_tiles.problem import Copy, Elementwise, RowFusion
+from tlx.lower.to_tiles.problem import RowFusion
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 from tlx.target.target import Target
 
 _IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
-_MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
+_CONSTANT: Final = re.compile(r'(?m)^@("?[-\w.$]+"?) = (?:[a-z_]+ )*constant [^\n]*?(?:, align (\d+))?$')
 _ALLOCATORS: Final = ("malloc", "aligned_alloc")
 _WITHOUT_MEMORY: Final = frozenset(
     "add sub mul shl lshr ashr and or xor udiv sdiv urem srem icmp select zext sext trunc ptrtoint getelementptr "
@@ -49,17 +51,21 @@ _WITHOUT_MEMORY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pointer points: bytes after a parameter or a temporary, and how far an iteration of each loop moves it.
+    """Where a pointer points: bytes after some memory, and how far an iteration of each loop moves it.
+
+    The memory is a parameter, a temporary or a constant of the program; the others of the three are None.
 
     Attributes:
-        parameter: Number of the function's parameter; None for a temporary.
+        parameter: Number of the function's parameter.
         temporary: Name of the instruction that allocates the temporary.
+        constant: Name of the constant.
         offset: Bytes in the first iterations.
         steps: Bytes from one iteration to the next, for each loop around the tree, outer ones first.
     """
 
     parameter: int | None
     temporary: str | None
+    constant: str | None
     offset: int
     steps: tuple[int, ...]
 
@@ -123,6 +129,7 @@ class HostFunction:
         self.definitions = definitions(self.function)
         self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
         self.copies: dict[str, tuple[str, ...]] = {}
+        self.plain_stores = PlainStores(self.function)
 
     def trees(self) -> list[HostTree]:
         """The trees, in order.
@@ -134,10 +141,10 @@ class HostFunction:
         snapshot = FunctionSnapshot(analyse(self.module, self.function))
         stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
         matches = [
-            (match_store(snapshot, stores[id(i)]) if id(i) in stores else _memory_match(i), block)
+            (match, block)
             for block in self.function.blocks
             for i in block.instructions
-            if id(i) in stores or is_memory_call(i)
+            if (match := self._match(snapshot, stores, i)) is not None
         ]
         fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
         fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
@@ -150,6 +157,14 @@ class HostFunction:
                 self._privatise(pointer, self.loops.around(block), match)
         return [self._tree(match, block) for match, block in matches]
 
+    def _match(self, snapshot: FunctionSnapshot, stores: dict[int, TensorOp], instruction: Instruction) -> Match | None:
+        """The tree that an instruction stores; None for one that does not write memory."""
+        if id(instruction) in stores:
+            return match_store(snapshot, stores[id(instruction)])
+        if is_memory_call(instruction):
+            return match_memory_call(instruction)
+        return self.plain_stores.match(instruction)
+
     # Checks ----------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -160,13 +175,13 @@ class HostFunction:
                 self._check_instruction(instruction)
             last = block.terminator
             if block.name in headers:
-                raise _refused("a loop whose iterations depend on each other", block.instructions[0])
+                raise refused("a loop whose iterations depend on each other", block.instructions[0])
             if (
                 len(set(last.targets)) > 1
                 and block.name not in latches
                 and not self._checks_allocation(last.operands[0])
             ):
-                raise _refused("a branch that depends on run-time values", last)
+                raise refused("a branch that depends on run-time values", last)
 
     def _checks_allocation(self, condition: Value) -> bool:
         """Whether a condition is that a temporary was not allocated, as stage 1 checks."""
@@ -189,29 +204,36 @@ class HostFunction:
         if instruction.opcode == "ret" and not instruction.operands:
             return
         if instruction.opcode == "ret":
-            raise _refused("a result that is returned", instruction)
+            raise refused("a result that is returned", instruction)
         if callee in _ALLOCATORS:
             self._allocate(instruction)
-        elif is_memory_call(instruction):
+        elif is_memory_call(instruction) or self.plain_stores.match(instruction) is not None:
+            return
+        elif id(instruction) in self.plain_stores.loads:
             return
         elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
             is_elementwise = callee.startswith("llvm.") and isinstance(instruction.type, VectorType)
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
-                raise _refused(what, instruction)
+                raise refused(what, instruction)
 
     def _allocate(self, instruction: Instruction) -> None:
         assert instruction.result is not None
         if instruction.opcode == "alloca":
             size = size_of(instruction.source_type)
             if size is None:
-                raise _refused("a temporary of a type without a size", instruction)
+                raise refused("a temporary of a type without a size", instruction)
             self.temporaries[instruction.result] = size
             return
         size = instruction.args[-1]
         if not isinstance(size, ConstInt):
-            raise _refused("a temporary whose size is known only at run time", instruction)
+            raise refused("a temporary whose size is known only at run time", instruction)
         self.temporaries[instruction.result] = size.value
+
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """The module's constants, each with its alignment, 1 if that is not spelled."""
+        return {name: int(align or 1) for name, align in _CONSTANT.findall(self.module.raw_text())}
 
     # Trees -----------------------------------------------------------------------------------------------------
 
@@ -226,10 +248,10 @@ class HostFunction:
         if not shared:
             return
         if linear.base not in self.temporaries:
-            raise _refused("memory that several iterations of a loop write", match.store)
+            raise refused("memory that several iterations of a loop write", match.store)
         indices = tuple(_index(loop) for loop in shared)
         if self.copies.setdefault(linear.base, indices) != indices:
-            raise _refused("a temporary that different loops write", match.store)
+            raise refused("a temporary that different loops write", match.store)
 
     def _tree(self, match: Match, block: Block) -> HostTree:
         around, private = self.loops.around(block), dict[int, int]()
@@ -250,7 +272,7 @@ class HostFunction:
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
         if outside:
-            raise _refused("a temporary of a loop that is used outside of it", match.store)
+            raise refused("a temporary of a loop that is used outside of it", match.store)
         offset = linear.constant + sum(factor * start[name][0] for name, factor in factors.items())
         steps = {name: factor * start[name][1] for name, factor in factors.items()}
         if copied:
@@ -260,9 +282,10 @@ class HostFunction:
                 size *= _trips(next(loop for loop in around if _index(loop) == name))
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
-        if parameter is None and temporary is None:
-            raise _refused(f"the pointer {pointer}, which is neither a parameter nor a temporary,", match.store)
-        return Place(parameter, temporary, offset, tuple(steps.get(_index(loop), 0) for loop in around))
+        constant = linear.base[1:] if linear.base.startswith("@") else None
+        if parameter is None and temporary is None and constant is None:
+            raise refused(f"the pointer {pointer}, which is neither a parameter nor a temporary,", match.store)
+        return Place(parameter, temporary, constant, offset, tuple(steps.get(_index(loop), 0) for loop in around))
 
     def _rounded(self, temporary: str) -> int:
         size = self.temporaries[temporary]
@@ -276,15 +299,17 @@ class HostFunction:
     def _scalar(self, value: Value, match: Match) -> int:
         number = self.parameters.get(value.name) if isinstance(value, Local) else None
         if number is None:
-            raise _refused(f"the scalar {value}, which is computed,", match.store)
+            raise refused(f"the scalar {value}, which is computed,", match.store)
         return number
 
     def _linear(self, value: Value, user: Instruction) -> _Linear:
         """A value as a linear function of the loops' indices."""
         if isinstance(value, ConstInt):
             return _Linear(constant=value.value)
-        if isinstance(value, Global) or not isinstance(value, Local):
-            raise _refused(f"memory of the program such as {value}", user)
+        if isinstance(value, Global) and value.name in self.constants:
+            return _Linear(f"@{value.name}")
+        if not isinstance(value, Local):
+            raise refused(f"memory of the program such as {value}", user)
         if value.name in self.parameters or value.name in self.temporaries:
             return _Linear(value.name)
         definition = self.definitions[value.name]
@@ -309,7 +334,7 @@ class HostFunction:
             case "and" if self._is_zero(operands[0], user):
                 return _Linear()
             case _:
-                raise _refused(f"an address that depends on '{definition.opcode}'", definition)
+                raise refused(f"an address that depends on '{definition.opcode}'", definition)
 
     def _is_zero(self, value: Value, user: Instruction) -> bool:
         return self._linear(value, user) == _Linear()
@@ -328,25 +353,6 @@ class HostFunction:
                     self.function.span,
                 )
         return tuple("ptr" if isinstance(a.type, PointerType) else str(a.type) for a in self.function.arguments)
-
-
-def is_memory_call(instruction: Instruction) -> bool:
-    """Whether an instruction copies or fills memory."""
-    return instruction.opcode == "call" and (instruction.callee or "").startswith(_MEMORY_CALLS)
-
-
-def _memory_match(call: Instruction) -> Match:
-    """A call that copies or fills memory, as a tree on bytes."""
-    to, source, size, *_ = call.args
-    if not isinstance(size, ConstInt):
-        raise _refused("a copy whose size is known only at run time", call)
-    view = MatrixView(I8, 1, size.value, 0, 1)
-    if isinstance(source.type, PointerType):
-        return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
-    if not isinstance(source, Constant):
-        raise _refused("filling memory with a number known only at run time", call)
-    value = Expression(1, size.value, (SplatLeaf(I8, source),))
-    return Match(call, Elementwise(view, value), [(to, view)], [], [])
 
 
 def _written(match: Match) -> list[Value]:
@@ -373,7 +379,7 @@ def _bounds(loop: Loop) -> tuple[int, int]:
         None,
     )
     if not isinstance(start, ConstInt) or not isinstance(step, ConstInt):
-        raise _refused("a loop whose bounds are known only at run time", loop.index)
+        raise refused("a loop whose bounds are known only at run time", loop.index)
     return start.value, step.value
 
 
@@ -383,13 +389,5 @@ def _trips(loop: Loop) -> int:
     bound = loop.test.operands[1] if loop.test is not None else None
     if not isinstance(bound, ConstInt):
         assert loop.index is not None
-        raise _refused("a loop whose bounds are known only at run time", loop.index)
+        raise refused("a loop whose bounds are known only at run time", loop.index)
     return max(1, -(-(bound.value - start) // step))
-
-
-def _refused(what: str, at: Instruction) -> LoweringError:
-    return LoweringError(
-        f"{what} cannot be launched as kernels: the target runs fixed sequences of kernels on parameters and "
-        "temporaries of constant sizes; keep such code in a function of its own, for the processor",
-        at.span,
-    )
