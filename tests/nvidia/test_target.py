@@ -102,7 +102,7 @@ end:
 """
     with pytest.raises(LoweringError, match="a branch that depends on run-time values cannot be launched") as caught:
         lowered(text.replace("  ret void", f"{body}  ret void"))
-    assert "keep such code in a function of its own" in str(caught.value)
+    assert "choose by a select of vectors" in str(caught.value)
     assert "test.ll:" in caught.value.render()
 
 
