@@ -50,6 +50,18 @@ class GridOperations(Protocol):
         """Wait for all threads of the block; what they wrote to shared memory is visible then."""
         ...
 
+    def meet(self, b: Builder, size: int) -> None:
+        """Wait for all threads of a subgroup: `size` adjacent ones of a warp; they see what each has written."""
+        ...
+
+    def shuffle(self, b: Builder, value: Value, lane: Value, size: int) -> Value:
+        """The i32 that a lane (i32) of the subgroup passes; all of its threads call it together."""
+        ...
+
+    def ballot(self, b: Builder, flag: Value, size: int) -> Value:
+        """The i1 that each lane of the subgroup passes, as the bits of an i32; all of its threads call it together."""
+        ...
+
     def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
         """Start to copy 16 bytes from global to shared memory; those after the first `valid` (i32) become zero."""
         ...
