@@ -11,7 +11,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { THREADS = 1024, SHARED = 232448, STACK = 65536, COPIES = 512, BUFFERS = 64, WARP = 32 };
+enum { THREADS = 1024, SHARED = 232448, STACK = 1 << 18, COPIES = 512, BUFFERS = 4096, WARP = 32 };
 
 char tlx_shared[SHARED] __attribute__((aligned(1024)));
 
@@ -24,7 +24,8 @@ static unsigned seed;
 static struct meeting everyone, warps[THREADS / WARP];
 static unsigned epoch;
 /* The last accesses of a byte: `wrote` and `had_read` are the epochs of the thread's subgroup then, and `several` is
-   whether threads of other subgroups have read it, too. */
+   whether several threads have read it, of one subgroup or of others. */
+enum { MEMBERS = 1, OTHERS };
 static struct {
   int writer, reader;
   unsigned written, read, wrote, had_read;
@@ -70,9 +71,13 @@ static int before(int thread, unsigned met) {
 
 static void touch(const char *p, int size, int writes) {
   long at = p - tlx_shared;
+  if (p >= stacks + (long)self * STACK && p + size <= stacks + (long)(self + 1) * STACK) return;
   if (at < 0 || at >= SHARED) {
-    for (int i = 0; i < buffer_count; i++)
-      if (p >= buffers[i].begin && p + size <= buffers[i].end && (!writes || buffers[i].writable)) return;
+    static int last;
+    for (int k = 0; k < buffer_count; k++) {
+      int i = (last + k) % buffer_count;
+      if (p >= buffers[i].begin && p + size <= buffers[i].end && (!writes || buffers[i].writable)) { last = i; return; }
+    }
     fail("%s of %d bytes outside of the buffers", writes ? "store" : "load", size);
     return;
   }
@@ -82,8 +87,8 @@ static void touch(const char *p, int size, int writes) {
     if (writes && bytes[i].pending_reads) fail("store of byte %ld of shared memory, which a product reads", i);
     int others_wrote = bytes[i].written == epoch && bytes[i].writer != self &&
                        !before(bytes[i].writer, bytes[i].wrote);
-    int others_read = bytes[i].read == epoch && (bytes[i].several || (bytes[i].reader != self &&
-                      !before(bytes[i].reader, bytes[i].had_read)));
+    int may_race = (bytes[i].several || bytes[i].reader != self) && !before(bytes[i].reader, bytes[i].had_read);
+    int others_read = bytes[i].read == epoch && (bytes[i].several == OTHERS || may_race);
     if (others_wrote || (writes && others_read))
       fail("%s of byte %ld of shared memory, which thread %d %s since the last barrier", writes ? "store" : "load", i,
            others_wrote ? bytes[i].writer : bytes[i].reader, others_wrote ? "wrote" : "read");
@@ -92,7 +97,8 @@ static void touch(const char *p, int size, int writes) {
     else {
       int is_first = bytes[i].read != epoch || (bytes[i].reader != self && before(bytes[i].reader, bytes[i].had_read));
       if (is_first) bytes[i].several = 0;
-      else if (bytes[i].reader != self) bytes[i].several = first_of[bytes[i].reader] != first_of[self] ? 1 : 2;
+      else if (bytes[i].reader != self && bytes[i].several != OTHERS)
+        bytes[i].several = first_of[bytes[i].reader] != first_of[self] ? OTHERS : MEMBERS;
       bytes[i].read = epoch; bytes[i].reader = self; bytes[i].had_read = met;
     }
   }

@@ -147,7 +147,7 @@ def _bytes(type_: str) -> int:
     vector = re.fullmatch(r"<(\d+) x (\w+)>", type_)
     if vector:
         return int(vector[1]) * _bytes(vector[2])
-    return {"float": 4, "double": 8, "half": 2, "bfloat": 2}.get(type_) or -(-int(type_[1:]) // 8)
+    return {"float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8}.get(type_) or -(-int(type_[1:]) // 8)
 
 
 def for_this_machine(ir: str) -> str:
