@@ -153,10 +153,10 @@ class Binder:
         members = cast("list[Any] | tuple[Any, ...]", value) if isinstance(value, (list, tuple)) else None
         known: dict[int, int] = {}
 
-        def standing_for(one: Any) -> Any:
+        def standing_for(one: object) -> object:
             array = None if one is None or isinstance(one, np.ndarray) else function.device.array(one)
             if array is None:
-                return one
+                return cast("object", one)
             copies.keep.append(array.owner)
             view = as_numpy(array)
             known[array_address(view)] = array.address

@@ -140,14 +140,16 @@ class _Frame:
         """Each launch with an array of pointers to its arguments."""
         for launch, pointers, cells in self._launches:
             for argument, cell in zip(launch.arguments, cells, strict=True):
+                offset = argument.offset
                 if argument.temporary is not None:
-                    cell.value = temporaries[argument.temporary] + (argument.offset or 0)
-                elif argument.offset is not None:
-                    cell.value = values[argument.parameter] + argument.offset
+                    cell.value = temporaries[argument.temporary] + (offset or 0)
+                    continue
+                value = values[argument.parameter or 0]
+                if offset is not None:
+                    cell.value = value + offset
                 elif isinstance(cell, ctypes.Array):
-                    cell[:] = values[argument.parameter]
+                    cell[:] = value
                 else:
-                    value = values[argument.parameter]
                     cell.value = getattr(value, "value", value)
             yield launch, pointers
 

@@ -57,7 +57,17 @@ def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
     if isinstance(value.type, VectorType):
         return value
     count = e.lanes if count is None else count
-    return const_vector([value] * count) if isinstance(value, Constant) else e.b.splat(value, count)
+    if isinstance(value, Constant):
+        return const_vector([value] * count)
+    return e.b.splat(value, count) if e.item is None else gathered(e, [value] * count)
+
+
+def gathered(e: Emitter, scalars: Sequence[Value]) -> Value:
+    """A vector of scalars, without shuffles, which are tile operations in code for a thread."""
+    vector: Value = undefined(VectorType(len(scalars), scalars[0].type))
+    for number, scalar in enumerate(scalars):
+        vector = e.b.insert_element(vector, scalar, number)
+    return vector
 
 
 def vary(e: Emitter, number: Number) -> Number:
@@ -504,7 +514,10 @@ def apply_function(e: Emitter, function: str, value: Value) -> Value:
 def _applied_in_memory(e: Emitter, function: str, value: Value) -> Value:
     """A function as a tile operation, which stands in code for a thread like in a kernel; LLVM removes the memory."""
     assert isinstance(value.type, VectorType)
-    tile = TensorType.dense(value.type.element, [1, value.type.count])
+    if value.type.count > 1:
+        entries = (e.b.extract_element(value, number) for number in range(value.type.count))
+        return gathered(e, [apply_function(e, function, entry) for entry in entries])
+    tile = TensorType.dense(value.type.element, [1, 1])
     memory = e.b.alloca(value.type, "tile", _TILE_ALIGNMENT)
     e.b.store(value, memory, _TILE_ALIGNMENT)
     result = e.b.unary(function, e.b.tensor_load(memory, tile))

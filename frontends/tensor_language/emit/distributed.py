@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, negated, to_memory
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type, register_type
+from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, gathered, negated, to_memory
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.frontends.tensor_language.work_items import WorkItemLayout
-from tlx.ir.types import I8, I32, I64, VectorType
+from tlx.ir.types import I8, I32, I64
 from tlx.ir.values import Value, const_int
 
 _ALIGNMENT = 16
@@ -74,14 +74,7 @@ def component_of(e: Emitter, matrix: Matrix, number: int) -> Parts:
 
 def from_components(e: Emitter, type_: CoopMatrixType, components: Sequence[Parts]) -> Matrix:
     """The matrix of some components."""
-    vector = VectorType(len(components), register_type(type_.component))
-    parts: list[Value] = []
-    for scalars in zip(*components, strict=True):
-        part: Value = threads.undefined(vector)
-        for number, scalar in enumerate(scalars):
-            part = e.b.insert_element(part, scalar, number)
-        parts.append(part)
-    return Matrix(type_, tuple(parts))
+    return Matrix(type_, tuple(gathered(e, scalars) for scalars in zip(*components, strict=True)))
 
 
 def relaid(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
@@ -91,7 +84,7 @@ def relaid(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
     order = [places[new.place(component)] for component in range(new.components)]
     if order == list(range(len(order))):
         return Matrix(type_, matrix.parts)
-    return Matrix(type_, tuple(e.b.shuffle(part, None, order) for part in matrix.parts))
+    return from_components(e, type_, [component_of(e, matrix, number) for number in order])
 
 
 @dataclass(frozen=True, slots=True)

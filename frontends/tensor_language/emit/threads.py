@@ -132,11 +132,6 @@ def where(e: Emitter, condition: Value | None) -> Generator[None]:
         yield
 
 
-def undefined(type_: Type) -> Value:
-    """An undefined value."""
-    return Keyword(type_, "undef")
-
-
 def zero_of(type_: Type) -> Value:
     """Zero of an integer or floating-point type."""
     return const_float(type_, 0.0) if isinstance(type_, FloatType) else const_int(type_, 0)
