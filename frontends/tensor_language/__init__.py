@@ -46,6 +46,7 @@ from tlx.frontends.tensor_language.translation import emitted as emitted
 from tlx.frontends.tensor_language.translation import parse as parse
 from tlx.frontends.tensor_language.translation import translate as translate
 from tlx.llvm.openmp import Threads as Threads
+from tlx.llvm.openmp import Workers as Workers
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import Kernel as Kernel
@@ -72,7 +73,7 @@ _LAZY: Final = {
 
 
 def TRANSLATE(  # noqa: N802 (front ends are discovered by this name)
-    text: str, filename: str, threads: Threads, std: Standard = "v2"
+    text: str, filename: str, threads: Workers, std: Standard = "v2"
 ) -> Module:
     """The TLX IR of a text in one of the `STANDARDS`."""
     return translate(text, filename, std=std, threads=threads)

@@ -22,13 +22,15 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
 
 import numpy as np
 
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
-from tlx.api.compiler import Namespace
+from tlx.api.compiler import Namespace, has_grid
+from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted
@@ -38,12 +40,13 @@ from tlx.frontends.tensor_language.translation import Standard, emitted, parse
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType, number_of_kind
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.numpy_types import dtype_of as numpy_type
-from tlx.ir.types import BFLOAT
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, IntType
 from tlx.llvm.openmp import Threads
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import Kernel
     from tlx.lower.options import Options
+    from tlx.target.grid_unit import DeviceArray
     from tlx.target.target import Target
 
 _MOST_LAYOUTS: Final = 256
@@ -135,6 +138,51 @@ class Binder:
         self._keys = [(c.role, c.mode) for c in parameters]
         self._is_memref = isinstance(place.parameter.type.type, MemrefType)
 
+    def on_device(self, value: Any, offset: int, copies: HostCopies, function: DeviceFunction) -> list[Any]:
+        """The values for a device: numbers, and addresses in its memory.
+
+        Args:
+            value: The argument, an array of numpy or of the device, or a list of them.
+            offset: As for `look`.
+            copies: Copies the arrays of numpy.
+            function: The function that is called.
+
+        Raises:
+            ArgumentError: It does not fit.
+        """
+        members = cast("list[Any] | tuple[Any, ...]", value) if isinstance(value, (list, tuple)) else None
+        known: dict[int, int] = {}
+
+        def standing_for(one: object) -> object:
+            array = None if one is None or isinstance(one, np.ndarray) else function.device.array(one)
+            if array is None:
+                return cast("object", one)
+            copies.keep.append(array.owner)
+            view = as_numpy(array)
+            known[array_address(view)] = array.address
+            return view
+
+        value = standing_for(value) if members is None else [standing_for(member) for member in members]
+        bound = bind(self._place, value, offset)
+        copies.keep.append(bound)
+
+        def address_of(array: Any) -> int:
+            if array is None:
+                return 0
+            return known.get(array_address(array)) or copies.address_of(array, written=self._place.written)
+
+        passed: list[Any] = []
+        for key in self._keys:
+            one = bound.values[key]
+            if key[0] == "pointer":
+                one = address_of(bound.keep[0] if bound.keep else None)
+            elif key[0] == "pointers" and isinstance(one, np.ndarray):
+                one = copies.address_of(np.array([address_of(m) for m in bound.keep], np.uintp), written=False)
+            elif key[0] in ("shapes", "strides") and isinstance(one, np.ndarray):
+                one = copies.address_of(cast("Array", one), written=False)
+            passed.append(one)
+        return passed
+
     def look(self, value: Any, offset: int, passed: list[Any]) -> BoundArgument:
         """Check an argument in full, and append its values: numbers and addresses.
 
@@ -157,6 +205,19 @@ class Binder:
                 self.known.clear()
             self.known[common_layout(value)] = tuple(values[1:])
         return bound
+
+
+_FLOATS: Final = {str(type_): type_ for type_ in (BFLOAT, HALF, FLOAT, DOUBLE)}
+
+
+def as_numpy(array: DeviceArray) -> Array:
+    """An array of a device as one of numpy, whose elements must not be accessed: to check its shape and strides."""
+    element = _FLOATS.get(array.element) or (IntType(array.element_bytes * 8) if array.element else None)
+    dtype = np.dtype(f"V{array.element_bytes}") if element is None else numpy_type(element)
+    plain = np.dtype(f"u{array.element_bytes}")
+    interface = {"version": 3, "data": (array.address, False), "shape": array.shape, "typestr": plain.str}
+    view = np.asarray(SimpleNamespace(__array_interface__=interface | {"strides": array.strides}))
+    return cast("Array", view.view(dtype))
 
 
 def common_layout(array: Array) -> Any:
@@ -321,18 +382,9 @@ def _check_offset(place: ArgumentPlace, array: Array, strides: list[int], offset
         return
     start = array_address(array) + offset * array.itemsize
     last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
-    low, high = _bounds(array)
+    low, high = memory_bounds(array)
     if start < low or start + (last + 1) * array.itemsize > high:
         raise place.error(f"an array whose memory goes on for {offset} elements more", "one that ends before")
-
-
-def _bounds(array: Array) -> tuple[int, int]:
-    """First and one past the last byte of the memory that an array is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
-    low = array_address(array) + sum(step for step in steps if step < 0)
-    return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
 
 
 _FORMATS: Final = {"f16": struct.Struct("<e"), "f32": struct.Struct("<f"), "f64": struct.Struct("<d")}
@@ -451,7 +503,7 @@ class CompiledKernel:
             ArgumentError: An argument does not fit.
         """
         counts = _counts(groups)
-        offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets} if named else {}
+        offsets = self._taken_offsets(named) if named else {}
         values = self._ordered(arguments, named)
         passed: list[Any] = []
         bound: list[BoundArgument] = []
@@ -466,6 +518,10 @@ class CompiledKernel:
             bound.append(binder.look(value, offsets.get(k, 0), passed))
         self._call.unchecked(*passed, *counts)
         del bound  # until here it keeps the memory alive that the code accesses
+
+    def _taken_offsets(self, named: dict[str, Any]) -> dict[int, int]:
+        """The offsets of groups, taken out of the named arguments."""
+        return {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets}
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""
@@ -485,6 +541,41 @@ class CompiledKernel:
         return [*arguments, *(named[name] for name in names[len(arguments) :])]
 
 
+class DeviceKernel(CompiledKernel):
+    """A kernel for a device, which takes arrays in its memory, and numpy arrays, which are copied."""
+
+    def __init__(self, function: Function, call: DeviceFunction) -> None:
+        super().__init__(function, call)
+        self._on_device = call
+
+    def __call__(self, *arguments: Any, groups: Groups = 1, stream: int = 0, **named: Any) -> None:
+        """Run the kernel; the call waits for it only if numpy arrays are written.
+
+        Args:
+            arguments: As for `CompiledKernel`, or arrays of the device.
+            groups: The number of work-groups along x, or along x, y and z.
+            stream: The stream in whose order the kernel runs, as the driver's handle.
+            named: As for `CompiledKernel`.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+            TlxError: The device refuses the kernel.
+        """
+        counts = _counts(groups)
+        offsets = self._taken_offsets(named)
+        values = self._ordered(arguments, named)
+        function = self._on_device
+        with function.device.current(), HostCopies(function.device, stream) as copies:
+            passed: list[Any] = []
+            for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
+                passed += binder.on_device(value, offsets.get(k, 0), copies, function)
+            function.launch([*passed, *counts], stream)
+
+
+def _compiled_kernel(function: Function, call: CompiledFunction) -> CompiledKernel:
+    return DeviceKernel(function, call) if isinstance(call, DeviceFunction) else CompiledKernel(function, call)
+
+
 class CompiledKernels(Namespace[CompiledKernel]):
     """Compiled kernels, as attributes, or as items if the name is no Python identifier.
 
@@ -496,7 +587,7 @@ class CompiledKernels(Namespace[CompiledKernel]):
     def __init__(self, program: Program, compiled: compiler.CompiledModule) -> None:
         self.program = program
         self.lowered = compiled.lowered
-        super().__init__({f.name.text: CompiledKernel(f, compiled[f.name.text]) for f in program.functions})
+        super().__init__({f.name.text: _compiled_kernel(f, compiled[f.name.text]) for f in program.functions})
 
     def __getitem__(self, name: str) -> CompiledKernel:
         """The kernel of that name.
@@ -533,7 +624,7 @@ def compile(  # noqa: A001 (named as tlx.compile)
         TlxError: The source is wrong, or cannot be lowered.
     """
     program, name = _program(source, std)
-    module = emitted(program, threads=threads, name=name)
+    module = emitted(program, threads="grid" if has_grid(target) else threads, name=name)
     compiled = compiler.compile(module, target, opt_level=opt_level, options=options)
     return CompiledKernels(program, compiled)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from tlx.llvm.openmp import THREADS, Threads
+from tlx.llvm.openmp import THREADS, Workers
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.syntax.nodes import Program
@@ -54,7 +54,7 @@ def translate(
     *,
     std: Standard = "v2",
     typed_pointers: bool = False,
-    threads: Threads = "none",
+    threads: Workers = "none",
 ) -> Module:
     """The TLX IR of a text.
 
@@ -63,7 +63,7 @@ def translate(
         filename: The name of the file in errors.
         std: Version of the language.
         typed_pointers: Write `float*` instead of `ptr`, for LLVM 14.
-        threads: The library that runs work-groups in parallel.
+        threads: What runs work-groups in parallel: a library, or the blocks of a grid.
 
     Raises:
         ProgramError: The text is wrong; the exception has all errors.
@@ -73,14 +73,14 @@ def translate(
 
 
 def emitted(
-    program: Program, *, typed_pointers: bool = False, threads: Threads = "none", name: str = "<program>"
+    program: Program, *, typed_pointers: bool = False, threads: Workers = "none", name: str = "<program>"
 ) -> Module:
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
     from tlx.frontends.tensor_language.analysis import warn_of_barriers
     from tlx.frontends.tensor_language.emit.kernel import emit_program
 
-    if threads not in THREADS:
+    if threads not in (*THREADS, "grid"):
         raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
     check_program(program)
     for function in program.functions:
@@ -95,7 +95,7 @@ def written(
     *,
     std: Standard,
     typed_pointers: bool = False,
-    threads: Threads = "none",
+    threads: Workers = "none",
 ) -> str:
     """The output of `tlx translate --emit=` for a text.
 

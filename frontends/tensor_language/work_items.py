@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.frontends.tensor_language.syntax.nodes import Function
-from tlx.frontends.tensor_language.types import ScalarType
+from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 
 DEFAULT_SUBGROUP_SIZE: Final = 16
 LARGEST_SUBGROUP: Final = 128
@@ -190,3 +190,52 @@ def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
     if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):
         return spread
     return None if spread.varies else UNIFORM
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItemLayout:
+    """How the entries of a matrix are distributed over the work-items of a subgroup.
+
+    Attributes:
+        type: Type of the matrix.
+        subgroup_size: Work-items.
+    """
+
+    type: CoopMatrixType
+    subgroup_size: int
+
+    @property
+    def components(self) -> int:
+        """Length of a work-item's vector."""
+        return -(-self.type.rows * self.type.columns // self.subgroup_size)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether chunks follow one another through the columns."""
+        return self.type.rows <= self.subgroup_size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every chunk lies inside the matrix."""
+        return self.type.rows * self.type.columns % self.subgroup_size == 0
+
+    @property
+    def side_by_side(self) -> int:
+        """`K1`: neighbouring blocks of rows that alternate."""
+        blocks = self.type.rows // self.subgroup_size
+        interleaved = max(1, 2 // self.type.component.size) if self.type.use == "matrix_b" else 1
+        return interleaved if not self.is_linear and blocks % interleaved == 0 else 1
+
+    def place(self, component: int) -> tuple[int, int]:
+        """Row and column of the first entry of a chunk."""
+        if self.is_linear:
+            column, row = divmod(component * self.subgroup_size, self.type.rows)
+            return row, column
+        rest, k1 = divmod(component, self.side_by_side)
+        k2, column = divmod(rest, self.type.columns)
+        return (k1 + k2 * self.side_by_side) * self.subgroup_size, column
+
+    def offset(self, component: int) -> int:
+        """Position of a chunk's first entry in the flattened matrix."""
+        row, column = self.place(component)
+        return row + column * self.type.rows

@@ -7,7 +7,8 @@ or `__cuda_array_interface__`. Temporaries are allocated in the order of the str
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -21,6 +22,7 @@ _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
+_ON_DEVICES: Final = (2, 13)
 
 
 def first_device() -> NvidiaDevice:
@@ -71,10 +73,14 @@ class NvidiaDevice:
         """
         status, *results = getattr(self.driver, name)(*arguments)
         if int(status):
-            _, text = self.driver.cuGetErrorString(status)
-            reason = text.decode() if text else f"error {int(status)}"
-            raise TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
+            raise self.error(status, name, about)
         return results[0] if results else None
+
+    def error(self, status: Any, name: str, about: str) -> TlxError:
+        """The error that a function of the driver returned."""
+        _, text = self.driver.cuGetErrorString(status)
+        reason = text.decode() if text else f"error {int(status)}"
+        return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> NvidiaCode:
         """Load PTX."""
@@ -86,7 +92,11 @@ class NvidiaCode:
 
     def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         self._device, self._call, driver = device, device.call, device.driver
-        self._enter()
+        self._context = int(device.context)
+        with self.current():
+            self._load(driver, assembly, launches)
+
+    def _load(self, driver: Any, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         log, option = bytearray(_LOG_BYTES), driver.CUjit_option
         options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
         try:
@@ -95,12 +105,20 @@ class NvidiaCode:
         except TlxError as error:
             why = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
             raise TlxError(f"the driver refuses the code: {error}{f': {why}' if why else ''}") from None
+        self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
-    def _enter(self) -> None:
-        """Make the device's context current, unless another one of the process is."""
-        if not int(self._call("cuCtxGetCurrent")):
-            self._call("cuCtxSetCurrent", self._device.context)
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """Push the primary context, unless it is current; another one that was current is so again afterwards."""
+        if int(self._call("cuCtxGetCurrent")) == self._context:
+            yield
+            return
+        self._call("cuCtxPushCurrent", self._device.context)
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent")
 
     def _function(self, launch: Launch) -> Any:
         about = f"kernel {launch.kernel}"
@@ -113,15 +131,19 @@ class NvidiaCode:
 
     def array(self, value: object) -> DeviceArray | None:
         """An array by DLPack, else by `__cuda_array_interface__`."""
-        device = getattr(value, "__dlpack_device__", None)
-        if device is not None and int(device()[0]) in _DLPACK_DEVICES:
-            return _from_dlpack(value)
+        place = getattr(value, "__dlpack_device__", None)
+        if place is not None:
+            kind, number = place()
+            if int(kind) in _ON_DEVICES and int(number) != int(self._device.number):
+                used = int(self._device.number)
+                raise TlxError(f"the array is on device {number}, and code runs on device {used}; copy it there first")
+            if int(kind) in _DLPACK_DEVICES:
+                return _from_dlpack(value)
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
     def allocate(self, size: int, stream: int) -> int:
         """Allocate by `cuMemAllocAsync`."""
-        self._enter()
         return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
 
     def free(self, address: int, stream: int) -> None:
@@ -137,14 +159,14 @@ class NvidiaCode:
         self._call("cuMemcpyDtoHAsync", host, address, size, stream)
         self._call("cuStreamSynchronize", stream)
 
-    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
+    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""
-        self._enter()
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        sizes = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        about = f"kernel {launch.kernel} ({launch.grid} blocks of {launch.block} threads)"
-        function = self._functions[launch.kernel]
-        self._call("cuLaunchKernel", function, *sizes, stream, ctypes.addressof(pointers), 0, about=about)
+        sizes = (blocks, 1, 1, launch.block, 1, 1, launch.shared)
+        address = ctypes.addressof(arguments)
+        status, *_ = self._launch_kernel(self._functions[launch.kernel], *sizes, stream, address, 0)
+        if int(status):
+            about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads)"
+            raise self._device.error(status, "cuLaunchKernel", about)
 
 
 # Arrays ----------------------------------------------------------------------------------------------------------
@@ -176,13 +198,11 @@ def _from_dlpack(value: object) -> DeviceArray:
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     tensor = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
-    shape = [tensor.shape[k] for k in range(tensor.ndim)]
-    strides = [tensor.strides[k] for k in range(tensor.ndim)] if tensor.strides else None
-    element = _FLOATS.get((tensor.code, tensor.bits), f"i{tensor.bits}" if tensor.code in _INTEGERS else "")
+    shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
     size = tensor.bits // 8
-    return DeviceArray(
-        (tensor.data or 0) + tensor.byte_offset, _count(shape) * size, element, _is_dense(shape, strides, 1), capsule
-    )
+    strides = tuple(tensor.strides[k] * size for k in range(tensor.ndim)) if tensor.strides else None
+    element = _FLOATS.get((tensor.code, tensor.bits), f"i{tensor.bits}" if tensor.code in _INTEGERS else "")
+    return DeviceArray((tensor.data or 0) + tensor.byte_offset, shape, strides, element, size, capsule)
 
 
 def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
@@ -193,23 +213,12 @@ def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
         "u": f"i{size * 8}",
         "b": "i8",
     }
-    shape = list(interface["shape"])
-    dense = _is_dense(shape, interface.get("strides"), size)
-    return DeviceArray(int(interface["data"][0] or 0), _count(shape) * size, names.get(kind, ""), dense, owner)
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count
-
-
-def _is_dense(shape: Sequence[int], strides: Sequence[int] | None, unit: int) -> bool:
-    """Whether an array is C-contiguous; strides are in units."""
-    expected = unit
-    for extent, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
-        if extent != 1 and stride != expected:
-            return False
-        expected *= extent
-    return True
+    strides = interface.get("strides")
+    return DeviceArray(
+        int(interface["data"][0] or 0),
+        tuple(interface["shape"]),
+        None if strides is None else tuple(strides),
+        names.get(kind, ""),
+        size,
+        owner,
+    )

@@ -26,6 +26,7 @@ _NODE: Final = re.compile(r"(?m)^!(\d+) = ")
 _GLOBAL_SPACE: Final = 1
 SHARED_SPACE: Final = 3
 _FRAGMENTS: Final = 4
+_WARP: Final = 32
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,33 @@ class NvidiaOperations:
     def barrier(self, b: Builder) -> None:
         """bar.sync 0."""
         b.call_named("llvm.nvvm.barrier0", VOID, [])
+
+    def meet(self, b: Builder, size: int) -> None:
+        """bar.warp.sync."""
+        b.call_named("llvm.nvvm.bar.warp.sync", VOID, [self._members(b, size)])
+
+    def shuffle(self, b: Builder, value: Value, lane: Value, size: int) -> Value:
+        """shfl.sync.idx.b32."""
+        segment = const_int(I32, (_WARP - size) << 8 | (_WARP - 1))
+        arguments = [self._members(b, size), value, lane, segment]
+        return b.call_named("llvm.nvvm.shfl.sync.idx.i32", I32, arguments, "shuffled").value
+
+    def ballot(self, b: Builder, flag: Value, size: int) -> Value:
+        """vote.sync.ballot.b32."""
+        bits = b.call_named("llvm.nvvm.vote.ballot.sync", I32, [self._members(b, size), flag], "ballot").value
+        if size == _WARP:
+            return bits
+        bits = b.binary("lshr", bits, self._first_lane(b, size))
+        return b.binary("and", bits, const_int(I32, (1 << size) - 1))
+
+    def _first_lane(self, b: Builder, size: int) -> Value:
+        """The lane of the warp that is the subgroup's first one."""
+        return b.binary("and", self.thread(b), const_int(I32, (_WARP - 1) & -size))
+
+    def _members(self, b: Builder, size: int) -> Value:
+        """The subgroup's lanes of the warp, as bits."""
+        lanes = const_int(I32, (1 << size) - 1 if size < _WARP else -1)
+        return lanes if size == _WARP else b.binary("shl", lanes, self._first_lane(b, size))
 
     def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
         """cp.async.cg.shared.global of 16 bytes, past L1."""

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { THREADS = 1024, SHARED = 232448, STACK = 65536, COPIES = 512, BUFFERS = 64, WARP = 32 };
+enum { THREADS = 1024, SHARED = 232448, STACK = 1 << 18, COPIES = 512, BUFFERS = 4096, WARP = 32 };
 
 char tlx_shared[SHARED] __attribute__((aligned(1024)));
 
@@ -23,7 +23,18 @@ static int self, block, grid, threads, shared_bytes;
 static unsigned seed;
 static struct meeting everyone, warps[THREADS / WARP];
 static unsigned epoch;
-static struct { int writer, reader; unsigned written, read; char several; short pending, pending_reads; } bytes[SHARED];
+/* The last accesses of a byte: `wrote` and `had_read` are the epochs of the thread's subgroup then, and `several` is
+   whether several threads have read it, of one subgroup or of others. */
+enum { MEMBERS = 1, OTHERS };
+static struct {
+  int writer, reader;
+  unsigned written, read, wrote, had_read;
+  char several;
+  short pending, pending_reads;
+} bytes[SHARED];
+/* A subgroup: its first thread, and how often its threads have met. Threads that never meet are subgroups of one. */
+static struct { int first; unsigned met; struct meeting at; } subgroups[THREADS];
+static int first_of[THREADS];
 static struct { char *begin, *end; char writable; } buffers[BUFFERS];
 static int buffer_count;
 static struct { char *to; const char *from; int valid, group; } copies[THREADS][COPIES];
@@ -53,11 +64,20 @@ static int meet(struct meeting *m, int n) {
 }
 static void leave(struct meeting *m) { m->arrived = 0; m->generation++; }
 
+/* Whether the thread's subgroup has met since what another thread of it did. */
+static int before(int thread, unsigned met) {
+  return first_of[thread] == first_of[self] && subgroups[first_of[self]].met > met;
+}
+
 static void touch(const char *p, int size, int writes) {
   long at = p - tlx_shared;
+  if (p >= stacks + (long)self * STACK && p + size <= stacks + (long)(self + 1) * STACK) return;
   if (at < 0 || at >= SHARED) {
-    for (int i = 0; i < buffer_count; i++)
-      if (p >= buffers[i].begin && p + size <= buffers[i].end && (!writes || buffers[i].writable)) return;
+    static int last;
+    for (int k = 0; k < buffer_count; k++) {
+      int i = (last + k) % buffer_count;
+      if (p >= buffers[i].begin && p + size <= buffers[i].end && (!writes || buffers[i].writable)) { last = i; return; }
+    }
     fail("%s of %d bytes outside of the buffers", writes ? "store" : "load", size);
     return;
   }
@@ -65,15 +85,21 @@ static void touch(const char *p, int size, int writes) {
   for (long i = at; i < at + size; i++) {
     if (bytes[i].pending) fail("access of byte %ld of shared memory, which is being copied", i);
     if (writes && bytes[i].pending_reads) fail("store of byte %ld of shared memory, which a product reads", i);
-    int others_wrote = bytes[i].written == epoch && bytes[i].writer != self;
-    int others_read = bytes[i].read == epoch && (bytes[i].several || bytes[i].reader != self);
+    int others_wrote = bytes[i].written == epoch && bytes[i].writer != self &&
+                       !before(bytes[i].writer, bytes[i].wrote);
+    int may_race = (bytes[i].several || bytes[i].reader != self) && !before(bytes[i].reader, bytes[i].had_read);
+    int others_read = bytes[i].read == epoch && (bytes[i].several == OTHERS || may_race);
     if (others_wrote || (writes && others_read))
       fail("%s of byte %ld of shared memory, which thread %d %s since the last barrier", writes ? "store" : "load", i,
            others_wrote ? bytes[i].writer : bytes[i].reader, others_wrote ? "wrote" : "read");
-    if (writes) { bytes[i].written = epoch; bytes[i].writer = self; }
+    unsigned met = subgroups[first_of[self]].met;
+    if (writes) { bytes[i].written = epoch; bytes[i].writer = self; bytes[i].wrote = met; }
     else {
-      bytes[i].several = bytes[i].read == epoch && (bytes[i].several || bytes[i].reader != self);
-      bytes[i].read = epoch; bytes[i].reader = self;
+      int is_first = bytes[i].read != epoch || (bytes[i].reader != self && before(bytes[i].reader, bytes[i].had_read));
+      if (is_first) bytes[i].several = 0;
+      else if (bytes[i].reader != self && bytes[i].several != OTHERS)
+        bytes[i].several = first_of[bytes[i].reader] != first_of[self] ? OTHERS : MEMBERS;
+      bytes[i].read = epoch; bytes[i].reader = self; bytes[i].had_read = met;
     }
   }
 }
@@ -82,6 +108,44 @@ void emu_store(const char *p, long size) { touch(p, size, 1); }
 
 int emu_tid(void) { return self; }
 int emu_ctaid(void) { return block; }
+/* The threads of a subgroup, given by a mask of lanes, meet; the last one of them gets 1, and has to let the others go. */
+static int arrive(unsigned mask) {
+  int warp = self / WARP * WARP, first = warp + __builtin_ctz(mask);
+  if (!(mask >> (self - warp) & 1)) fail("a thread that is not a member of %#x", mask);
+  for (int lane = 0; lane < WARP; lane++)
+    if (mask >> lane & 1) first_of[warp + lane] = first;
+  return meet(&subgroups[first].at, __builtin_popcount(mask));
+}
+void emu_meet(unsigned mask) {
+  if (!arrive(mask)) return;
+  subgroups[first_of[self]].met++;
+  leave(&subgroups[first_of[self]].at);
+}
+static unsigned passed[THREADS], received[THREADS];
+static int wanted[THREADS];
+unsigned emu_shuffle(unsigned mask, unsigned value, int lane, int segment) {
+  int size = WARP - (segment >> 8), warp = self / WARP * WARP;
+  passed[self] = value;
+  wanted[self] = self / size * size + (lane & (size - 1));
+  if (!arrive(mask)) return received[self];
+  for (int k = 0; k < WARP; k++)
+    if (mask >> k & 1) received[warp + k] = passed[wanted[warp + k]];
+  leave(&subgroups[first_of[self]].at);
+  return received[self];
+}
+unsigned emu_ballot(unsigned mask, unsigned char flag) {
+  int warp = self / WARP * WARP;
+  passed[self] = flag;
+  if (!arrive(mask)) return received[self];
+  unsigned bits = 0;
+  for (int k = 0; k < WARP; k++)
+    if (mask >> k & 1) bits |= passed[warp + k] << k;
+  for (int k = 0; k < WARP; k++)
+    if (mask >> k & 1) received[warp + k] = bits;
+  leave(&subgroups[first_of[self]].at);
+  return bits;
+}
+
 void emu_barrier(void) { if (meet(&everyone, threads)) { epoch++; leave(&everyone); } }
 
 void emu_cp_async(char *to, const char *from, int valid) {
@@ -288,6 +352,8 @@ const char *emu_launch(void (*function)(void **), void **args, int blocks, int s
     memset(tlx_shared, 0xff, shared);
     memset(bytes, 0, sizeof bytes); memset(done, 0, sizeof done); memset(waiting, 0, sizeof waiting);
     memset(copy_count, 0, sizeof copy_count); memset(committed, 0, sizeof committed);
+    memset(subgroups, 0, sizeof subgroups);
+    for (int t = 0; t < THREADS; t++) first_of[t] = t;
     memset(warps, 0, sizeof warps); memset(&everyone, 0, sizeof everyone);
     memset(groups, 0, sizeof groups); memset(started_count, 0, sizeof started_count);
     epoch = 1;

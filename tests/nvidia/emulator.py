@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,9 @@ _RENAMED: Final = {
     "read.ptx.sreg.tid.x": "tid",
     "read.ptx.sreg.ctaid.x": "ctaid",
     "barrier0": "barrier",
+    "bar.warp.sync": "meet",
+    "shfl.sync.idx.i32": "shuffle",
+    "vote.ballot.sync": "ballot",
     "cp.async.commit.group": "commit",
     "cp.async.wait.group": "wait",
 }
@@ -32,6 +36,9 @@ _DECLARED: Final = """
 declare i32 @emu_tid()
 declare i32 @emu_ctaid()
 declare void @emu_barrier()
+declare void @emu_meet(i32)
+declare i32 @emu_shuffle(i32, i32, i32, i32)
+declare i32 @emu_ballot(i32, i1 zeroext)
 declare void @emu_commit()
 declare void @emu_wait(i32)
 declare void @emu_cp_async(ptr, ptr, i32)
@@ -148,7 +155,7 @@ def _bytes(type_: str) -> int:
     vector = re.fullmatch(r"<(\d+) x (\w+)>", type_)
     if vector:
         return int(vector[1]) * _bytes(vector[2])
-    return {"float": 4, "double": 8, "half": 2, "bfloat": 2}.get(type_) or -(-int(type_[1:]) // 8)
+    return {"float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8}.get(type_) or -(-int(type_[1:]) // 8)
 
 
 def for_this_machine(ir: str) -> str:
@@ -179,13 +186,24 @@ def _size_name(constant: str) -> str:
 def _entry(kernel: tuple[str, str]) -> str:
     """A function that takes the kernel's arguments as cuLaunchKernel does: by a pointer to each."""
     name, parameters = kernel
-    types = [parameter.split()[0] for parameter in parameters.split(", ")]
+    types = re.findall(r"(?:^|, )(<[^>]*>|\S+)", parameters)
     lines = [f"define void @run_{name}(ptr %args) {{"]
     for i, type_ in enumerate(types):
         lines += [f"  %a{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %p{i} = load ptr, ptr %a{i}"]
         lines.append(f"  %v{i} = load {type_}, ptr %p{i}")
     arguments = ", ".join(f"{type_} %v{i}" for i, type_ in enumerate(types))
     return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
+
+
+@cache
+def _compiled_runtime() -> bytes:
+    """emulator.c as an object file."""
+    assert COMPILER is not None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "emulator.o")
+        command = [COMPILER, "-O2", "-w", "-fPIC", "-c", str(HERE / "emulator.c"), "-o", str(path)]
+        subprocess.run(command, check=True)
+        return path.read_bytes()
 
 
 class Emulator:
@@ -201,18 +219,10 @@ class Emulator:
         with tempfile.TemporaryDirectory() as folder:
             code, library = Path(folder, "kernels.o"), Path(folder, "kernels.so")
             code.write_bytes(emit_code(for_this_machine(lowered), "obj", 1))
-            command = [
-                COMPILER,
-                "-O2",
-                "-w",
-                "-shared",
-                "-fPIC",
-                str(HERE / "emulator.c"),
-                str(code),
-                "-o",
-                str(library),
-            ]
-            subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
+            runtime = Path(folder, "emulator.o")
+            runtime.write_bytes(_compiled_runtime())
+            command = [COMPILER, "-shared", str(runtime), str(code), "-o", str(library), "-lm", "-Wl,-Bsymbolic"]
+            subprocess.run(command, check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p
         self._constants = [
@@ -225,6 +235,10 @@ class Emulator:
 
     def _size_of(self, constant: str) -> int:
         return ctypes.c_long.in_dll(self._library, _size_name(constant)).value
+
+    def current(self) -> AbstractContextManager[None]:
+        """Nothing."""
+        return nullcontext()
 
     def array(self, value: object) -> DeviceArray | None:  # noqa: ARG002
         """None: arrays are copied."""
@@ -249,7 +263,7 @@ class Emulator:
         """Copy."""
         ctypes.memmove(host, address, size)
 
-    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:  # noqa: ARG002
+    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
         """Run a kernel.
 
         Raises:
@@ -261,10 +275,9 @@ class Emulator:
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
         for address, size in self._constants:
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(size), 0)
-        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(value) for value in arguments))
         entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
         seed = self._seed + len(self.launched)
-        error = library.emu_launch(entry, pointers, launch.grid, launch.block, launch.shared, seed)
+        error = library.emu_launch(entry, arguments, blocks, launch.block, launch.shared, seed)
         assert not error, f"{launch.kernel}: {error.decode()}"
         self.launched.append(launch.kernel)
 
@@ -282,7 +295,7 @@ class EmulatedDevice:
     """
 
     def __init__(self, lowered: str, processor: str = "sm_80", seed: int = 0) -> None:
-        self.processor, self._lowered, self._seed = processor, lowered, seed
+        self.processor, self.lowered, self._seed = processor, lowered, seed
         self.assembly = ""
         self.codes: list[Emulator] = []
 
@@ -291,5 +304,5 @@ class EmulatedDevice:
         self.assembly = assembly
         for launch in (launch for function in launches for launch in function.launches):
             assert f".entry {launch.kernel}(" in assembly
-        self.codes.append(Emulator(self._lowered, self._seed))
+        self.codes.append(Emulator(self.lowered, self._seed))
         return self.codes[-1]

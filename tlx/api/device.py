@@ -10,15 +10,19 @@ A numpy array is copied to the device before the kernels run and, where the func
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
 
 from tlx.api.call import ArgumentError, CompiledFunction, array_address, checked_argument
 from tlx.api.signatures import Parameter, Prototype
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
-from tlx.target.launches import ALIGNMENT, FunctionLaunches, LaunchArgument, table_of
+from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, table_of
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import Device, DeviceArray, DeviceCode
@@ -32,6 +36,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
 }
+_VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
 
 
 class DeviceFunction(CompiledFunction):
@@ -46,6 +51,8 @@ class DeviceFunction(CompiledFunction):
     def __init__(self, prototype: Prototype, launches: FunctionLaunches, code: DeviceCode) -> None:
         self.prototype, self._launches, self._device = prototype, launches, code
         self._count = len(prototype.parameters)
+        self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
+        self._frames: list[_Frame] = []
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the function's kernels.
@@ -60,57 +67,153 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        device, owned, alive, written = self._device, list[int](), list[object](), list[tuple[Array, int]]()
-        values: list[Any] = []
-        try:
-            for number, (parameter, value) in enumerate(zip(self.prototype.parameters, arguments, strict=True)):
-                if not isinstance(parameter.type, PointerType):
+        with self._device.current(), HostCopies(self._device, stream) as copies:
+            values: list[Any] = []
+            for number, (parameter, is_pointer) in enumerate(self._parameters):
+                value = arguments[number]
+                if not is_pointer:
                     values.append(_scalar(number, parameter, value))
                     continue
-                array = device.array(value)
+                array = self._device.array(value)
                 if array is not None:
                     _check(number, parameter, array)
-                    alive.append(array.owner)
+                    copies.keep.append(array.owner)
                     values.append(array.address)
                     continue
                 data: Array = checked_argument(number, parameter, value)
-                values.append(device.allocate(data.nbytes, stream))
-                owned.append(values[-1])
-                device.upload(values[-1], array_address(data), data.nbytes, stream)
-                alive.append(data)
-                if parameter.written:
-                    written.append((data, values[-1]))
+                values.append(copies.address_of(data, written=parameter.written))
             self._launch(values, stream)
-            for data, address in written:
-                device.download(array_address(data), address, data.nbytes, stream)
-        finally:
-            for address in owned:
-                device.free(address, stream)
+
+    @property
+    def device(self) -> DeviceCode:
+        """The code on the device."""
+        return self._device
 
     def unchecked(self, *passed: Any) -> Any:
         """Launch the kernels with addresses in the device's memory and numbers of ctypes. Nothing is checked."""
-        self._launch(passed, 0)
+        with self._device.current():
+            self._launch(passed, 0)
+
+    def launch(self, values: Sequence[Any], stream: int) -> None:
+        """As `unchecked`, in the order of a stream, while the device's context is current."""
+        self._launch(values, stream)
 
     def _launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, temporaries = self._device, list[int]()
+        frame = self._frames.pop() if self._frames else _Frame(self._launches)
         try:
             for size in self._launches.temporaries:
                 temporaries.append(device.allocate(size, stream))
-            for launch in self._launches.launches:
-                device.launch(launch, [_passed(a, values, temporaries) for a in launch.arguments], stream)
+            for launch, pointers in frame.filled(values, temporaries):
+                blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
+                if blocks:
+                    device.launch(launch, blocks, pointers, stream)
         finally:
             for address in temporaries:
                 device.free(address, stream)
+            self._frames.append(frame)
 
 
-def _passed(argument: LaunchArgument, values: Sequence[Any], temporaries: Sequence[int]) -> Any:
-    """The ctypes argument of a kernel: an address, or a number of the call."""
-    if argument.temporary is not None:
-        return ctypes.c_void_p(temporaries[argument.temporary] + (argument.offset or 0))
-    assert argument.parameter is not None
-    value = values[argument.parameter]
-    return value if argument.offset is None else ctypes.c_void_p(value + argument.offset)
+def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:
+    return prod(getattr(values[number], "value", values[number]) for number in numbers)
+
+
+class _Frame:
+    """Memory for the arguments of a function's launches, which one call at a time uses.
+
+    Args:
+        function: The launches.
+    """
+
+    def __init__(self, function: FunctionLaunches) -> None:
+        self._launches: list[tuple[Launch, Any, list[Any]]] = []
+        for launch in function.launches:
+            cells = [
+                ctypes.c_void_p() if a.offset is not None else _cell(function.parameters[a.parameter or 0])
+                for a in launch.arguments
+            ]
+            pointers = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
+            self._launches.append((launch, pointers, cells))
+
+    def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
+        """Each launch with an array of pointers to its arguments."""
+        for launch, pointers, cells in self._launches:
+            for argument, cell in zip(launch.arguments, cells, strict=True):
+                offset = argument.offset
+                if argument.temporary is not None:
+                    cell.value = temporaries[argument.temporary] + (offset or 0)
+                    continue
+                value = values[argument.parameter or 0]
+                if offset is not None:
+                    cell.value = value + offset
+                elif isinstance(cell, ctypes.Array):
+                    cell[:] = value
+                else:
+                    cell.value = getattr(value, "value", value)
+            yield launch, pointers
+
+
+def _cell(type_: str) -> Any:
+    """Memory for a scalar argument of a type."""
+    vector = _VECTOR.fullmatch(type_)
+    return (_SCALARS[vector[2]] * int(vector[1]))() if vector is not None else _SCALARS[type_]()
+
+
+class HostCopies:
+    """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
+
+    Arrays that are views of the same memory share a copy.
+
+    Args:
+        device: The code that is called.
+        stream: The stream.
+
+    Attributes:
+        keep: Objects that must live until the end.
+    """
+
+    def __init__(self, device: DeviceCode, stream: int) -> None:
+        self._device, self._stream = device, stream
+        self._copies: dict[tuple[int, int], int] = {}
+        self._written: set[tuple[int, int]] = set()
+        self.keep: list[object] = []
+
+    def address_of(self, array: Array, *, written: bool) -> int:
+        """The address on the device of an array's first element."""
+        bounds = memory_bounds(array)
+        if bounds not in self._copies:
+            low, high = bounds
+            address = self._device.allocate(high - low, self._stream)
+            self._copies[bounds] = address
+            self._device.upload(address, low, high - low, self._stream)
+            self.keep.append(array)
+        if written:
+            self._written.add(bounds)
+        return self._copies[bounds] + array_address(array) - bounds[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                for low, high in self._written:
+                    self._device.download(low, self._copies[low, high], high - low, self._stream)
+        finally:
+            for address in self._copies.values():
+                self._device.free(address, self._stream)
+
+
+def memory_bounds(array: Array) -> tuple[int, int]:
+    """First and one past the last byte of the memory that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.size == 0:
+        return array_address(array), array_address(array)
+    steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
+    low = array_address(array) + sum(step for step in steps if step < 0)
+    return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
 
 
 def _scalar(number: int, parameter: Parameter, value: Any) -> Any:

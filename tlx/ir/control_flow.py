@@ -22,7 +22,7 @@ from typing import Final
 
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.values import ConstInt, Local
+from tlx.ir.values import ConstInt, Local, Value
 
 
 @dataclass(eq=False)
@@ -231,7 +231,7 @@ class Loop(NaturalLoop):
         latch: The block that branches back to the header; None if there are several.
         index: The first phi of the header: the loop variable in loops that the builder makes.
         test: The comparison of the next index with the bound.
-        trips: The trip count, if the bound is a constant; else 1.
+        bounds: First value, end and step of the index, if they are constants.
         is_independent: Whether the loop is marked as independent.
     """
 
@@ -239,8 +239,13 @@ class Loop(NaturalLoop):
     latch: Block | None
     index: Instruction | None
     test: Instruction | None
-    trips: int
+    bounds: range | None
     is_independent: bool
+
+    @property
+    def trips(self) -> int:
+        """The trip count of a loop that is tested at its end."""
+        return 1 if self.bounds is None else max(1, len(self.bounds))
 
 
 @dataclass(eq=False)
@@ -271,17 +276,36 @@ def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:
     latches = [name for name in flow.predecessors[loop.header] if name in loop.blocks]
     latch = flow.blocks[latches[0]] if len(latches) == 1 else None
     test = next((i for i in reversed(latch.instructions) if i.opcode == "icmp"), None) if latch is not None else None
-    bound = test.operands[1] if test is not None else None
+    index = next(iter(flow.blocks[loop.header].phis), None)
     return Loop(
         loop.header,
         loop.blocks,
         entries[0] if len(entries) == 1 else None,
         latch,
-        next(iter(flow.blocks[loop.header].phis), None),
+        index,
         test,
-        bound.value if isinstance(bound, ConstInt) else 1,
+        _constant_bounds(latch, index, test),
         latch is not None and INDEPENDENT_METADATA in latch.terminator.text,
     )
+
+
+def _constant_bounds(latch: Block | None, index: Instruction | None, test: Instruction | None) -> range | None:
+    """First value, end and step of an index, if they are constants and the step is positive."""
+    if latch is None or index is None or test is None:
+        return None
+    incoming = {block.name: value for value, block in _incoming(index)}
+    following = incoming.pop(latch.name, None)
+    advance = next((i for i in latch.instructions if following is not None and f"%{i.result}" == str(following)), None)
+    numbers = [*incoming.values(), test.operands[1], *(advance.operands[1:] if advance is not None else [])]
+    if advance is None or advance.opcode != "add" or len(numbers) != 3:
+        return None
+    values = [number.value for number in numbers if isinstance(number, ConstInt)]
+    return range(*values) if len(values) == 3 and values[2] > 0 else None
+
+
+def _incoming(phi: Instruction) -> list[tuple[Value, Local]]:
+    pairs = zip(phi.operands[::2], phi.operands[1::2], strict=True)
+    return [(value, block) for value, block in pairs if isinstance(block, Local)]
 
 
 def has_independent_loops(function: Function) -> bool:

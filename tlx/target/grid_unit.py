@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from tlx.ir.builder import Builder
     from tlx.ir.module import Module
     from tlx.ir.values import Value
@@ -50,6 +53,18 @@ class GridOperations(Protocol):
         """Wait for all threads of the block; what they wrote to shared memory is visible then."""
         ...
 
+    def meet(self, b: Builder, size: int) -> None:
+        """Wait for all threads of a subgroup: `size` adjacent ones of a warp; they see what each has written."""
+        ...
+
+    def shuffle(self, b: Builder, value: Value, lane: Value, size: int) -> Value:
+        """The i32 that a lane (i32) of the subgroup passes; all of its threads call it together."""
+        ...
+
+    def ballot(self, b: Builder, flag: Value, size: int) -> Value:
+        """The i1 that each lane of the subgroup passes, as the bits of an i32; all of its threads call it together."""
+        ...
+
     def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
         """Start to copy 16 bytes from global to shared memory; those after the first `valid` (i32) become zero."""
         ...
@@ -73,24 +88,49 @@ class DeviceArray:
 
     Attributes:
         address: Its first element.
-        size: Bytes.
+        shape: Its extents.
+        strides: Bytes from an element to the next in each dimension; None if it is C-contiguous.
         element: Element type in LLVM's spelling, of integers `i` and their bits; empty if LLVM has none.
-        is_dense: Whether it is C-contiguous.
+        element_bytes: Bytes of an element.
         owner: What keeps it alive.
     """
 
     address: int
-    size: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
     element: str
-    is_dense: bool
+    element_bytes: int
     owner: object
+
+    @property
+    def size(self) -> int:
+        """Bytes of its elements."""
+        return prod(self.shape) * self.element_bytes
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is C-contiguous."""
+        expected = self.element_bytes
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides or ()), strict=False):
+            if extent != 1 and stride != expected:
+                return False
+            expected *= extent
+        return True
 
 
 class DeviceCode(Protocol):
     """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one."""
 
+    def current(self) -> AbstractContextManager[None]:
+        """Makes the device's context the thread's current one; inside of it, the other functions are called."""
+        ...
+
     def array(self, value: object) -> DeviceArray | None:
-        """The array that a Python object is, if it is one in the device's memory."""
+        """The array that a Python object is, if it is one in the device's memory.
+
+        Raises:
+            TlxError: It is in the memory of another device.
+        """
         ...
 
     def allocate(self, size: int, stream: int) -> int:
@@ -109,8 +149,14 @@ class DeviceCode(Protocol):
         """Copy bytes from the device, and wait for them."""
         ...
 
-    def launch(self, launch: Launch, arguments: Sequence[Any], stream: int) -> None:
-        """Launch a kernel with arguments of ctypes.
+    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
+        """Launch some blocks of a kernel.
+
+        Args:
+            launch: The launch.
+            blocks: The number of blocks, which is not 0.
+            arguments: An array of pointers to the arguments, of ctypes.
+            stream: The stream.
 
         Raises:
             TlxError: The device refuses it.

@@ -8,13 +8,13 @@ assembly included:
       "parameters": ["ptr", "ptr", "float"],              types of the function's parameters
       "temporaries": [4096],                              bytes; each is aligned to 256
       "launches": [{                                      in order
-        "kernel": "mlp_0_matmul", "grid": 64, "block": 256, "shared": 49152,
+        "kernel": "mlp_0_matmul", "grid": 64, "block": 256, "shared": 49152,       or "grid": [3, 4, 5]
         "arguments": [{"parameter": 0, "offset": 0},      a pointer, some bytes after a parameter
                       {"temporary": 0, "offset": 256},
                       {"parameter": 2}]}]}]}              a scalar, passed on
 
 Pointer parameters are addresses of the device's memory, aligned to 16 bytes. `shared` is the bytes of dynamic shared
-memory. Grids and blocks have one dimension.
+memory. Grids and blocks have one dimension. A grid that is a list is the product of these parameters.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ class LaunchArgument:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch of a kernel: blocks, threads of each, bytes of dynamic shared memory, and arguments."""
+    """A launch of a kernel: blocks, threads of each, bytes of dynamic shared memory, and arguments.
+
+    The number of blocks is known, or the product of some parameters, whose numbers are given.
+    """
 
     kernel: str
-    grid: int
+    grid: int | tuple[int, ...]
     block: int
     shared: int
     arguments: tuple[LaunchArgument, ...]
@@ -96,7 +99,7 @@ def from_json(text: str) -> list[FunctionLaunches]:
             tuple(
                 Launch(
                     launch["kernel"],
-                    launch["grid"],
+                    tuple(launch["grid"]) if isinstance(launch["grid"], list) else launch["grid"],
                     launch["block"],
                     launch["shared"],
                     tuple(LaunchArgument(**argument) for argument in launch["arguments"]),

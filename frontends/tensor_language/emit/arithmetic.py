@@ -57,7 +57,17 @@ def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
     if isinstance(value.type, VectorType):
         return value
     count = e.lanes if count is None else count
-    return const_vector([value] * count) if isinstance(value, Constant) else e.b.splat(value, count)
+    if isinstance(value, Constant):
+        return const_vector([value] * count)
+    return e.b.splat(value, count) if e.item is None else gathered(e, [value] * count)
+
+
+def gathered(e: Emitter, scalars: Sequence[Value]) -> Value:
+    """A vector of scalars, without shuffles, which are tile operations in code for a thread."""
+    vector: Value = undefined(VectorType(len(scalars), scalars[0].type))
+    for number, scalar in enumerate(scalars):
+        vector = e.b.insert_element(vector, scalar, number)
+    return vector
 
 
 def vary(e: Emitter, number: Number) -> Number:
@@ -72,10 +82,17 @@ def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval
     """A number with a linear form."""
     integer = linear.base.type
     assert isinstance(integer, IntType)
-    half = 1 << (integer.bits - 1)
-    offsets = [(lane * linear.step + half) % (2 * half) - half for lane in range(e.lanes)]
-    steps = const_ints(integer, offsets)
+    steps = lane_steps(e, integer, linear.step)
     return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
+
+
+def lane_steps(e: Emitter, type_: IntType, step: int) -> Value:
+    """`<0, step, 2 * step, ...>`, modulo the bits of the type."""
+    half = 1 << (type_.bits - 1)
+    if e.item is None:
+        return const_ints(type_, [(lane * step + half) % (2 * half) - half for lane in range(e.lanes)])
+    lane = e.b.cast("zext" if type_.bits > I32.bits else "trunc", e.item.lane, type_)
+    return splat(e, e.b.mul(lane, const_int(type_, (step + half) % (2 * half) - half)))
 
 
 def unify_numbers(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
@@ -109,7 +126,7 @@ def fits_without_wrap(e: Emitter, base: Value, step: int) -> bool:
     if not isinstance(base, ConstInt) or not isinstance(base.type, IntType):
         return False
     limit = 1 << (base.type.bits - 1)
-    return all(-limit <= end < limit for end in (base.value, base.value + (e.lanes - 1) * step))
+    return all(-limit <= end < limit for end in (base.value, base.value + (e.launch.subgroup_size - 1) * step))
 
 
 def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Number:
@@ -124,7 +141,7 @@ def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Num
 
 def lane_ids(e: Emitter) -> Value:
     """`<i32 0, i32 1, ..., i32 S-1>`."""
-    return const_ints(I32, range(e.lanes))
+    return lane_steps(e, I32, 1)
 
 
 def round_to_type(e: Emitter, value: Value, type_: ScalarType) -> Value:
@@ -488,8 +505,27 @@ def apply_function(e: Emitter, function: str, value: Value) -> Value:
     if not isinstance(value.type, VectorType):
         vector = VectorType(1, value.type)
         return e.b.extract_element(apply_function(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
+    if e.item is not None:
+        return _applied_in_memory(e, function, value)
     type_ = TensorType.dense(value.type.element, [value.type.count])
     return e.b.unary(function, e.b.typeinfo(value, type_))
+
+
+def _applied_in_memory(e: Emitter, function: str, value: Value) -> Value:
+    """A function as a tile operation, which stands in code for a thread like in a kernel; LLVM removes the memory."""
+    assert isinstance(value.type, VectorType)
+    if value.type.count > 1:
+        entries = (e.b.extract_element(value, number) for number in range(value.type.count))
+        return gathered(e, [apply_function(e, function, entry) for entry in entries])
+    tile = TensorType.dense(value.type.element, [1, 1])
+    memory = e.b.alloca(value.type, "tile", _TILE_ALIGNMENT)
+    e.b.store(value, memory, _TILE_ALIGNMENT)
+    result = e.b.unary(function, e.b.tensor_load(memory, tile))
+    e.b.tensor_store(memory, e.b.typeinfo(result, tile))
+    return e.b.load(value.type, memory, _TILE_ALIGNMENT)
+
+
+_TILE_ALIGNMENT: Final = 16
 
 
 def _complex(e: Emitter, function: str, operand: Parts) -> Parts:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tlx.frontends.tensor_language.emit import threads
 from tlx.frontends.tensor_language.emit.arithmetic import binary, from_memory, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Number, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.memory import element_address, part_addresses
@@ -63,7 +64,7 @@ def load_scalar(e: Emitter, address: Value, memory: MemrefType, semantics: Seman
         semantics: The memory order.
     """
     type_ = memory.element
-    if _is_private(memory):
+    if _is_private(e, memory):
         return tuple(_plain_load(e, place, type_.part) for place in part_addresses(e, address, type_))
     ordering = _ORDERINGS[semantics]
     ordering = _OF_LOADS.get(ordering, ordering)
@@ -77,7 +78,7 @@ def store_scalar(
 ) -> None:
     """Write the parts of a scalar, each atomically; see `load_scalar`."""
     type_ = memory.element
-    if _is_private(memory):
+    if _is_private(e, memory):
         for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
             _plain_store(e, place, type_.part, part)
         return
@@ -106,7 +107,7 @@ def update_scalar(
     """
     type_ = memory.element
     places = part_addresses(e, address, type_)
-    if _is_private(memory):
+    if _is_private(e, memory):
         return tuple(_plain_update(e, op, p, type_.part, x) for p, x in zip(places, parts, strict=True))
     ordering = _ORDERINGS[semantics]
     return tuple(_update(e, op, p, type_.part, x, ordering) for p, x in zip(places, parts, strict=True))
@@ -114,15 +115,20 @@ def update_scalar(
 
 def replace_by(e: Emitter, address: Value, memory: MemrefType, function: Callable[[Value], Value]) -> None:
     """`memory = function(memory)`, atomically with relaxed order, for a scalar that is not complex."""
-    if _is_private(memory):
+    if _is_private(e, memory):
         _plain_store(e, address, memory.element, function(_plain_load(e, address, memory.element)))
         return
     _exchanged(e, address, memory.element, "monotonic", function)
 
 
-def _is_private(memory: MemrefType) -> bool:
+def _is_private(e: Emitter, memory: MemrefType) -> bool:
     """Whether only the thread that runs the work-group can see an element."""
-    return memory.address_space == "local"
+    return e.item is None and memory.address_space == "local"
+
+
+def _once(e: Emitter, type_: ScalarType, access: Callable[[], Parts]) -> Parts:
+    """An access that is made once for the current region, and the parts that it gives."""
+    return access() if e.item is None else threads.once(e, _part_types(type_), access)
 
 
 def _plain_load(e: Emitter, address: Value, type_: ScalarType) -> Value:
@@ -217,7 +223,8 @@ def atomic_load(e: Emitter, i: AtomicLoad) -> None:
     address, memory = _place(e, i.source, i.indices)
     type_ = memory.element
     if not isinstance(address.type, VectorType):
-        e.bind(i.result, Number(type_, load_scalar(e, address, memory, i.semantics)))
+        loaded = _once(e, type_, lambda: load_scalar(e, address, memory, i.semantics))
+        e.bind(i.result, Number(type_, loaded))
         return
     parts = for_each_active(e, [address], _part_types(type_), lambda lane: load_scalar(e, lane[0], memory, i.semantics))
     e.bind(i.result, Number(type_, parts))
@@ -227,14 +234,17 @@ def atomic_store(e: Emitter, i: AtomicStore) -> None:
     """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
     address, memory = _place(e, i.target, i.indices)
     number = e.number(i.value)
-    if not isinstance(address.type, VectorType) and not number.is_varying:
-        store_scalar(e, address, memory, number.parts, i.semantics)
-        return
 
     def one(lane: Parts) -> Parts:
         store_scalar(e, lane[0], memory, lane[1:], i.semantics)
         return ()
 
+    if not isinstance(address.type, VectorType) and not number.is_varying:
+        if e.item is not None:
+            threads.once(e, [], lambda: one((address, *number.parts)))
+            return
+        store_scalar(e, address, memory, number.parts, i.semantics)
+        return
     for_each_active(e, [address, *number.parts], [], one)
 
 
@@ -245,7 +255,7 @@ def atomic_update(e: Emitter, i: AtomicUpdate) -> None:
     number = e.number(i.value)
     is_shared = not isinstance(address.type, VectorType)
     if e.subgroup is None:
-        parts = update_scalar(e, i.op, address, memory, number.parts, i.semantics)
+        parts = _once(e, type_, lambda: update_scalar(e, i.op, address, memory, number.parts, i.semantics))
     elif is_shared and type_.kind == "int":
         parts = _updated_together(e, i, address, memory, vary(e, number))
     else:
@@ -261,7 +271,7 @@ def atomic_update(e: Emitter, i: AtomicUpdate) -> None:
 def _updated_together(e: Emitter, i: AtomicUpdate, address: Value, memory: MemrefType, number: Number) -> Parts:
     """One update with the operands of all active work-items; each gets the old value as if they had run in order."""
     total = reduce_subgroup(e, i.op, number)
-    old = update_scalar(e, i.op, address, memory, total.parts, i.semantics)
+    old = _once(e, number.type, lambda: update_scalar(e, i.op, address, memory, total.parts, i.semantics))
     before = scan_subgroup(e, "exclusive_scan", i.op, number)
     return binary(e, i.op, number.type, (splat(e, old[0]),), before.parts)
 

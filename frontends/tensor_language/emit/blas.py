@@ -62,7 +62,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
-from tlx.frontends.tensor_language.emit import atomics
+from tlx.frontends.tensor_language.emit import atomics, threads
 from tlx.frontends.tensor_language.emit.arithmetic import (
     binary,
     convert,
@@ -138,7 +138,11 @@ def _unit(memref: Memref) -> Memref:
 def blas(e: Emitter, i: Axpby | Gemm | Gemv | Ger | Hadamard | Sum) -> None:
     """`output := alpha * sum of products + beta * output`."""
     epilogue, terms = epilogue_of(e, i), terms_of(e, i)
-    if fits_tensors(epilogue, terms):
+    if e.item is not None:
+        threads.barrier(e)
+        emit_loops(e, epilogue, terms)
+        threads.barrier(e)
+    elif fits_tensors(epilogue, terms):
         emit_tensors(e, epilogue, terms)
     else:
         with_unit_strides(e, epilogue, terms, emit_dynamic if isinstance(i, Gemm) else emit_loops)
@@ -146,7 +150,11 @@ def blas(e: Emitter, i: Axpby | Gemm | Gemv | Ger | Hadamard | Sum) -> None:
 
 def cumsum(e: Emitter, i: Cumsum) -> None:
     """`cumsum[.atomic] %alpha, %A, mode, %beta, %B`."""
+    if e.item is not None:
+        threads.barrier(e)
     emit_scan(e, epilogue_of(e, i), e.memref(i.a), i)
+    if e.item is not None:
+        threads.barrier(e)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +239,7 @@ Body = Callable[[tuple[Value, ...], Lanes], None]
 
 def emit_loops(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute the output element by element."""
-    along = _vector_index(epilogue, terms)
+    along = _vector_index(epilogue, terms) if e.item is None else None
     lanes = lanes_of(epilogue.type) if along == 0 else 1
     depth_lanes = lanes_of(epilogue.type) if along == K else 1
 
@@ -266,10 +274,26 @@ def for_each_index(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -
         lanes: The number of lanes along mode 0.
         body: Emits the body, given indices and lanes.
     """
+    if e.item is not None:
+        _in_threads(e, shape, body)
+        return
     if not shape:
         body((), ONE)
         return
     _outer(e, tuple(shape[1:]), (), lambda outer: _steps(e, shape[0], lanes, lambda i, n: body((i, *outer), n)))
+
+
+def _in_threads(e: Emitter, shape: Sequence[Value], body: Body) -> None:
+    """A loop over all indices of a shape, spread over the threads of the work-group."""
+
+    def one(number: Value) -> None:
+        indices: list[Value] = []
+        for extent in shape[:-1]:
+            indices.append(e.b.binary("urem", number, extent))
+            number = e.b.binary("udiv", number, extent)
+        body((*indices, number)[: len(shape)], ONE)
+
+    threads.for_each_thread(e, reduce(e.b.mul, shape, const_int(I64, 1)), one)
 
 
 def _outer(
@@ -389,12 +413,12 @@ def emit_scan(e: Emitter, epilogue: Epilogue, a: Memref, i: Cumsum) -> None:
             write_result(e, epilogue, convert(e, sums, type_, epilogue.type), places, lanes)
             loop.next(*sums)
 
-    for_each_index(e, others, _lanes(epilogue, a, mode), body)
+    for_each_index(e, others, _lanes(e, epilogue, a, mode), body)
 
 
-def _lanes(epilogue: Epilogue, a: Memref, mode: int) -> int:
+def _lanes(e: Emitter, epilogue: Epilogue, a: Memref, mode: int) -> int:
     """The number of lanes along mode 0."""
-    if mode == 0 or epilogue.atomic or epilogue.type.kind == "complex":
+    if e.item is not None or mode == 0 or epilogue.atomic or epilogue.type.kind == "complex":
         return 1
     modes = tuple(range(a.type.order))
     contiguous = all(Factor(memref, modes).is_contiguous(0) for memref in (a, epilogue.out))

@@ -244,6 +244,51 @@ class Launch:
 
 
 @dataclass(eq=False)
+class SharedMemory:
+    """The memory that the threads of a work-group share, while it is being divided.
+
+    It begins with memory for the results of `threads.once`. Each subgroup has scratch memory at its end.
+
+    Attributes:
+        base: Its address.
+        scratch: The address of the subgroup's scratch memory.
+        used: Bytes in use.
+        most: Most bytes that were ever in use.
+        most_scratch: Bytes of a subgroup's scratch memory.
+    """
+
+    base: Value
+    scratch: Value
+    used: int = 64
+    most: int = 64
+    most_scratch: int = 0
+
+    def allocate(self, size: int, alignment: int) -> int:
+        """The offset of some bytes that are in use from then on."""
+        offset = -(-self.used // alignment) * alignment
+        self.used = offset + size
+        self.most = max(self.most, self.used)
+        return offset
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """The work-item that a thread of a grid runs.
+
+    Attributes:
+        number: Its number in the work-group, i32.
+        lane: Its number in the subgroup, i32.
+        subgroup: The linear number of its subgroup, i32.
+        shared: The work-group's memory.
+    """
+
+    number: Value
+    lane: Value
+    subgroup: Value
+    shared: SharedMemory
+
+
+@dataclass(eq=False)
 class Emitter:
     """Writes one kernel's work-group function.
 
@@ -258,6 +303,8 @@ class Emitter:
         mask: `<S x i1>`, the work-items that run the current region; None for all of them.
         subgroup: In an SPMD region the linear subgroup id, i32; None in a collective region.
         at_region_end: Emit code at the end of the current region, such as freeing memory.
+        item: On a grid, the work-item that the code is for; varying values have one lane, its own. None where a thread
+            runs the whole work-group.
     """
 
     b: TensorBuilder
@@ -270,11 +317,12 @@ class Emitter:
     mask: Value | None = None
     subgroup: Value | None = None
     at_region_end: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    item: WorkItem | None = None
 
     @property
     def lanes(self) -> int:
-        """Work-items of a subgroup."""
-        return self.launch.subgroup_size
+        """Lanes of varying values: the work-items of a subgroup, or one on a grid."""
+        return self.launch.subgroup_size if self.item is None else 1
 
     # Names -----------------------------------------------------------------------------------------------------
 

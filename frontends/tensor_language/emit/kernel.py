@@ -16,10 +16,11 @@ Both have the attribute `"tlx-features"="target"`: the lowering gives them the f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.diagnostics import Source
+from tlx.diagnostics import LoweringError, Source
 from tlx.frontends.tensor_language.analysis import first_writes, varying_names
 from tlx.frontends.tensor_language.emit.arithmetic import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
@@ -29,6 +30,8 @@ from tlx.frontends.tensor_language.emit.emitter import (
     Launch,
     Memref,
     Number,
+    SharedMemory,
+    WorkItem,
     memory_type,
     register_type,
 )
@@ -39,11 +42,13 @@ from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, Me
 from tlx.frontends.tensor_language.work_items import work_group_sizes
 from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function
 from tlx.ir.module import Module, Raw
+from tlx.ir.rewrite import set_operand
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I1, I16, I64, VOID, FunctionType, Type, VectorType
+from tlx.ir.types import I1, I8, I16, I32, I64, VOID, FunctionType, Type, VectorType
 from tlx.ir.values import Global, Value, const_int
-from tlx.llvm.openmp import Threads
-from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
+from tlx.llvm.openmp import Workers
+from tlx.lower.context import CALL_COUNTER_ATTRIBUTE, STAGE_ATTRIBUTE
+from tlx.target import thread_calls
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.syntax.nodes import Program
@@ -179,6 +184,53 @@ def _in_threads(b: Builder, kernel: Function, values: Sequence[Value]) -> None:
     emit_parallel_region(b, llvm_name(kernel, ".thread"), values, share, ATTRIBUTES)
 
 
+_MOST_LANES: Final = 32
+
+
+def emit_for_grid(module: Module, kernel: Function) -> None:
+    """Add a kernel to a module, as a function for one thread of a grid: a block runs a work-group.
+
+    Raises:
+        LoweringError: A subgroup has more work-items than a warp of any grid.
+    """
+    parameters = llvm_parameters(module, kernel, one_group=False)
+    function = new_function(module, llvm_name(kernel), parameters, ATTRIBUTES, linkage="")
+    b = TensorBuilder(module, function)
+    values: list[Value] = [a.value for a in function.arguments]
+    size, shape = work_group_sizes(kernel)
+    if size > _MOST_LANES:
+        message = f"a subgroup of {size} work-items; on a grid it has at most {_MOST_LANES}: set 'subgroup_size'"
+        raise LoweringError(message, kernel.span)
+    thread, base = thread_calls.number(b), thread_calls.shared(b)
+    lane, subgroup = b.binary("urem", thread, const_int(I32, size)), b.binary("udiv", thread, const_int(I32, size))
+    number = b.cast("zext", subgroup, I64)
+    unknown = const_int(I64, _UNKNOWN)
+    scratch_of_subgroup = b.emit("mul", I64, [number, unknown], f"mul i64 {number}, {unknown}")
+    scratch_offset = b.emit(
+        "add", I64, [scratch_of_subgroup.value, unknown], f"add i64 {scratch_of_subgroup.value}, {unknown}"
+    )
+    group, counts = b.cast("zext", thread_calls.block(b), I64), values[-3:]
+    row = b.binary("udiv", group, counts[0])
+    ids = (b.binary("urem", group, counts[0]), b.binary("urem", row, counts[1]), b.binary("udiv", row, counts[1]))
+    shared = SharedMemory(base, b.gep(I8, base, scratch_offset.value))
+    launch = Launch(ids, tuple(counts), size, shape)
+    e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
+    e.item = WorkItem(thread, lane, subgroup, shared)
+    bind_parameters(e, kernel, [*values[:-3], *ids, *counts])
+    e.run(kernel.body)
+    b.span = None
+    b.ret()
+    start = -(-shared.most // _SCRATCH_ALIGNMENT) * _SCRATCH_ALIGNMENT
+    set_operand(scratch_of_subgroup, 1, const_int(I64, shared.most_scratch))
+    set_operand(scratch_offset, 1, const_int(I64, start))
+    threads = math.prod(shape)
+    total = start + shared.most_scratch * (threads // size)
+    block = f'"{thread_calls.BLOCK_ATTRIBUTE}"="{threads},{total}"'
+    function.replace_attributes(f'nounwind "{STAGE_ATTRIBUTE}"="tiles" {block}')
+
+
+_UNKNOWN: Final = 1 << 40  # until the code has been written
+_SCRATCH_ALIGNMENT: Final = 16
 _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 
 
@@ -199,17 +251,20 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     emit_launch(module, kernel, threads=threads)
 
 
-def emit_program(program: Program, *, typed_pointers: bool, threads: Threads, name: str) -> Module:
+def emit_program(program: Program, *, typed_pointers: bool, threads: Workers, name: str) -> Module:
     """Write a program.
 
     Args:
         program: A checked program.
         typed_pointers: Spell pointers as `T*`, for LLVM before 15.
-        threads: The library that runs work-groups in parallel.
+        threads: What runs work-groups in parallel.
         name: The name of the module in messages.
     """
     module = Module(Source(name, ""), [Raw("")], typed_pointers)
     for function in program.functions:
-        emit_kernel(module, function, threads=threads == "openmp")
+        if threads == "grid":
+            emit_for_grid(module, function)
+        else:
+            emit_kernel(module, function, threads=threads == "openmp")
     module.items.append(Raw('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
     return module

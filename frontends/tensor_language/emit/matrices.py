@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import arithmetic
+from tlx.frontends.tensor_language.emit import arithmetic, distributed
 from tlx.frontends.tensor_language.emit.arithmetic import convert, from_memory, lane_ids, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
@@ -62,6 +62,7 @@ from tlx.frontends.tensor_language.operations.subgroups import (
 from tlx.frontends.tensor_language.syntax.nodes import Instruction
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
 from tlx.frontends.tensor_language.types import I32 as LANGUAGE_I32
+from tlx.frontends.tensor_language.work_items import WorkItemLayout
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import I32, I64, ArrayType, VectorType
 from tlx.ir.values import Local, Value, const_int, const_ints
@@ -92,30 +93,35 @@ def from_tensor(e: Emitter, token: Local, *, by_rows: bool) -> Value:
     return e.b.transpose(token, (1, 0)) if by_rows else e.b.tovector(token)
 
 
-def _vector_type(type_: CoopMatrixType) -> VectorType:
-    """The type of the flattened vector of a part, with register types."""
-    return VectorType(type_.rows * type_.columns, register_type(type_.component))
+def entries_of(e: Emitter, type_: CoopMatrixType) -> int:
+    """Entries of the vector of a part: all of the matrix, or on a grid those of a thread."""
+    return type_.rows * type_.columns if e.item is None else distributed.layout_of(e, type_).components
 
 
 def _widened(e: Emitter, matrix: Matrix) -> Parts:
     """The parts in the register type."""
-    return tuple(e.b.cast("fpext", part, _vector_type(matrix.type)) for part in matrix.parts)
+    vector = VectorType(entries_of(e, matrix.type), register_type(matrix.type.component))
+    return tuple(e.b.cast("fpext", part, vector) for part in matrix.parts)
 
 
 def round_matrix(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
     """A matrix of parts in the register type; narrow floats are rounded to nearest, ties to even."""
+    if e.item is not None:
+        return Matrix(type_, tuple(arithmetic.round_to_type(e, part, type_.component.part) for part in parts))
     vector = VectorType(type_.rows * type_.columns, tensor_element(type_.component))
     return Matrix(type_, tuple(e.b.cast("fptrunc", part, vector) for part in parts))
 
 
 def splat_matrix(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
     """A matrix with the same (register) value in every entry."""
-    return round_matrix(e, type_, tuple(splat(e, part, type_.rows * type_.columns) for part in parts))
+    return round_matrix(e, type_, tuple(splat(e, part, entries_of(e, type_)) for part in parts))
 
 
 def convert_matrix(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
     """A matrix cast to another component type or use."""
     source, component = matrix.type.component, type_.component
+    if e.item is not None:
+        return distributed.relaid(e, Matrix(matrix.type, convert(e, matrix.parts, source, component)), type_)
     if source == component:
         return Matrix(type_, matrix.parts)
     if source.kind == component.kind == "float":
@@ -268,6 +274,11 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
     a, b, c = e.matrix(i.a), e.matrix(i.b), e.matrix(i.c)
     accumulated = F32 if c.type.component.is_narrow_float else c.type.component
     operand = _operand_type(a.type.component, b.type.component, accumulated)
+    if e.item is not None:
+        wide = _as(e, c, accumulated)
+        result = Matrix(wide.type, distributed.product(e, a, b, wide, operand))
+        e.bind(i.result, convert_matrix(e, convert_matrix(e, result, c.type), matrix_type(i)))
+        return
     a, b = _as(e, a, operand), _as(e, b, operand)
     wide = _as(e, c, accumulated)
     product = _complex(e, a, b, wide) if accumulated.kind == "complex" else (_real(e, a, b, wide),)
@@ -278,7 +289,7 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
 def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
     """`%r = cooperative_matrix_scale %scalar, %matrix : type`."""
     scalar, matrix = to_uniform(e, e.number(i.scalar)), e.matrix(i.matrix)
-    count = matrix.type.rows * matrix.type.columns
+    count = entries_of(e, matrix.type)
     factor = tuple(arithmetic.splat(e, part, count) for part in scalar.parts)
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
@@ -332,6 +343,12 @@ def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
     matrix = e.matrix(i.matrix)
     component = matrix.type.component
     computed = F32 if component.is_narrow_float else component
+    if e.item is not None:
+        components = distributed.reduced(e, i.op, matrix, matrix_type(i), computed, by_row=i.mode == "row")
+        e.bind(
+            i.result, round_matrix(e, matrix_type(i), distributed.from_components(e, matrix_type(i), components).parts)
+        )
+        return
     buffer = spill(e, matrix, by_rows=i.mode == "column")
     total = list(read_entries(e, buffer, 0, buffer.length))
     if buffer.lines > 1:
@@ -342,67 +359,26 @@ def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
     e.bind(i.result, round_matrix(e, matrix_type(i), tuple(total)))
 
 
-@dataclass(frozen=True, slots=True)
-class WorkItemLayout:
-    """How the entries of a matrix are distributed over the work-items of a subgroup.
-
-    Attributes:
-        type: Type of the matrix.
-        subgroup_size: Work-items.
-    """
-
-    type: CoopMatrixType
-    subgroup_size: int
-
-    @property
-    def components(self) -> int:
-        """Length of a work-item's vector."""
-        return -(-self.type.rows * self.type.columns // self.subgroup_size)
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether chunks follow one another through the columns."""
-        return self.type.rows <= self.subgroup_size
-
-    @property
-    def is_full(self) -> bool:
-        """Whether every chunk lies inside the matrix."""
-        return self.type.rows * self.type.columns % self.subgroup_size == 0
-
-    @property
-    def side_by_side(self) -> int:
-        """`K1`: neighbouring blocks of rows that alternate."""
-        blocks = self.type.rows // self.subgroup_size
-        interleaved = max(1, 2 // self.type.component.size) if self.type.use == "matrix_b" else 1
-        return interleaved if not self.is_linear and blocks % interleaved == 0 else 1
-
-    def place(self, component: int) -> tuple[int, int]:
-        """Row and column of the first entry of a chunk."""
-        if self.is_linear:
-            column, row = divmod(component * self.subgroup_size, self.type.rows)
-            return row, column
-        rest, k1 = divmod(component, self.side_by_side)
-        k2, column = divmod(rest, self.type.columns)
-        return (k1 + k2 * self.side_by_side) * self.subgroup_size, column
-
-    def offset(self, component: int) -> int:
-        """Position of a chunk's first entry in the flattened matrix."""
-        row, column = self.place(component)
-        return row + column * self.type.rows
-
-
 def extract(e: Emitter, i: CooperativeMatrixExtract) -> None:
     """`%r = cooperative_matrix_extract %matrix[index] : type`."""
     matrix = e.matrix(i.matrix)
-    layout = WorkItemLayout(matrix.type, e.lanes)
-    parts = read_entries(e, spill(e, matrix), layout.offset(i.index), e.lanes)
+    layout = WorkItemLayout(matrix.type, e.launch.subgroup_size)
+    if e.item is not None:
+        parts = tuple(splat(e, part) for part in distributed.component_of(e, matrix, i.index))
+    else:
+        parts = read_entries(e, spill(e, matrix), layout.offset(i.index), e.lanes)
     e.bind(i.result, Number(matrix.type.component, parts))
 
 
 def insert(e: Emitter, i: CooperativeMatrixInsert) -> None:
     """`%r = cooperative_matrix_insert %value, %matrix[index] : type`."""
     matrix = e.matrix(i.matrix)
-    layout = WorkItemLayout(matrix.type, e.lanes)
+    layout = WorkItemLayout(matrix.type, e.launch.subgroup_size)
+    if e.item is not None:
+        values = [e.b.extract_element(part, 0) for part in vary(e, e.number(i.value)).parts]
+        parts = (e.b.insert_element(p, v, i.index) for p, v in zip(matrix.parts, values, strict=True))
+        e.bind(i.result, Matrix(matrix.type, tuple(parts)))
+        return
     buffer = spill(e, matrix)
     write_entries(e, buffer, layout.offset(i.index), vary(e, e.number(i.value)).parts)
     e.bind(i.result, reload(e, buffer))
@@ -411,11 +387,28 @@ def insert(e: Emitter, i: CooperativeMatrixInsert) -> None:
 def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
     """`%r = cooperative_matrix_apply (%row,%column,%value)=%matrix -> type { ... }`: the region for each chunk."""
     matrix = e.matrix(i.matrix)
-    layout = WorkItemLayout(matrix.type, e.lanes)
+    layout = WorkItemLayout(matrix.type, e.launch.subgroup_size)
+    if e.item is not None:
+        components = [_component(e, i, matrix, number) for number in range(layout.components)]
+        e.bind(i.result, distributed.from_components(e, matrix_type(i), components))
+        return
     source, target = spill(e, matrix), new_buffer(e, matrix.type)
     with e.b.loop(0, layout.components, name="component") as component:
         _chunk(e, i, layout, (source, target), component.index)
     e.bind(i.result, reload(e, target))
+
+
+def _component(e: Emitter, i: CooperativeMatrixApply, matrix: Matrix, number: int) -> Parts:
+    """What the region of `apply` gives for a component of a thread."""
+    row, column, mask = distributed.positions(e, matrix.type, number)
+    with e.masked(mask), e.region():
+        e.bind(i.row, Number(LANGUAGE_I32, (row,)))
+        e.bind(i.column, Number(LANGUAGE_I32, (column,)))
+        parts = tuple(splat(e, part) for part in distributed.component_of(e, matrix, number))
+        e.bind(i.value_name, Number(matrix.type.component, parts))
+        (value,) = e.instructions(i.body.instructions)
+        assert isinstance(value, Number)
+        return tuple(e.b.extract_element(part, 0) for part in vary(e, value).parts)
 
 
 def _chunk(

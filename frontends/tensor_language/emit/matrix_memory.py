@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import atomics
+from tlx.frontends.tensor_language.emit import atomics, distributed, threads
 from tlx.frontends.tensor_language.emit.arithmetic import is_int
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, memory_type
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.matrices import (
     Buffer,
     as_tensor,
@@ -39,8 +39,10 @@ from tlx.frontends.tensor_language.emit.memory import (
     masked_load,
     masked_store,
     offset_of,
+    read_parts,
     scatter,
     unbounded_gep,
+    write_parts,
 )
 from tlx.frontends.tensor_language.emit.subgroups import all_of, first_active, run_if, to_uniform_memref
 from tlx.frontends.tensor_language.emit.tensors import LARGEST
@@ -103,6 +105,8 @@ def _copy_lines(e: Emitter, where: Window, buffer: Buffer, *, load: bool) -> Non
 
 def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
     """`cooperative_matrix_prefetch level, %memref[%x,%y], rows, columns`: the first cache line of each 64 bytes."""
+    if e.item is not None:  # work-items of other warps hide the latency
+        return
     memref = to_uniform_memref(e, e.memref(i.source))
     element = memref.type.element
     step = max(1, 64 // element.size)
@@ -218,6 +222,16 @@ Entry = Callable[[Value, Value], None]  # takes the address in the memref and th
 def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
     """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`, or its atomic form."""
     type_, where = matrix_type(i), window(e, i, i.source)
+    if e.item is not None:
+        memory = where.memref.type
+
+        def read(address: Value, _: Parts) -> Parts:
+            if i.atomic:
+                return atomics.load_scalar(e, address, memory, i.semantics)
+            return read_parts(e, address, memory.element)
+
+        e.bind(i.result, _each_component(e, where, type_, None, read))
+        return
     if where.is_tensor and not i.atomic:
         e.bind(i.result, _load_tensor(e, where, type_))
         return
@@ -236,6 +250,20 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
     """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, or its atomic form."""
     matrix, where = e.matrix(i.matrix), window(e, i, i.target)
+    if e.item is not None:
+        memory = where.memref.type
+
+        def write(address: Value, parts: Parts) -> Parts:
+            if i.atomic:
+                atomics.store_scalar(e, address, memory, parts, i.semantics)
+            else:
+                write_parts(e, address, memory.element, parts)
+            return ()
+
+        threads.barrier(e)
+        _each_component(e, where, matrix.type, matrix, write)
+        threads.barrier(e)
+        return
     if where.is_target(matrix.type) and not i.atomic:
         _store_tensor(e, where, matrix)
         return
@@ -253,6 +281,14 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
 def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     """`%old = cooperative_matrix_atomic_add %matrix, %memref[%x,%y] : type`; zeros where nothing is updated."""
     where = window(e, i, i.target)
+    if e.item is not None:
+        memory = where.memref.type
+
+        def change(address: Value, parts: Parts) -> Parts:
+            return atomics.update_scalar(e, i.op, address, memory, parts, i.semantics)
+
+        e.bind(i.result, _each_component(e, where, matrix_type(i), e.matrix(i.matrix), change))
+        return
     source = spill(e, e.matrix(i.matrix), by_rows=where.by_rows)
     target = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
 
@@ -262,6 +298,40 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
 
     _each_entry(e, where, source, entry)
     e.bind(i.result, reload(e, target))
+
+
+def _each_component(
+    e: Emitter, where: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
+) -> Matrix:
+    """On a grid, access the place of each component that is in bounds; returns what that gives, elsewhere zeros.
+
+    Args:
+        e: The emitter.
+        where: The window.
+        type_: Type of the matrix.
+        matrix: The matrix; None if nothing is written.
+        access: Emits the access, given the address and the component's parts; returns no or as many parts.
+    """
+    b, components = e.b, list[Parts]()
+    zeros = tuple(threads.zero_of(register_type(type_.component)) for _ in range(2 if _is_complex(type_) else 1))
+    for number in range(distributed.layout_of(e, type_).components):
+        entry = distributed.entry_of(e, type_, number)
+        along, across = (entry.column, entry.row) if where.by_rows else (entry.row, entry.column)
+        x, y = b.add(where.x, along), b.add(where.y, across)
+        inside = [c for c in (entry.exists, _inside(e, where, x, y)) if c is not None]
+        condition, before = (all_of(e, inside) if inside else None), b.block
+        with threads.where(e, condition):
+            old = distributed.component_of(e, matrix, number) if matrix is not None else ()
+            parts = access(address_of(e, where.memref, [x, y]), old)
+            last = b.block
+        if condition is not None:
+            parts = tuple(b.phi(p.type, [(p, last), (zero, before)]) for p, zero in zip(parts, zeros, strict=False))
+        components.append(parts or zeros)
+    return distributed.from_components(e, type_, components)
+
+
+def _is_complex(type_: CoopMatrixType) -> bool:
+    return type_.component.kind == "complex"
 
 
 def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None:

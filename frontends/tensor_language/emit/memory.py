@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tlx.frontends.tensor_language.emit import threads
 from tlx.frontends.tensor_language.emit.arithmetic import (
     from_memory,
     index,
@@ -38,7 +39,15 @@ from tlx.frontends.tensor_language.emit.arithmetic import (
     unify_values,
     vary,
 )
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Group, Linear, Memref, Number, memory_type
+from tlx.frontends.tensor_language.emit.emitter import (
+    Emitter,
+    Group,
+    Linear,
+    Memref,
+    Number,
+    SharedMemory,
+    memory_type,
+)
 from tlx.frontends.tensor_language.emit.subgroups import trap_if_null
 from tlx.frontends.tensor_language.operations.memory import (
     Alloca,
@@ -142,6 +151,8 @@ def masked_store(e: Emitter, value: Value, address: Value, align: int, mask: Val
 def gather(e: Emitter, element: Type, addresses: Value, align: int, mask: Value | None) -> Value:
     """Load an element for each lane; zero where the mask is off (None: all lanes are on)."""
     assert isinstance(addresses.type, VectorType)
+    if e.item is not None:
+        return threads.load_where(e, element, addresses, align, mask)
     vector = VectorType(addresses.type.count, element)
     args = [addresses, const_int(I32, align), _lanes(mask, vector), Keyword(vector, "zeroinitializer")]
     return e.b.call_intrinsic("llvm.masked.gather", [vector, addresses.type], vector, args)
@@ -150,6 +161,9 @@ def gather(e: Emitter, element: Type, addresses: Value, align: int, mask: Value 
 def scatter(e: Emitter, value: Value, addresses: Value, align: int, mask: Value | None) -> None:
     """Store a value for each lane whose mask is on (None: all lanes); the lowest lane first."""
     assert isinstance(value.type, VectorType)
+    if e.item is not None:
+        threads.store_where(e, value, addresses, align, mask)
+        return
     args = [value, addresses, const_int(I32, align), _lanes(mask, value.type)]
     e.b.call_intrinsic("llvm.masked.scatter", [value.type, addresses.type], VOID, args)
 
@@ -220,7 +234,8 @@ def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> ElementPlac
             linear = number.linear or Linear(number.value, 0)
             offset = offset_sum(e, offset, offset_product(e, linear.base, stride))
             step = _added(step, linear.step, stride)
-    if step is None or memref.is_varying or any(n.is_varying and n.linear is None for n in numbers):
+    is_irregular = step is None or memref.is_varying or any(n.is_varying and n.linear is None for n in numbers)
+    if is_irregular or (e.item is not None and any(n.is_varying for n in numbers)):
         return ElementPlace(element_address(e, memref, indices), None)
     return ElementPlace(pointer_at(e, memref, offset), step)
 
@@ -240,11 +255,25 @@ def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Numb
     return Number(type_, tuple(from_memory(e, part, type_) for part in parts))
 
 
+def read_parts(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
+    """The parts of the element at an address, in the register type."""
+    places = part_addresses(e, address, type_)
+    return tuple(from_memory(e, e.b.load(memory_type(type_), place, type_.part.size), type_) for place in places)
+
+
+def write_parts(e: Emitter, address: Value, type_: ScalarType, parts: tuple[Value, ...]) -> None:
+    """Store the parts of an element."""
+    for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
+        e.b.store(to_memory(e, part, type_), place, type_.part.size)
+
+
 def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Name, ...]) -> None:
     """Store an element; if several work-items store to one element, the last one wins."""
     type_ = memref.type.element
     where = _place(e, memref, indices)
     shared = where.step == 0 and number.is_varying
+    if shared and e.item is not None:
+        number, shared = replace(number, parts=tuple(threads.last_active(e, part) for part in number.parts)), False
     if shared or (type_.kind == "complex" and where.step):
         where = ElementPlace(splat(e, element_address(e, memref, indices)), None)
     if where.step != 0 or isinstance(where.address.type, VectorType):
@@ -285,12 +314,19 @@ def _store(e: Emitter, value: Value, where: ElementPlace, type_: ScalarType) -> 
     align = type_.part.size
     if isinstance(where.address.type, VectorType):
         scatter(e, value, where.address, align, e.mask)
+    elif where.step == 0 and e.item is not None:
+        threads.once(e, [], lambda: _stored(e, value, where.address, align))
     elif where.step == 0:
         e.b.store(value, where.address, align)
     elif where.step == 1:
         masked_store(e, value, where.address, align, e.mask)
     else:
         scatter(e, value, _lane_addresses(e, where, memory_type(type_)), align, e.mask)
+
+
+def _stored(e: Emitter, value: Value, address: Value, align: int) -> Sequence[Value]:
+    e.b.store(value, address, align)
+    return ()
 
 
 def _lane_addresses(e: Emitter, where: ElementPlace, element: Type) -> Value:
@@ -402,13 +438,36 @@ def alloca(e: Emitter, i: Alloca) -> None:
     elements = _span(type_)
     size = elements * type_.element.size
     alignment = _alignment(i)
+    if e.item is not None:
+        pointer = _in_shared_memory(e, e.item.shared, size, alignment, zeroed=id(i) in e.first_writes.zeroed)
+        _bind_local(e, i, type_, e.b.retype(pointer, memory_type(type_.element)), alignment)
+        return
     large = size > STACK_LIMIT
     pointer = _on_heap(e, type_, size, alignment) if large else _on_stack(e, type_, elements, alignment)
     if id(i) in e.first_writes.zeroed:
         e.b.memset(pointer, 0, size)
+    _bind_local(e, i, type_, pointer, alignment)
+
+
+def _bind_local(e: Emitter, i: Alloca, type_: MemrefType, pointer: Value, alignment: int) -> None:
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
     e.bind(i.result, Memref(type_, pointer, shape, stride, alignment))
+
+
+def _in_shared_memory(e: Emitter, shared: SharedMemory, size: int, alignment: int, *, zeroed: bool) -> Value:
+    """Memory of the work-group, which is free again at the end of the region."""
+    before = shared.used
+    offset = shared.allocate(size, alignment)
+    e.at_region_end.append(lambda: setattr(shared, "used", before))
+    pointer = e.b.gep(I8, shared.base, offset)
+    if zeroed:
+        threads.barrier(e)
+        threads.for_each_thread(
+            e, const_int(I64, size), lambda k: e.b.store(const_int(I8, 0), e.b.gep(I8, pointer, k), 1)
+        )
+        threads.barrier(e)
+    return pointer
 
 
 def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:

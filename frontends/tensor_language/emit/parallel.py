@@ -70,6 +70,7 @@ from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, ScalarType
 from tlx.ir.types import I1, I8, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_int, const_ints
+from tlx.target import thread_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class _Range:
 def foreach(e: Emitter, i: Foreach) -> None:
     """`foreach (%i,...)=(%from,...),(%to,...) { ... }`."""
     first, *others = _ranges(e, i)
-    with as_subgroup(e, const_int(I32, 0)), e.region():
+    subgroup = const_int(I32, 0) if e.item is None else e.item.subgroup
+    with _between_barriers(e), as_subgroup(e, subgroup), e.region():
         _nest(e, others, lambda: _in_lanes(e, i.body, first))
 
 
@@ -107,10 +109,12 @@ def foreach_tile(e: Emitter, i: ForeachTile) -> None:
             offset = e.b.mul(position, extent)
             e.bind(r.name, _variable(e, r.type, e.b.add(r.start, offset)))
             e.bind(size, _variable(e, r.type, _size(e, r.count, offset, extent)))
-        with as_subgroup(e, _subgroup_of_tile(e, tiles, positions)):
+        subgroup = _subgroup_of_tile(e, tiles, positions)
+        own = None if e.item is None else e.b.icmp("eq", subgroup, e.item.subgroup)
+        with run_if(e, own, "own", "others"), as_subgroup(e, subgroup):
             e.run(i.body)
 
-    with e.region():
+    with _between_barriers(e), e.region():
         _nest_counts(e, tiles, one_tile)
 
 
@@ -130,6 +134,9 @@ def _range(e: Emitter, name: Name, start: Number, stop: Number) -> _Range:
 
 def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
     """The loop over a range, with a lane for each value."""
+    if e.item is not None:
+        _in_threads(e, body, r)
+        return
     full = _rounded_down(e, r.count, e.lanes)
     _loop(e, full, e.lanes, lambda k: _run_lanes(e, body, r, k, None))
     rest = e.b.sub(r.count, full)
@@ -142,6 +149,19 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
     with run_if(e, e.b.icmp("ne", rest, 0), "remainder", "endforeach"):
         mask = e.b.icmp("ult", lane_ids(e), splat(e, e.b.cast("trunc", rest, I32)))
         _run_lanes(e, body, r, full, mask)
+
+
+def _in_threads(e: Emitter, body: Region, r: _Range) -> None:
+    """The loop over a range on a grid: each subgroup runs some vectors of values, by a thread for each of them."""
+    assert e.item is not None
+    b, size = e.b, e.launch.subgroup_size
+    each = size * subgroup_count(e)
+    first = b.mul(b.cast("zext", e.item.subgroup, I64), size)
+    lane = b.cast("zext", e.item.lane, I64)
+    with b.loop(0, b.ceil_div(r.count, each), name="round") as loop:
+        k = b.add(b.mul(loop.index, each), first)
+        with b.if_block(b.icmp("ult", k, r.count), "some"):
+            _run_lanes(e, body, r, k, splat(e, b.icmp("ult", b.add(k, lane), r.count)))
 
 
 def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None) -> None:
@@ -229,6 +249,16 @@ def as_subgroup(e: Emitter, number: Value) -> Generator[None]:
     with e.masked(None):
         yield
     e.subgroup = before
+
+
+@contextmanager
+def _between_barriers(e: Emitter) -> Generator[None]:
+    """Code emitted inside runs after what comes before, and before what comes next; on a grid only by barriers."""
+    if e.item is not None:
+        thread_calls.barrier(e.b)
+    yield
+    if e.item is not None:
+        thread_calls.barrier(e.b)
 
 
 @contextmanager
@@ -530,6 +560,10 @@ def _reads(instructions: Iterable[Instruction]) -> Counter[str]:
 
 def parallel(e: Emitter, i: Parallel) -> None:
     """`parallel { ... }`."""
+    if e.item is not None:
+        with _between_barriers(e), as_subgroup(e, e.item.subgroup):
+            e.run(i.body)
+        return
     if subgroup_count(e) > 1 and first_barrier(i) is not None:
         Fission(e, i.body).run()
         return
@@ -537,5 +571,7 @@ def parallel(e: Emitter, i: Parallel) -> None:
         e.run(i.body)
 
 
-def barrier(_e: Emitter, _i: Barrier) -> None:
-    """`barrier[.global][.local]` when one thread runs the whole work-group: nothing to do."""
+def barrier(e: Emitter, _i: Barrier) -> None:
+    """`barrier[.global][.local]`; nothing when one thread runs the whole work-group."""
+    if e.item is not None:
+        thread_calls.barrier(e.b)

@@ -363,7 +363,7 @@ def run_iteration(e: Emitter, i: For, variable: Number, carried: Sequence[Number
 def can_run_full_iterations(e: Emitter, i: For, bounds: Bounds) -> bool:
     """Whether lane 0 tells which iterations are full, and the body has no loop that would be duplicated."""
     linear = bounds.start.linear
-    if e.mask is not None or linear is None or bounds.stop.is_varying or bounds.step.is_varying:
+    if e.item is not None or e.mask is not None or linear is None or bounds.stop.is_varying or bounds.step.is_varying:
         return False
     span = linear.step * (e.lanes - 1)
     return 0 < span < 1 << (bounds.start.type.bits - 1) and not any(_has_loop(inner) for inner in i.body.instructions)

@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final
 
+from tlx.frontends.tensor_language.emit import threads
 from tlx.frontends.tensor_language.emit.arithmetic import (
     binary,
     full_like,
@@ -105,7 +106,7 @@ def inactive_where(e: Emitter, condition: Value) -> Value:
 
 def any_lane(e: Emitter, mask: Value) -> Value:
     """Whether any lane of a mask is set."""
-    bits = _lane_bits(e, mask)
+    bits = _lane_bits(e, mask) if e.item is None else threads.ballot(e, mask)
     return e.b.icmp("ne", bits, 0)
 
 
@@ -120,7 +121,7 @@ def first_active(e: Emitter, value: Value) -> Value:
     if not isinstance(value.type, VectorType):
         return value
     if e.mask is None:
-        return e.b.extract_element(value, 0)
+        return extract_lane(e, value, const_int(I32, 0))
     return extract_lane(e, value, _first_lane(e, e.mask))
 
 
@@ -141,8 +142,12 @@ def to_uniform_memref(e: Emitter, memref: Memref) -> Memref:
 
 
 def extract_lane(e: Emitter, vector: Value, lane: Value) -> Value:
-    """`extractelement` with a lane known at run time."""
+    """The value of a lane, which may be known only at run time."""
     assert isinstance(vector.type, VectorType)
+    if e.item is not None:
+        return threads.shuffle(e, e.b.extract_element(vector, 0), lane)
+    if isinstance(lane, ConstInt):
+        return e.b.extract_element(vector, lane.value)
     body = f"extractelement {vector.typed}, {lane.typed}"
     return e.b.value("extractelement", vector.type.element, [vector, lane], body)
 
@@ -178,7 +183,7 @@ def for_each_active(
 
 
 def _first_lane(e: Emitter, mask: Value) -> Value:
-    bits = _lane_bits(e, mask)
+    bits = _lane_bits(e, mask) if e.item is None else threads.ballot(e, mask)
     lane = e.b.call_intrinsic("llvm.cttz", [bits.type], bits.type, [bits, const_int(I1, 1)])
     if bits.type == I32:
         return lane
@@ -224,10 +229,10 @@ def builtin(e: Emitter, i: Builtin) -> None:
         case "num_subgroups":
             e.bind(i.result, _number(const_int(I32, e.launch.num_subgroups[mode])))
         case "subgroup_size":
-            e.bind(i.result, _number(const_int(I32, e.lanes)))
+            e.bind(i.result, _number(const_int(I32, e.launch.subgroup_size)))
         case "subgroup_local_id":
             lanes = Linear(const_int(I32, 0), 1, exact=True)
-            e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes, (0, e.lanes - 1)))
+            e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes, (0, e.launch.subgroup_size - 1)))
         case "subgroup_linear_id":
             e.bind(i.result, _number(_linear_id(e), math.prod(e.launch.num_subgroups)))
         case "subgroup_id":
@@ -261,7 +266,7 @@ def broadcast(e: Emitter, i: SubgroupBroadcast) -> None:
     """`%r = subgroup_broadcast %value, %lane : type`."""
     value = e.number(i.value)
     lane = first_active(e, e.number(i.lane).value)
-    parts = (_lane(e, part, lane) if value.is_varying else part for part in value.parts)
+    parts = (extract_lane(e, part, lane) if value.is_varying else part for part in value.parts)
     e.bind(i.result, Number(value.type, tuple(parts)))
 
 
@@ -278,8 +283,20 @@ def reduce_subgroup(e: Emitter, op: UpdateOp, number: Number) -> Number:
     """`op` of the values of all active work-items."""
     type_ = number.type.part
     neutral = _neutral(op, type_)
-    reduced = (reduce_lanes(e, op, _wide(type_), _only_active(e, part, neutral)) for part in number.parts)
+    reduced = (_reduced(e, op, _wide(type_), _only_active(e, part, neutral)) for part in number.parts)
     return Number(number.type, tuple(round_to_type(e, part, type_) for part in reduced))
+
+
+def _reduced(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
+    """`op` of all lanes, in the order of a tree."""
+    if e.item is None:
+        return reduce_lanes(e, op, type_, lanes)
+    value, distance = e.b.extract_element(lanes, 0), e.launch.subgroup_size // 2
+    while distance:
+        other = threads.shuffle(e, value, e.b.binary("xor", e.item.lane, const_int(I32, distance)))
+        (value,) = binary(e, op, type_, (value,), (other,))
+        distance //= 2
+    return value
 
 
 def scan_subgroup(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
@@ -322,8 +339,14 @@ def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
 
 def _steps(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
     """An inclusive scan."""
-    count, distance = _count(lanes), 1
+    count, distance = e.launch.subgroup_size, 1
     while distance < count:
+        if e.item is not None:
+            before = splat(e, _below(e, lanes, distance))
+            (joined,) = binary(e, op, _wide(type_), (before,), (lanes,))
+            lanes = e.b.select(e.b.icmp("ult", e.item.lane, distance), lanes, joined)
+            distance *= 2
+            continue
         before = e.b.shuffle(lanes, None, [k - distance if k >= distance else -1 for k in range(count)])
         (joined,) = binary(e, op, _wide(type_), (before,), (lanes,))
         lanes = e.b.shuffle(lanes, joined, [k if k < distance else count + k for k in range(count)])
@@ -333,7 +356,9 @@ def _steps(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
 
 def _moved_up(e: Emitter, lanes: Value, first: Value) -> Value:
     """Each lane's value in the next lane, and `first` in lane 0."""
-    count = _count(lanes)
+    if e.item is not None:
+        return e.b.select(e.b.icmp("eq", e.item.lane, 0), first, splat(e, _below(e, lanes, 1)))
+    count = e.launch.subgroup_size
     return e.b.shuffle(lanes, first, [count, *range(count - 1)])
 
 
@@ -342,10 +367,7 @@ def _wide(type_: ScalarType) -> ScalarType:
     return F32 if type_.is_narrow_float else type_
 
 
-def _lane(e: Emitter, lanes: Value, lane: Value) -> Value:
-    return e.b.extract_element(lanes, lane.value) if isinstance(lane, ConstInt) else extract_lane(e, lanes, lane)
-
-
-def _count(lanes: Value) -> int:
-    assert isinstance(lanes.type, VectorType)
-    return lanes.type.count
+def _below(e: Emitter, lanes: Value, distance: int) -> Value:
+    """The value of the lane that many below, which the first lanes do not have."""
+    assert e.item is not None
+    return threads.shuffle(e, e.b.extract_element(lanes, 0), e.b.sub(e.item.lane, distance))

@@ -92,9 +92,12 @@ def has_tensors(text: str) -> bool:
     return _TENSOR.search(text) is not None
 
 
+_MARKS: Final = ('"tlx-stage"=', '"tlx-block"=')  # kernels, and functions for one thread of a grid
+
+
 def needs_lowering(text: str) -> bool:
     """Whether a function needs lowering: it calls tensor intrinsics or kernels, or computes with huge vectors."""
-    return has_tensors(text) or '"tlx-stage"=' in text or CONSTANT in text or has_large_vectors(text)
+    return has_tensors(text) or any(word in text for word in _MARKS) or CONSTANT in text or has_large_vectors(text)
 
 
 def uses_typed_pointers(text: str) -> bool:

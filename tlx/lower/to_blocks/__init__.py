@@ -23,6 +23,7 @@ from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernel
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
+from tlx.lower.to_blocks.threads import is_for_threads, thread_function_kernel
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
@@ -34,6 +35,7 @@ from tlx.target.launches import (
     LaunchArgument,
     constant_text,
 )
+from tlx.target.thread_calls import PREFIX
 
 _QUALIFIERS = "addrspace(1) constant"
 
@@ -46,14 +48,20 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     """
     grid = context.target.grid
     assert grid is not None
-    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f)]
+    written = [function for function in module.functions if is_for_threads(module, function)]
+    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f) and f not in written]
     kernels = _Kernels(module, grid, context)
     table = [_launches(kernels, function) for function in functions]
+    all_facts = [*kernels.known.values()]
+    for function in written:
+        facts, launches = thread_function_kernel(module, function, grid)
+        all_facts.append(facts)
+        table.append(launches)
     if not table:
         return
-    module.remove(*functions)
+    module.remove(*functions, *(item for name, item in module.declarations.items() if name.startswith(PREFIX)))
     grid.operations.declare(module)
-    grid.operations.annotate(module, {facts.name: (facts.block, facts.resident) for facts in kernels.known.values()})
+    grid.operations.annotate(module, {facts.name: (facts.block, facts.resident) for facts in all_facts})
     module.append(Raw(constant_text(table, _QUALIFIERS)))
     module.global_names.taken.add(SYMBOL)
 

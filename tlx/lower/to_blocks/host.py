@@ -175,13 +175,21 @@ class HostFunction:
                 self._check_instruction(instruction)
             last = block.terminator
             if block.name in headers:
-                raise refused("a loop whose iterations depend on each other", block.instructions[0])
+                raise refused(
+                    "a loop whose iterations depend on each other",
+                    block.instructions[0],
+                    "write it as a tensor operation, such as a scan or a reduction, or run the loop on the processor",
+                )
             if (
                 len(set(last.targets)) > 1
                 and block.name not in latches
                 and not self._checks_allocation(last.operands[0])
             ):
-                raise refused("a branch that depends on run-time values", last)
+                raise refused(
+                    "a branch that depends on run-time values",
+                    last,
+                    "compute both sides and choose by a select of vectors, or branch in the caller",
+                )
 
     def _checks_allocation(self, condition: Value) -> bool:
         """Whether a condition is that a temporary was not allocated, as stage 1 checks."""
@@ -204,7 +212,7 @@ class HostFunction:
         if instruction.opcode == "ret" and not instruction.operands:
             return
         if instruction.opcode == "ret":
-            raise refused("a result that is returned", instruction)
+            raise refused("a result that is returned", instruction, "store it to memory that the caller passes")
         if callee in _ALLOCATORS:
             self._allocate(instruction)
         elif is_memory_call(instruction) or self.plain_stores.match(instruction) is not None:
@@ -215,19 +223,21 @@ class HostFunction:
             is_elementwise = callee.startswith("llvm.") and isinstance(instruction.type, VectorType)
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
-                raise refused(what, instruction)
+                raise refused(what, instruction, "keep such code in a function of its own, for the processor")
 
     def _allocate(self, instruction: Instruction) -> None:
         assert instruction.result is not None
         if instruction.opcode == "alloca":
             size = size_of(instruction.source_type)
             if size is None:
-                raise refused("a temporary of a type without a size", instruction)
+                raise refused("a temporary of a type without a size", instruction, "give it a type of constant size")
             self.temporaries[instruction.result] = size
             return
         size = instruction.args[-1]
         if not isinstance(size, ConstInt):
-            raise refused("a temporary whose size is known only at run time", instruction)
+            raise refused(
+                "a temporary whose size is known only at run time", instruction, "have the caller pass the memory"
+            )
         self.temporaries[instruction.result] = size.value
 
     @cached_property
@@ -248,10 +258,12 @@ class HostFunction:
         if not shared:
             return
         if linear.base not in self.temporaries:
-            raise refused("memory that several iterations of a loop write", match.store)
+            raise refused(
+                "memory that several iterations of a loop write", match.store, "give each iteration a part of its own"
+            )
         indices = tuple(_index(loop) for loop in shared)
         if self.copies.setdefault(linear.base, indices) != indices:
-            raise refused("a temporary that different loops write", match.store)
+            raise refused("a temporary that different loops write", match.store, "use a temporary for each loop")
 
     def _tree(self, match: Match, block: Block) -> HostTree:
         around, private = self.loops.around(block), dict[int, int]()
@@ -263,7 +275,7 @@ class HostFunction:
             if number not in private
         )
         scalars = tuple(self._scalar(value, match) for value in match.scalars)
-        return HostTree(match, tuple(_trips(loop) for loop in around), places, scalars, private)
+        return HostTree(match, tuple(loop.trips for loop in around), places, scalars, private)
 
     def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
         linear = self._linear(pointer, match.store)
@@ -272,19 +284,25 @@ class HostFunction:
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
         if outside:
-            raise refused("a temporary of a loop that is used outside of it", match.store)
-        offset = linear.constant + sum(factor * start[name][0] for name, factor in factors.items())
-        steps = {name: factor * start[name][1] for name, factor in factors.items()}
+            raise refused(
+                "a temporary of a loop that is used outside of it", match.store, "have the caller pass the memory"
+            )
+        offset = linear.constant + sum(factor * start[name].start for name, factor in factors.items())
+        steps = {name: factor * start[name].step for name, factor in factors.items()}
         if copied:
             size = self._rounded(linear.base)
             for name in reversed(copied):
                 steps[name] = steps.get(name, 0) + size
-                size *= _trips(next(loop for loop in around if _index(loop) == name))
+                size *= next(loop.trips for loop in around if _index(loop) == name)
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
         constant = linear.base[1:] if linear.base.startswith("@") else None
         if parameter is None and temporary is None and constant is None:
-            raise refused(f"the pointer {pointer}, which is neither a parameter nor a temporary,", match.store)
+            raise refused(
+                f"the pointer {pointer}, which is neither a parameter nor a temporary,",
+                match.store,
+                "have the caller pass it",
+            )
         return Place(parameter, temporary, constant, offset, tuple(steps.get(_index(loop), 0) for loop in around))
 
     def _rounded(self, temporary: str) -> int:
@@ -293,13 +311,15 @@ class HostFunction:
 
     def bytes_of_temporary(self, name: str) -> int:
         """Bytes of a temporary with all of its copies."""
-        trips = {_index(loop): _trips(loop) for loop in self.loops.independent}
+        trips = {_index(loop): loop.trips for loop in self.loops.independent}
         return self._rounded(name) * prod(trips[index] for index in self.copies.get(name, ()))
 
     def _scalar(self, value: Value, match: Match) -> int:
         number = self.parameters.get(value.name) if isinstance(value, Local) else None
         if number is None:
-            raise refused(f"the scalar {value}, which is computed,", match.store)
+            raise refused(
+                f"the scalar {value}, which is computed,", match.store, "compute it in the caller, and pass it"
+            )
         return number
 
     def _linear(self, value: Value, user: Instruction) -> _Linear:
@@ -309,7 +329,7 @@ class HostFunction:
         if isinstance(value, Global) and value.name in self.constants:
             return _Linear(f"@{value.name}")
         if not isinstance(value, Local):
-            raise refused(f"memory of the program such as {value}", user)
+            raise refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
         if value.name in self.parameters or value.name in self.temporaries:
             return _Linear(value.name)
         definition = self.definitions[value.name]
@@ -334,7 +354,11 @@ class HostFunction:
             case "and" if self._is_zero(operands[0], user):
                 return _Linear()
             case _:
-                raise refused(f"an address that depends on '{definition.opcode}'", definition)
+                raise refused(
+                    f"an address that depends on '{definition.opcode}'",
+                    definition,
+                    "add to pointers by getelementptr with sums and constant multiples of loop indices",
+                )
 
     def _is_zero(self, value: Value, user: Instruction) -> bool:
         return self._linear(value, user) == _Linear()
@@ -367,27 +391,13 @@ def _index(loop: Loop) -> str:
     return str(loop.index.result)
 
 
-def _bounds(loop: Loop) -> tuple[int, int]:
-    """First value and step of a loop's index."""
+def _bounds(loop: Loop) -> range:
+    """First value, end and step of a loop's index."""
     assert loop.index is not None
-    assert loop.latch is not None
-    pairs = list(zip(loop.index.operands[::2], loop.index.operands[1::2], strict=True))
-    start = next(value for value, block in pairs if isinstance(block, Local) and block.name != loop.latch.name)
-    following = next(value for value, block in pairs if isinstance(block, Local) and block.name == loop.latch.name)
-    step = next(
-        (i.operands[1] for i in loop.latch.instructions if i.result is not None and f"%{i.result}" == str(following)),
-        None,
-    )
-    if not isinstance(start, ConstInt) or not isinstance(step, ConstInt):
-        raise refused("a loop whose bounds are known only at run time", loop.index)
-    return start.value, step.value
-
-
-def _trips(loop: Loop) -> int:
-    """The trip count of a loop that is tested at its end."""
-    start, step = _bounds(loop)
-    bound = loop.test.operands[1] if loop.test is not None else None
-    if not isinstance(bound, ConstInt):
-        assert loop.index is not None
-        raise refused("a loop whose bounds are known only at run time", loop.index)
-    return max(1, -(-(bound.value - start) // step))
+    if loop.bounds is None:
+        raise refused(
+            "a loop whose bounds are known only at run time",
+            loop.index,
+            "give it constant bounds and a positive constant step",
+        )
+    return loop.bounds

@@ -27,12 +27,12 @@ def match_memory_call(call: Instruction) -> Match:
     """A call that copies or fills memory, as a tree on bytes."""
     to, source, size, *_ = call.args
     if not isinstance(size, ConstInt):
-        raise refused("a copy whose size is known only at run time", call)
+        raise refused("a copy whose size is known only at run time", call, "copy a constant number of bytes")
     view = _bytes(size.value)
     if isinstance(source.type, PointerType):
         return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
     if not isinstance(source, Constant):
-        raise refused("filling memory with a number known only at run time", call)
+        raise refused("filling memory with a number known only at run time", call, "fill it with a constant")
     value = Expression(1, size.value, (SplatLeaf(I8, source),))
     return Match(call, Elementwise(view, value), [(to, view)], [], [])
 
@@ -94,10 +94,7 @@ def _bytes(size: int) -> MatrixView:
     return MatrixView(I8, 1, size, 0, 1)
 
 
-def refused(what: str, at: Instruction) -> LoweringError:
+def refused(what: str, at: Instruction, remedy: str) -> LoweringError:
     """The error about something that only a processor can do."""
-    return LoweringError(
-        f"{what} cannot be launched as kernels: the target runs fixed sequences of kernels on parameters and "
-        "temporaries of constant sizes; keep such code in a function of its own, for the processor",
-        at.span,
-    )
+    reason = "the target runs fixed sequences of kernels on parameters and temporaries of constant sizes"
+    return LoweringError(f"{what} cannot be launched as kernels: {reason}; {remedy}", at.span)

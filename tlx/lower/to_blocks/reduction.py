@@ -25,7 +25,7 @@ _LONG_ROW: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class ResultThreads:
     """Which threads of a block share a result.
 
     Attributes:
@@ -79,9 +79,9 @@ def reduction_grid_kernel(
     valid = b.icmp("ult", result, const_int(I32, results)) if results % per_block else None
     if valid is not None:
         result = b.select(valid, result, const_int(I32, 0))
-    sharing = Sharing(share, per_block, member, local, result, valid)
+    sharers = ResultThreads(share, per_block, member, local, result, valid)
     shared = grid.operations.shared(b)
-    emit_reduction(kernel, problem, emitter, kernel.pointers[0], shared, sharing)
+    emit_reduction(kernel, problem, emitter, kernel.pointers[0], shared, sharers)
     return kernel.finish(grid.threads, reduction_bytes(problem, grid.threads))
 
 
@@ -98,7 +98,7 @@ def emit_reduction(
     emitter: ExpressionEmitter,
     destination: Value,
     shared: Value,
-    sharing: Sharing,
+    sharers: ResultThreads,
 ) -> None:
     """Emit a reduction by all threads of a block.
 
@@ -108,11 +108,11 @@ def emit_reduction(
         emitter: Emits what is reduced.
         destination: Address of the first result.
         shared: Shared memory of `reduction_bytes`.
-        sharing: Which threads share a result.
+        sharers: Which threads share a result.
     """
     b, grid, value, to = kernel.b, kernel.grid, problem.value, problem.destination
     operation, along_row = ReductionOperation(problem.operation, value.element), problem.axis == 1
-    share, per_block, member, local = sharing.share, sharing.per_block, sharing.member, sharing.local
+    share, per_block, member, local = sharers.share, sharers.per_block, sharers.member, sharers.local
     columns = vector_columns(value.cols, value.element)
     length = value.cols // columns if along_row else value.rows
     parts = MatrixView(operation.partial_element, share * per_block, columns, columns, 1)
@@ -122,7 +122,7 @@ def emit_reduction(
 
     def widened(at: Value) -> Value:
         """The elements at a position along the reduced axis (i32)."""
-        row, vector = (sharing.result, at) if along_row else (at, sharing.result)
+        row, vector = (sharers.result, at) if along_row else (at, sharers.result)
         place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
         return operation.widened(b, emitter.result(place))
 
@@ -148,12 +148,12 @@ def emit_reduction(
             store_tile_vector(b, parts, own_address, own, operation.apply(b, x, y))
         distance //= 2
     first = b.icmp("eq", member, 0)
-    with b.if_block(first if sharing.valid is None else b.binary("and", first, sharing.valid), "result"):
+    with b.if_block(first if sharers.valid is None else b.binary("and", first, sharers.valid), "result"):
         total = load_tile_vector(b, parts, own_address, own)
         if along_row:
             total = operation.reduce_row(b, total, columns)
-            place = row_tile(1, as_index(b, sharing.result), origin)
+            place = row_tile(1, as_index(b, sharers.result), origin)
         else:
-            place = row_tile(columns, origin, as_index(b, b.mul(sharing.result, columns)))
+            place = row_tile(columns, origin, as_index(b, b.mul(sharers.result, columns)))
         narrowed = operation.narrowed(b, total)
         store_tile_vector(b, to, tile_address(b, to, destination, place), place, narrowed)

@@ -11,7 +11,7 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, bytes_of, next_power_of_two
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile, vector_columns
-from tlx.lower.to_blocks.reduction import Sharing, emit_reduction, reduction_bytes
+from tlx.lower.to_blocks.reduction import ResultThreads, emit_reduction, reduction_bytes
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
@@ -32,7 +32,8 @@ def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
     """
     fusion = match.problem
     assert isinstance(fusion, RowFusion)
-    offset = max(reduction_bytes(p.problem, grid.threads) for p in fusion.parts if isinstance(p.problem, Reduction))
+    reductions = [part.problem for part in fusion.parts if isinstance(part.problem, Reduction)]
+    offset = max((reduction_bytes(reduction, grid.threads) for reduction in reductions), default=0)
     places: dict[int, int] = {}
     for number in sorted(fusion.scratch_pointers):
         view = match.pointers[number][1]
@@ -95,8 +96,8 @@ def row_fusion_grid_kernel(
         problem, to, scalars = part.problem, bases[part.pointers[0]], [kernel.scalars[s] for s in part.scalars]
         emitter = ExpressionEmitter(b, problem.value, [bases[n] for n in part.pointers[1:]], scalars)
         if isinstance(problem, Reduction):
-            sharing = Sharing(threads, 1, kernel.thread, const_int(I32, 0), first_row, None)
-            emit_reduction(kernel, problem, emitter, to, shared, sharing)
+            sharers = ResultThreads(threads, 1, kernel.thread, const_int(I32, 0), first_row, None)
+            emit_reduction(kernel, problem, emitter, to, shared, sharers)
             continue
         columns = vector_columns(problem.value.cols, problem.destination.element)
 
@@ -115,4 +116,4 @@ def row_fusion_grid_kernel(
         offset + match.pointers[n][1].cols * bytes_of(match.pointers[n][1].element) for n, offset in private.items()
     ]
     parts = [reduction_bytes(p.problem, threads) for p in fusion.parts if isinstance(p.problem, Reduction)]
-    return kernel.finish(threads, max([*sizes, *parts]))
+    return kernel.finish(threads, max([*sizes, *parts], default=0))

@@ -1,0 +1,211 @@
+"""Cooperative matrices on a grid: each thread of a subgroup holds its components (`matrices.WorkItemLayout`).
+
+    coopmatrix<f32x16x32,matrix_acc>, 16 threads   ->   <32 x float> in each; component v of lane p is entry (p, v)
+
+Components have the register type. Where threads need the entries of others, a matrix passes through the subgroup's
+scratch memory, column by column:
+
+    D = A B + C      scratch := A, B;   each thread: sums := C;  for k: sums_v += A[row_v, k] * B[k, column_v]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tlx.frontends.tensor_language.emit import threads
+from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, gathered, negated, to_memory
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
+from tlx.frontends.tensor_language.operations.core import UpdateOp
+from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
+from tlx.frontends.tensor_language.work_items import WorkItemLayout
+from tlx.ir.types import I8, I32, I64
+from tlx.ir.values import Value, const_int
+
+_ALIGNMENT = 16
+
+
+def layout_of(e: Emitter, type_: CoopMatrixType) -> WorkItemLayout:
+    """How a matrix is distributed over the work-items of a subgroup."""
+    return WorkItemLayout(type_, e.launch.subgroup_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The entry of a matrix that is a component of a thread.
+
+    Attributes:
+        row, column: Its place, i64; of a component beyond the matrix, some place in it.
+        exists: Whether there is one; None if all threads have one.
+    """
+
+    row: Value
+    column: Value
+    exists: Value | None
+
+    def offset(self, e: Emitter, type_: CoopMatrixType) -> Value:
+        """Its number, counted column by column."""
+        return e.b.add(self.row, e.b.mul(self.column, type_.rows))
+
+
+def entry_of(e: Emitter, type_: CoopMatrixType, component: int) -> Entry:
+    """The entry of a component."""
+    assert e.item is not None
+    b, layout = e.b, layout_of(e, type_)
+    row, column = layout.place(component)
+    lane = b.cast("zext", e.item.lane, I64)
+    if not layout.is_linear:
+        return Entry(b.add(lane, row), const_int(I64, column), None)
+    if type_.rows == layout.subgroup_size:
+        return Entry(lane, const_int(I64, column), None)
+    number, count = b.add(lane, component * layout.subgroup_size), type_.rows * type_.columns
+    exists = None
+    if (component + 1) * layout.subgroup_size > count:
+        exists = b.icmp("ult", number, count)
+        number = b.umin(number, count - 1)
+    rows = const_int(I64, type_.rows)
+    return Entry(b.binary("urem", number, rows), b.binary("udiv", number, rows), exists)
+
+
+def component_of(e: Emitter, matrix: Matrix, number: int) -> Parts:
+    """A component, a scalar of each part in the register type."""
+    return tuple(e.b.extract_element(part, number) for part in matrix.parts)
+
+
+def from_components(e: Emitter, type_: CoopMatrixType, components: Sequence[Parts]) -> Matrix:
+    """The matrix of some components."""
+    return Matrix(type_, tuple(gathered(e, scalars) for scalars in zip(*components, strict=True)))
+
+
+def relaid(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
+    """The same entries in the order of components of another type of the same shape."""
+    old, new = layout_of(e, matrix.type), layout_of(e, type_)
+    places = {old.place(component): component for component in range(old.components)}
+    order = [places[new.place(component)] for component in range(new.components)]
+    if order == list(range(len(order))):
+        return Matrix(type_, matrix.parts)
+    return from_components(e, type_, [component_of(e, matrix, number) for number in order])
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A matrix in the subgroup's scratch memory, column by column, its parts one after the other."""
+
+    type: CoopMatrixType
+    offset: int
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of a part."""
+        size = self.type.rows * self.type.columns * self.type.component.part.size
+        return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+    def bytes_of_all(self) -> int:
+        """Bytes of all parts."""
+        return self.part_bytes * (2 if self.type.component.kind == "complex" else 1)
+
+
+def write_scratch(e: Emitter, matrices: Sequence[Matrix]) -> list[Scratch]:
+    """Write matrices to the scratch memory, where all threads of the subgroup can read them."""
+    assert e.item is not None
+    offset, written = 0, list[Scratch]()
+    for matrix in matrices:
+        written.append(Scratch(matrix.type, offset))
+        offset += written[-1].bytes_of_all()
+    shared = e.item.shared
+    shared.most_scratch = max(shared.most_scratch, offset)
+    threads.barrier(e)
+    for matrix, scratch in zip(matrices, written, strict=True):
+        _write(e, matrix, scratch)
+    threads.barrier(e)
+    return written
+
+
+def _write(e: Emitter, matrix: Matrix, scratch: Scratch) -> None:
+    component = matrix.type.component
+    for number in range(layout_of(e, matrix.type).components):
+        entry = entry_of(e, matrix.type, number)
+        with threads.where(e, entry.exists):
+            for part, value in enumerate(component_of(e, matrix, number)):
+                place = _place(e, scratch, part, entry.offset(e, matrix.type))
+                e.b.store(to_memory(e, value, component), place, component.part.size)
+
+
+def _place(e: Emitter, scratch: Scratch, part: int, number: Value) -> Value:
+    assert e.item is not None
+    base = e.b.gep(I8, e.item.shared.scratch, scratch.offset + part * scratch.part_bytes)
+    return e.b.gep(memory_type(scratch.type.component), base, number)
+
+
+def read_scratch(e: Emitter, scratch: Scratch, row: Value, column: Value) -> Parts:
+    """An entry, a scalar of each part in the register type."""
+    component = scratch.type.component
+    number = e.b.add(row, e.b.mul(column, scratch.type.rows))
+    parts = range(2 if component.kind == "complex" else 1)
+    return tuple(
+        from_memory(
+            e, e.b.load(memory_type(component), _place(e, scratch, part, number), component.part.size), component
+        )
+        for part in parts
+    )
+
+
+def product(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) -> Parts:
+    """The parts of `A B + C`; operands are converted to a type, C has that of the sums."""
+    component = c.type.component
+    left, right = write_scratch(e, [a, b])
+    entries = [entry_of(e, c.type, number) for number in range(layout_of(e, c.type).components)]
+    start = [value for number in range(len(entries)) for value in component_of(e, c, number)]
+    width = len(c.parts)
+    with e.b.loop(0, a.type.columns, carry=start, name="k") as loop:
+        sums: list[Value] = []
+        for number, entry in enumerate(entries):
+            x = read_scratch(e, left, entry.row, loop.index)
+            y = read_scratch(e, right, loop.index, entry.column)
+            x, y = convert(e, x, a.type.component, operand), convert(e, y, b.type.component, operand)
+            x, y = convert(e, x, operand, component), convert(e, y, operand, component)
+            old = tuple(loop.carried[number * width : (number + 1) * width])
+            sums += _multiplied(e, component, x, y, old)
+        loop.next(*sums)
+    components = [tuple(loop.results[k : k + width]) for k in range(0, len(loop.results), width)]
+    return from_components(e, c.type, components).parts
+
+
+def _multiplied(e: Emitter, type_: ScalarType, x: Parts, y: Parts, old: Parts) -> Parts:
+    """`x y + old`."""
+    if type_.kind == "float":
+        return (e.b.fma(x[0], y[0], old[0]),)
+    if type_.kind == "complex":
+        real = e.b.fma(negated(e, x[1]), y[1], e.b.fma(x[0], y[0], old[0]))
+        return real, e.b.fma(x[1], y[0], e.b.fma(x[0], y[1], old[1]))
+    return binary(e, "add", type_, old, binary(e, "mul", type_, x, y))
+
+
+def reduced(
+    e: Emitter, op: UpdateOp, matrix: Matrix, to: CoopMatrixType, computed: ScalarType, *, by_row: bool
+) -> list[Parts]:
+    """The components of a matrix of one column or row: `op` of the rows or columns of another, not yet rounded."""
+    (scratch,) = write_scratch(e, [matrix])
+    components: list[Parts] = []
+    for number in range(layout_of(e, to).components):
+        entry = entry_of(e, to, number)
+
+        def read(k: Value, entry: Entry = entry) -> Parts:
+            return read_scratch(e, scratch, *((entry.row, k) if by_row else (k, entry.column)))
+
+        count = matrix.type.columns if by_row else matrix.type.rows
+        first = read(const_int(I64, 0))
+        if count == 1:
+            components.append(first)
+            continue
+        with e.b.loop(1, count, carry=list(first), name="line") as loop:
+            loop.next(*binary(e, op, computed, tuple(loop.carried), read(loop.index)))
+        components.append(tuple(loop.results))
+    return components
+
+
+def positions(e: Emitter, type_: CoopMatrixType, component: int) -> tuple[Value, Value, Value | None]:
+    """Row and column of a component (vectors of an i32), and the mask of the threads that have one."""
+    entry = entry_of(e, type_, component)
+    row, column = (e.b.splat(e.b.cast("trunc", value, I32), 1) for value in (entry.row, entry.column))
+    return row, column, None if entry.exists is None else e.b.splat(entry.exists, 1)
