@@ -44,7 +44,7 @@ from tlx.evaluate.globals import SymbolTable, named_type_bodies
 from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.tensors import StepFactory, elementwise_on_handles
 from tlx.evaluate.values import Codecs, RuntimeValue
-from tlx.ir.functions import Function
+from tlx.ir.functions import DuplicateFunction, Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
@@ -288,7 +288,7 @@ class Machine:
     the call they are passed to.
 
     Args:
-        module: A module at any stage; functions that are still text are parsed.
+        module: A module at any stage; functions that are still text are parsed. It must not be changed afterwards.
         max_steps: Number of instructions after which a `call` is considered an endless loop.
         foreign: Python functions, by name, for functions the module only declares. They take and return values as
             `tlx.evaluate.values` describes them.
@@ -465,12 +465,12 @@ _MAX_NOTES: Final = 8
 
 
 def _fully_parsed(module: Module) -> Module:
-    """The module with every function parsed, and with locations in its current text."""
+    """The module with every function parsed, and with locations in its current text: itself, if it is like that."""
     text = str(module)
-    name = module.source.name
     if text != module.source.text:
-        name = f"{name} (lowered)"
-    return parse_fully(text, name)
+        return parse_fully(text, f"{module.source.name} (lowered)")
+    is_complete = module.is_parsed_fully and not any(isinstance(item, DuplicateFunction) for item in module.items)
+    return module if is_complete else parse_fully(text, module.source.name)
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
