@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -59,6 +59,7 @@ def resize(
             shape[d] = e
         return np.empty(shape, x.dtype)
     mode = node.text("mode", "nearest")
+    repeats = [1] * rank
     for k, d in enumerate(axes):
         region = (0.0, 1.0) if regions is None else (float(regions[0][k]), float(regions[1][k]))
         extent = x.shape[d]
@@ -66,7 +67,14 @@ def resize(
         if extent == wanted[k] and (places == np.arange(extent)).all():
             continue
         if mode == "nearest":
-            x = _nearest(t, node, x, d, places)
+            nearest = _nearest(node, places, extent)
+            outside = _outside(node, places, extent)
+            repeats[d] = 1 if outside.any() else _repeats(nearest, extent)
+            if repeats[d] == 1:
+                x = t.take(x, nearest, d)
+            if outside.any():
+                number = node.number("extrapolation_value", 0.0)
+                x = t.where(outside.reshape([-1 if i == d else 1 for i in range(rank)]), number, x)
         elif mode in ("linear", "cubic"):
             weights, outside = _weights(node, mode, extent, places, numbers[k])
             x = along_axis(t, x, weights, d)
@@ -75,7 +83,7 @@ def resize(
                 x = t.where(outside.reshape([-1 if i == d else 1 for i in range(rank)]), number, x)
         else:
             t.fail(f"mode {mode!r} is not one of nearest, linear, cubic")
-    return x
+    return _repeated(t, x, repeats)
 
 
 def _by_sizes(node: Node, extents: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
@@ -111,30 +119,34 @@ def _places(node: Node, extent: int, size: int, scale: float, region: tuple[floa
     raise node.error(f"coordinate_transformation_mode {mode!r} is not supported")
 
 
-def _nearest(t: Tensors, node: Node, x: Tensor, axis: int, places: Array) -> Tensor:
-    """The element that is nearest; whole multiples repeat each element."""
+def _nearest(node: Node, places: Array, extent: int) -> Array:
+    """The number of the element that is nearest to each position."""
     name = node.text("nearest_mode", "floor" if node.opset < 11 else "round_prefer_floor")
     if name not in _ROUNDED:
         raise node.error(f"nearest_mode {name!r} is not one of {', '.join(_ROUNDED)}")
-    extent = x.shape[axis]
-    indices = np.clip(_ROUNDED[name](places), 0, extent - 1).astype(np.int64)
-    result = _repeated(t, x, axis, indices)
-    if node.text("coordinate_transformation_mode") == "tf_crop_and_resize":
-        outside = (places < 0) | (places > extent - 1)
-        shape = [-1 if d == axis else 1 for d in range(len(x.shape))]
-        if outside.any():
-            return t.where(outside.reshape(shape), node.number("extrapolation_value", 0.0), result)
-    return result
+    return np.clip(_ROUNDED[name](places), 0, extent - 1).astype(np.int64)
 
 
-def _repeated(t: Tensors, x: Tensor, axis: int, indices: Array) -> Tensor:
-    times, rest = divmod(len(indices), x.shape[axis])
-    if rest or not np.array_equal(indices, np.arange(len(indices)) // max(times, 1)):
-        return t.take(x, indices, axis)
-    shape = x.shape
-    apart = t.reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    repeated = t.broadcast(apart, (*shape[: axis + 1], times, *shape[axis + 1 :]))
-    return t.reshape(repeated, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
+def _outside(node: Node, places: Array, extent: int) -> Array:
+    """Whether each position takes the extrapolation value, as it is outside of the operand."""
+    crops = node.text("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return ((places < 0) | (places > extent - 1)) & crops
+
+
+def _repeats(indices: Array, extent: int) -> int:
+    """How often each element follows itself; 1 if that is not all that indices do."""
+    times, rest = divmod(len(indices), extent)
+    return 1 if rest or not np.array_equal(indices, np.arange(len(indices)) // max(times, 1)) else times
+
+
+def _repeated(t: Tensors, x: Tensor, times: Sequence[int]) -> Tensor:
+    """The tensor with each element repeated along each dimension, so many times in a row."""
+    pairs = list(zip(x.shape, times, strict=True))
+    if max(times, default=1) == 1:
+        return x
+    apart = t.reshape(x, [k for e, n in pairs for k in ((e, 1) if n > 1 else (e,))])
+    wide = t.broadcast(apart, [k for e, n in pairs for k in ((e, n) if n > 1 else (e,))])
+    return t.reshape(wide, [e * n for e, n in pairs])
 
 
 def _weights(node: Node, mode: str, extent: int, places: Array, scale: float) -> tuple[Array, Array]:
@@ -153,10 +165,7 @@ def _weights(node: Node, mode: str, extent: int, places: Array, scale: float) ->
         numbers = numbers / numbers.sum(axis=1, keepdims=True)
     matrix = np.zeros((extent, len(places)))
     np.add.at(matrix, (np.clip(columns, 0, extent - 1), np.arange(len(places))[:, None]), numbers)
-    outside: Any = np.zeros(len(places), np.bool_)
-    if node.text("coordinate_transformation_mode") == "tf_crop_and_resize":
-        outside = (places < 0) | (places > extent - 1)
-    return matrix, outside
+    return matrix, _outside(node, places, extent)
 
 
 def _cubic(distance: Array, a: float) -> Array:

@@ -108,6 +108,16 @@ def test_equal_constants_are_one() -> None:
     assert text.count("weight") == 1
 
 
+def test_an_image_is_enlarged_at_once() -> None:
+    """By whole numbers, elements are repeated along both dimensions by one broadcast."""
+    x = RNG.normal(size=(1, 3, 4, 5)).astype(np.float32)
+    scales = {"scales": np.array([1, 1, 2, 3], np.float32)}
+    data = graph([helper.make_node("Resize", ["x", "scales"], ["y"])], {"x": x}, ["y"], 10, scales)
+    calls = [line for line in tlx.onnx.lower(data).splitlines() if " = call " in line]
+    assert sum("@llvm.tensor.broadcast" in line for line in calls) == 1
+    np.testing.assert_array_equal(InferenceSession(data).run(None, {"x": x})[0], x.repeat(2, 2).repeat(3, 3))
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_conditionals(known: bool) -> None:
     def branch(name: str, operator: str) -> onnx.GraphProto:

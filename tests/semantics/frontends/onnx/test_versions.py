@@ -53,6 +53,7 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
     "slice 13": ("Slice", X, 13, {
         "s": integers(3, -1), "e": integers(0, -9), "a": integers(1, 2), "t": integers(-1, -2)}, {}),
     "upsample 9": ("Upsample", IMAGE, 9, {"scales": np.array([1, 1, 2, 3], np.float32)}, {"mode": "nearest"}),
+    "resize of one dimension by rows": ("Resize", IMAGE, 10, {"scales": np.array([1, 1, 3, 1.25], np.float32)}, {}),
     "resize 10": ("Resize", IMAGE, 10, {"scales": np.array([1, 1, 2, 1.5], np.float32)}, {"mode": "linear"}),
     "global maximum": ("GlobalMaxPool", IMAGE, 13, {}, {}),
     "convolution": ("Conv", IMAGE, 13, {"w": W, "b": floats(6)}, {"pads": [1, 0, 2, 1], "strides": [2, 1]}),
