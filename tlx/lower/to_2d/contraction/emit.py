@@ -34,7 +34,7 @@ from typing import Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.types import Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import TensorView, as_matrices
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
@@ -281,10 +281,10 @@ class _BlockEmitter:
         columns += range(LEAVES, len(self.nest.m[1]))
         loops = [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
         buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
-        with slice_loops(self.b, self.sliced, columns) as starts:
-            with loop_nest(self.b, loops, len(columns), "batch") as steps:
-                offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
-                self._block(dict(zip(columns, offsets, strict=True)), buffer)
+        around, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
+        with around as starts, blocks as steps:
+            offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
+            self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
     def _keeps_result(self) -> bool:
         """Whether partial sums may be kept in the result's memory."""

@@ -1,14 +1,14 @@
 """Operands that are copied slice by slice, each into the same buffer, which stays in the caches.
 
-    for slice                          4 times
-      buffer = slice of the operand
-      for y                            the blocks of the result that read it
-        out[:, slice, y, :] = w @ buffer[y, :]
+for slice                          4 times
+  buffer = slice of the operand
+  for y                            the blocks of the result that read it
+    out[:, slice, y, :] = w @ buffer[y, :]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ class SlicedOperand:
 
 
 @contextmanager
-def slice_loops(b: TensorBuilder, sliced: SlicedOperand | None, columns: Sequence[int]) -> Iterator[list[Value]]:
+def slice_loops(b: TensorBuilder, sliced: SlicedOperand | None, columns: Sequence[int]) -> Generator[list[Value]]:
     """Write the loops over slices, each of which is written first; without a sliced operand there are none.
 
     Args:

@@ -228,14 +228,14 @@ class InputBlocks:
         if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.copied_input[0]:
             return None
         whole = cls(image)
-        by_images = whole._some_images(costs.copied_input[1])
-        candidates = [by_images._some_rows(context.target, costs.copied_input[1]), by_images]
+        by_images = whole.of_images(costs.copied_input[1])
+        candidates = [by_images.of_rows(context.target, costs.copied_input[1]), by_images]
         for blocks in (c for c in candidates if c is not None and c is not whole):
             if _reads_in_place(context.target, blocks.image, element):
                 return blocks
         return None
 
-    def _some_images(self, most: int) -> InputBlocks:
+    def of_images(self, most: int) -> InputBlocks:
         """The copies of as many images as take at most some bytes, or of single ones."""
         problem = self.image.problem
         if not problem.channels:
@@ -252,7 +252,7 @@ class InputBlocks:
             self, image=block, images=LoopDim(count // number, tuple(n * number for n in (lhs, read, *others)))
         )
 
-    def _some_rows(self, target: Target, most: int) -> InputBlocks | None:
+    def of_rows(self, target: Target, most: int) -> InputBlocks | None:
         """The copies of as many rows as take at most some bytes; None if there are none, or they take longer."""
         image, problem = self.image, self.image.problem
         first = problem.channels
@@ -287,7 +287,9 @@ class InputBlocks:
         def write(offset: Value) -> None:
             start = b.gep(source.element, source.storage.pointer, offset)
             part = strided_view(OperandMemory(start, source.element), source.dims)
-            moved = replace(problem, x=part) if padding is None else replace(problem, padding=replace(padding, data=part))
+            moved = (
+                replace(problem, x=part) if padding is None else replace(problem, padding=replace(padding, data=part))
+            )
             replace(self.image, problem=moved).write(b, target)
 
         loops = [loop for loop in (self.images, self.rows) if loop is not None]
