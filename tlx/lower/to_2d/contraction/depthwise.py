@@ -32,6 +32,7 @@ from tlx.lower.to_2d.contraction.problem import (
     ModularStride,
     sum_type,
 )
+from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.copies import load_block, store_block
 from tlx.target.hardware import drawn_cycles
@@ -135,7 +136,11 @@ def _shared(choice: DepthwiseBlocking) -> float:
 
 
 def emit_depthwise(
-    b: TensorBuilder, choice: DepthwiseBlocking, element: Type, epilogue: ContractionEpilogue | None
+    b: TensorBuilder,
+    choice: DepthwiseBlocking,
+    element: Type,
+    epilogue: ContractionEpilogue | None,
+    sliced: SlicedOperand | None = None,
 ) -> None:
     """Write the loops and the tree.
 
@@ -144,12 +149,13 @@ def emit_depthwise(
         choice: The blocking.
         element: Type of the sums.
         epilogue: The epilogue of the sums.
+        sliced: The operand that is made slice by slice, if there is one.
     """
     c, width = choice.contraction, choice.contraction.width
     columns = [LHS, RHS, OUT, *range(LEAVES, width)]
     loops = [LoopDim(run.extent, tuple(run.strides[column] for column in columns)) for run in choice.outer]
-    with loop_nest(b, loops, len(columns), "block") as offsets:
-        bases = dict(zip(columns, offsets, strict=True))
+    with slice_loops(b, sliced, columns) as starts, loop_nest(b, loops, len(columns), "block") as steps:
+        bases = {column: b.add(start, step) for column, start, step in zip(columns, starts, steps, strict=True)}
         rows, cols = choice.rows.extent, choice.cols.extent
         out = b.gep(c.out.element, c.out.pointer, bases[OUT], "out.ptr")
         vector = _Sum(b, choice, element, bases).value()

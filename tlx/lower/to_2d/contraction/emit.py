@@ -8,12 +8,7 @@ x of 2 x 3 windows in 5 rows, copied          loops     step in the input     st
     0, 0   12 elements next to each other     y, x      5, 1                  1
     0, 1   12 elements
 
-An operand that does not fit into the caches is copied slice by slice, each into the same buffer:
-
-for slice                          4 times
-  buffer = slice of the operand    copied, in the order in which blocks read it
-  for y                            the blocks of the result that read it
-    out[:, slice, y, :] = w @ buffer[y, :]
+An operand that does not fit into the caches is copied slice by slice (`slices`).
 
 The products of the blocks:
 
@@ -39,7 +34,7 @@ from typing import Final
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.types import Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import TensorView, as_matrices
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
@@ -61,6 +56,7 @@ from tlx.lower.to_2d.contraction.problem import (
     strided_view,
     sum_type,
 )
+from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS, VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
@@ -187,26 +183,6 @@ class OperandCopies:
         ]
 
 
-@dataclass(frozen=True)
-class SlicedOperand:
-    """An operand that is copied slice by slice.
-
-    Attributes:
-        column: The operand: LHS or RHS.
-        loops: The loops over slices, with strides in the operands (for this operand, in its source) and in the result.
-        write: Writes the slice at an element offset of the source.
-    """
-
-    column: int
-    loops: Sequence[LoopDim]
-    write: Callable[[Value], None]
-
-    def swapped(self) -> SlicedOperand:
-        """The operand of the contraction with swapped operands."""
-        walks = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
-        return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)
-
-
 def emit_contraction(
     context: EmitContext,
     b: TensorBuilder,
@@ -231,7 +207,7 @@ def emit_contraction(
     element = contraction.out.element if epilogue is None else epilogue.element
     choice, _ = best_blocking(context.target, contraction, element)
     if isinstance(choice, DepthwiseBlocking):
-        emit_depthwise(b, choice, element, epilogue)
+        emit_depthwise(b, choice, element, epilogue, sliced)
     else:
         if sliced is not None and choice.contraction.lhs == contraction.rhs:
             sliced = sliced.swapped()
@@ -303,24 +279,12 @@ class _BlockEmitter:
         """Write the loops and the trees in them."""
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
-        around, loops = (
-            [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
-            for walks in ([] if self.sliced is None else self.sliced.loops, self.nest.loops)
-        )
+        loops = [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
         buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
-        with loop_nest(self.b, around, len(columns), "part", independent=False) as starts:
-            starts = self._write_slice(columns, starts)
-            with loop_nest(self.b, loops, len(columns), "batch") as steps:
-                offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
-                self._block(dict(zip(columns, offsets, strict=True)), buffer)
-
-    def _write_slice(self, columns: list[int], starts: list[Value]) -> list[Value]:
-        """Write the current slice of the sliced operand; returns the offsets of all operands, its own being 0."""
-        sliced = self.sliced
-        if sliced is None:
-            return starts
-        sliced.write(starts[sliced.column])
-        return [zero(I64) if column == sliced.column else start for column, start in zip(columns, starts, strict=True)]
+        around, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
+        with around as starts, blocks as steps:
+            offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
+            self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
     def _keeps_result(self) -> bool:
         """Whether partial sums may be kept in the result's memory."""

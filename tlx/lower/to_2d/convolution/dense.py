@@ -1,7 +1,7 @@
 """Convolutions of undilated inputs: contractions on overlapping views of the input, or of a copy of it.
 
 `rules.products` shows before and after, `convolution.problem` the layouts of copies. A copy that does not fit into
-the caches is made some rows at a time (`InputRowBlocks`):
+the caches is made some images, or some rows of an image, at a time (`InputBlocks`):
 
     x of 58 rows, 3 x 3 windows with stride 2, 28 rows of the result       block   rows of the result    rows of x
                                                                            0       0 to 6                0 to 14
@@ -32,7 +32,8 @@ from tlx.ir.types import FLOAT, HALF, I64, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles
-from tlx.lower.to_2d.contraction.emit import SlicedOperand, emit_contraction
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import (
     LHS,
     RHS,
@@ -43,12 +44,13 @@ from tlx.lower.to_2d.contraction.problem import (
     rounds_sums,
     strided_view,
 )
+from tlx.lower.to_2d.contraction.slices import SlicedOperand
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
 from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles, fill
-from tlx.lower.to_2d.memory.padding import PaddedSource
+from tlx.lower.to_2d.memory.padding import PaddedDim, PaddedSource
 from tlx.target.target import Target
 
 
@@ -74,19 +76,19 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
     if image is None:
         emit_contraction(context, b, op, _with_border(context, b, op, problem).contraction, epilogue)
         return
-    rows = InputRowBlocks.of(context, image, element)
-    image = image if rows is None else rows.image
+    blocks = InputBlocks.of(context, image, element)
+    image = image if blocks is None else blocks.image
     x = problem.x
     type_ = TensorType.dense(x.element, image.extents)
     context.remark_copy(op, type_.element, type_.count, "x", image.reason)
     place = context.allocate(x.element, type_.count + image.slack_elements, image.name)
     target = TensorView.of(place, type_)
     contraction = image.contraction(OperandMemory(place.pointer, x.element))
-    if rows is None:
+    if blocks is None:
         image.write(b, target)
         emit_contraction(context, b, op, contraction, epilogue)
     else:
-        emit_contraction(context, b, op, contraction, epilogue, rows.sliced(b, target))
+        emit_contraction(context, b, op, contraction, epilogue, blocks.sliced(b, target))
 
 
 def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> DenseConvolution:
@@ -188,7 +190,7 @@ def best_layout(target: Target, problem: DenseConvolution, element: Type) -> tup
     for image in input_layouts(problem, compute_unit(target, contraction, element)):
         cycles = least_contraction_cycles(target, image.contraction(memory), element)
         cycles += image.cycles(target)
-        if cycles < least:
+        if cycles < least or (best is None and cycles == least):  # a copy may be made in parts, a pad is made at once
             best, least = image, cycles
     return best, least
 
@@ -199,19 +201,21 @@ def _in_memory_order(view: TensorView) -> list[StridedDim[int]]:
 
 
 @dataclass(frozen=True)
-class InputRowBlocks:
-    """Copies of the input rows that blocks of rows of the result need, made one after the other.
+class InputBlocks:
+    """Copies of the images, or of the input rows, that blocks of the result need, made one after the other.
 
     Attributes:
         image: The copy for the first block.
-        walk: The loop over blocks, with strides in the operands (for the copy, in the input) and in the result.
+        images, rows: The loops over blocks of images and of rows, with strides in the operands (for the copy, in the
+            input) and in the result; None if there is no such loop.
     """
 
     image: InputLayout
-    walk: LoopDim
+    images: LoopDim | None = None
+    rows: LoopDim | None = None
 
     @classmethod
-    def of(cls, context: EmitContext, image: InputLayout, element: Type) -> InputRowBlocks | None:
+    def of(cls, context: EmitContext, image: InputLayout, element: Type) -> InputBlocks | None:
         """The copies that replace a whole copy; None if that is made at once.
 
         Args:
@@ -219,42 +223,79 @@ class InputRowBlocks:
             image: The whole copy.
             element: Type of the sums.
         """
-        problem = image.problem
-        first, reduced = problem.channels, problem.contraction.reduces
         costs = context.target.blocks
         alone = context.threads == "none"  # threads cannot share the buffer of a block
-        if not alone or reduced or len(problem.windows.strides) < 2 or _layout_bytes(image) <= costs.copied_input[0]:
+        if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.copied_input[0]:
             return None
-        if problem.padding is not None and problem.padding.dims[0].extent > 1 and image.slack_elements:
-            return None  # what a row of an image writes behind its end is not written again by the next row
-        rows = problem.result.target.dims[first].extent
-        for count in (count for count in range(2, rows + 1) if rows % count == 0):
-            block = _first_rows(image, rows // count)
-            if _layout_bytes(block) <= costs.copied_input[1]:
+        whole = cls(image)
+        by_images = whole.of_images(costs.copied_input[1])
+        candidates = [by_images.of_rows(context.target, costs.copied_input[1]), by_images]
+        for blocks in (c for c in candidates if c is not None and c is not whole):
+            if _reads_in_place(context.target, blocks.image, element):
+                return blocks
+        return None
+
+    def of_images(self, most: int) -> InputBlocks:
+        """The copies of as many images as take at most some bytes, or of single ones."""
+        problem = self.image.problem
+        if not problem.channels:
+            return self
+        count = problem.x.dims[0].extent
+        parts = (_first_images(self.image, n) for n in range(count, 0, -1) if count % n == 0)
+        block = next((part for part in parts if _layout_bytes(part) <= most), _first_images(self.image, 1))
+        number = block.problem.x.dims[0].extent
+        if number == count:
+            return self
+        _, (lhs, _, *others) = problem.contraction.n[0]
+        read = problem.input.dims[0].stride
+        return replace(
+            self, image=block, images=LoopDim(count // number, tuple(n * number for n in (lhs, read, *others)))
+        )
+
+    def of_rows(self, target: Target, most: int) -> InputBlocks | None:
+        """The copies of as many rows as take at most some bytes; None if there are none, or they take longer."""
+        image, problem = self.image, self.image.problem
+        first = problem.channels
+        if len(problem.windows.strides) < 2 or _layout_bytes(image) <= most:
+            return None
+        padding = problem.padding
+        if padding is not None:
+            data = padding.data.dims
+            if self.images is not None and data[0].stride < data[first].extent * data[first].stride:
+                return None  # offsets do not tell which row of an image they are in
+            if padding.dims[0].extent > 1 and image.slack_elements:
+                return None  # what a row of an image writes behind its end is not written again by the next row
+        extent = problem.result.target.dims[first].extent
+        for count in (count for count in range(2, extent + 1) if extent % count == 0):
+            block = _first_rows(image, extent // count)
+            if _layout_bytes(block) <= most:
                 break
         else:
             return None
-        if count * block.cycles(context.target) >= image.cycles(context.target) or not _reads_in_place(
-            context.target, block, element
-        ):
+        if count * block.cycles(target) >= image.cycles(target):
             return None
-        extent, (lhs, _, *others) = problem.contraction.n[1 if first else 0]
+        _, (lhs, _, *others) = problem.contraction.n[1 if first else 0]
         read = problem.input.dims[first].stride * problem.windows.strides[0]
-        return cls(block, LoopDim(count, tuple(stride * (extent // count) for stride in (lhs, read, *others))))
+        rows = LoopDim(count, tuple(stride * (extent // count) for stride in (lhs, read, *others)))
+        return replace(self, image=block, rows=rows)
 
     def sliced(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
         """The copies as slices of the right operand, which share one buffer."""
         problem = self.image.problem
-        padding = problem.padding
-        if padding is not None:
-            return SlicedOperand(RHS, [self.walk], lambda offset: self._write_padded(b, target, padding, offset))
+        padding, source = problem.padding, problem.input
 
         def write(offset: Value) -> None:
-            start = b.gep(problem.x.element, problem.x.storage.pointer, offset)
-            x = strided_view(OperandMemory(start, problem.x.element), problem.x.dims)
-            replace(self.image, problem=replace(problem, x=x)).write(b, target)
+            start = b.gep(source.element, source.storage.pointer, offset)
+            part = strided_view(OperandMemory(start, source.element), source.dims)
+            moved = (
+                replace(problem, x=part) if padding is None else replace(problem, padding=replace(padding, data=part))
+            )
+            replace(self.image, problem=moved).write(b, target)
 
-        return SlicedOperand(RHS, [self.walk], write)
+        loops = [loop for loop in (self.images, self.rows) if loop is not None]
+        if padding is None or self.rows is None:
+            return SlicedOperand(RHS, loops, write)
+        return SlicedOperand(RHS, loops, lambda offset: self._write_padded(b, target, padding, offset))
 
     def _write_padded(self, b: TensorBuilder, target: TensorView, padding: PaddedSource, offset: Value) -> None:
         """Write a block of rows one by one: those of the input are copied, the others are in the border."""
@@ -262,7 +303,11 @@ class InputRowBlocks:
         stride, within = padding.data.dims[first].stride, padding.dims[first]
         to = target.dims[image.row_dim]
         dims = [StridedDim(1, dim.stride) if d == image.row_dim else dim for d, dim in enumerate(target.dims)]
-        start = b.sub(offset, ConstInt(I64, within.at * stride))
+        data, in_image = padding.data.storage.pointer, offset
+        if self.images is not None:
+            in_image = b.binary("urem", offset, ConstInt(I64, padding.data.dims[0].stride))
+            data = b.gep(target.element, data, b.sub(offset, in_image))
+        start = b.sub(in_image, ConstInt(I64, within.at * stride))
         rows = LoopDim(image.problem.x.dims[first].extent, (stride, to.stride))
         with loop_nest(b, [rows], 2, "row") as (row, there):
             position = b.add(start, row)
@@ -272,7 +317,7 @@ class InputRowBlocks:
             inside, border = b.if_else_blocks(is_inside, ("inside", "border"))
             after = b.new_block("row.end", border)
             b.at_end(inside)
-            source = b.gep(target.element, padding.data.storage.pointer, position)
+            source = b.gep(target.element, data, position)
             replace(image, problem=image.problem.row(source)).write(b, line)
             b.branch(after)
             b.at_end(border)
@@ -283,6 +328,18 @@ class InputRowBlocks:
 
 def _layout_bytes(image: InputLayout) -> int:
     return TensorType.dense(image.problem.x.element, image.extents).count * bytes_of(image.problem.x.element)
+
+
+def _first_images(image: InputLayout, count: int) -> InputLayout:
+    """The copy of the first images."""
+    problem = image.problem
+    target = _restricted(problem.result.target, 0, count)
+    block = replace(problem, x=_restricted(problem.x, 0, count), result=replace(problem.result, target=target))
+    padding = problem.padding
+    if padding is not None:
+        dims = (PaddedDim(0, count, 0, 1, count), *padding.dims[1:])
+        block = replace(block, padding=replace(padding, data=_restricted(padding.data, 0, count), dims=dims))
+    return replace(image, problem=block)
 
 
 def _first_rows(image: InputLayout, count: int) -> InputLayout:
@@ -305,7 +362,9 @@ def _reads_in_place(target: Target, image: InputLayout, element: Type) -> bool:
     memory = OperandMemory.of(image.problem.x)
     contraction = image.contraction(memory)
     choice, _ = best_blocking(target, contraction, element)
-    if not isinstance(choice, Blocking) or choice.sliced_operand(target.blocks.near) is not None:
+    if isinstance(choice, DepthwiseBlocking):
+        return True
+    if choice.sliced_operand(target.blocks.near) is not None:
         return False
     return (LHS if choice.contraction.lhs == contraction.rhs else RHS) not in choice.copied
 

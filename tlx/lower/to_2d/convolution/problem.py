@@ -1,6 +1,6 @@
 """Convolutions as contractions on overlapping views of the input, and the layouts that the input may be copied to.
 
-A copy of the input may be faster to read than the input itself. There are three layouts:
+A copy of the input may be faster to read than the input itself. There are four layouts:
 
 - `_SplitRegions`, for strides along rows, and for rows whose elements are not contiguous: rows are split into as many
   regions as the stride, so that neighbours in the result read neighbours in a region:
@@ -12,6 +12,8 @@ A copy of the input may be faster to read than the input itself. There are three
   have filters as columns, where rows of pixels do not fill registers.
 - `_Interleaved`, for a matrix unit that reads the right operand in groups along K (VNNI): each group of channels is
   interleaved once, not once for each row of the result and each position in the kernel.
+- `_Bordered`, for an input of the caller without its border: the order stays. Of large inputs, each image is copied
+  where its results are computed, so that the copy stays in the caches.
 """
 
 from __future__ import annotations
@@ -269,6 +271,8 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
     positions = problem.result.target.dims[last].extent
     if positions > 1 and (problem.windows.strides[-1] > 1 or problem.x.dims[last].stride > 1):
         yield _SplitRegions(problem)
+    if problem.padding is not None and problem.padding.data.storage.load is not None and problem.channels:
+        yield _Bordered(problem)
     if not problem.channels or problem.has_groups or problem.kernel_positions == 1:
         return
     whole = problem.w.dims[1].extent % unit.k_step == 0  # steps along K of channels alone
@@ -471,6 +475,50 @@ class _ChannelsLast(InputLayout):
         """Write the copy."""
         images, *spatial, channels = target.dims
         dims = [images, StridedDim(self.problem.x.dims[1].extent, channels.stride), *spatial]
+        self.problem.copy_input(b, strided_view(OperandMemory.of(target), dims))
+
+
+@dataclass(frozen=True)
+class _Bordered(InputLayout):
+    """A copy with the border, whose dimensions have the order of the input's."""
+
+    name: ClassVar[str] = "bordered"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return "its border is not in memory"
+
+    @property
+    def _order(self) -> list[int]:
+        """The input's dimensions, outermost first."""
+        dims = self.problem.x.dims
+        return sorted(range(len(dims)), key=lambda d: dims[d].stride, reverse=True)
+
+    @property
+    def extents(self) -> list[int]:
+        """The input's extents."""
+        return [self.problem.x.dims[d].extent for d in self._order]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """The input's dimensions."""
+        return [(self.problem.x.dims[d].extent, self.problem.x.dims[d].stride) for d in self._order]
+
+    @property
+    def row_dim(self) -> int:
+        """The input's rows."""
+        return self._order.index(self.problem.channels)
+
+    def contraction(self, memory: OperandMemory) -> Contraction:
+        """The contraction that reads the copy."""
+        strides = dict(zip(self._order, TensorType.dense(memory.element, self.extents).strides(), strict=True))
+        dims = [StridedDim(dim.extent, strides[d]) for d, dim in enumerate(self.problem.x.dims)]
+        return replace(self.problem, x=strided_view(memory, dims)).contraction
+
+    def write(self, b: TensorBuilder, target: TensorView) -> None:
+        """Write the copy."""
+        dims = [target.dims[self._order.index(d)] for d in range(len(self._order))]
         self.problem.copy_input(b, strided_view(OperandMemory.of(target), dims))
 
 
