@@ -59,9 +59,8 @@ def test_tensor_language() -> None:
     programs.check_attention(HVX)
 
 
-EXCLUDED = ("matmul_i8_i8_i32_cc", "intrinsics")
-"""LLVM takes minutes for transposes of bytes in vectors that do not fill a register; a fused multiply-add of doubles
-calls the C library, and there is none for Hexagon here."""
+EXCLUDED = ("matmul_i8_i8_i32_cc",)
+"""LLVM takes minutes for transposes of bytes in vectors that do not fill a register."""
 
 
 @pytest.mark.parametrize("name", quick([name for name in programs.PROGRAMS if name not in EXCLUDED][::3]))
@@ -80,6 +79,67 @@ def test_only_functions_without_floats_have_vectors() -> None:
 
     assert functions_with_vectors(WITHOUT_FLOATS) == {"i8"}
     assert functions_with_vectors(()) == {"i8", "f32"}
+
+
+UNARY = """
+define void @{name}_{type}(ptr noalias %x, ptr noalias %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, <1 x i32> <i32 0>, <1 x i32> <i32 0>, <1 x i32> <i32 24>)
+  %r = call <24 x {type}> @llvm.tensor.{name}(token %t)
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+"""
+CALLS = """
+define void @{name}_{type}(ptr noalias %x, ptr noalias %y) {{
+  %v = load <24 x {type}>, ptr %x, align 4
+  %r = call <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}> %v{more})
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+declare <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}>{arguments})
+"""
+MORE = {"pow": 1, "fma": 2}
+"""Operands after the first one; all are the same."""
+SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-310, -3e300, 1e22, 710.5, -745.0, 1.5, -2.5, 0.1)
+TYPES = ("float", "double")
+
+
+def _function(template: str, name: str, type_: str) -> str:
+    mangled, more = {"float": "f32", "double": "f64"}[type_], MORE.get(name, 0)
+    operands = {"more": f", <24 x {type_}> %v" * more, "arguments": f", <24 x {type_}>" * more}
+    return template.format(name=name, type=type_, mangled=mangled, **operands)
+
+
+def _check_functions(template: str, names: tuple[str, ...], opt_level: int) -> None:
+    """Functions of special and random numbers, to two units in the last place of what they mean."""
+    text = "".join(_function(template, name, type_) for name in names for type_ in TYPES)
+    code, module = HVX.compile(text, opt_level=opt_level), parse(text)
+    random = np.random.default_rng(3)
+    numbers = np.concatenate([SPECIAL, random.normal(size=10) * 3])
+    for type_ in TYPES:
+        with np.errstate(over="ignore"):
+            x = numbers.astype(programs.DTYPES[type_])
+        for name in names:
+            found, exact = np.zeros_like(x), np.zeros_like(x)
+            code[f"{name}_{type_}"](x, found)
+            evaluate(module, f"{name}_{type_}", x, exact)
+            bound = 2 * float(np.finfo(x.dtype).eps)
+            np.testing.assert_allclose(found, exact, rtol=bound, atol=0, err_msg=f"{name} of {type_}")
+    code.close()
+
+
+@pytest.mark.parametrize("opt_level", quick([2, 0]))
+def test_library_functions(opt_level: int) -> None:
+    """What LLVM leaves to a C library, which the start code brings."""
+    roundings = ("floor", "ceil", "trunc", "rint", "round", "roundeven")
+    functions = ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tanh", "pow", "fma", "sqrt")
+    _check_functions(CALLS, (*roundings, *functions), opt_level)
+
+
+@pytest.mark.parametrize("opt_level", quick([2, 0]))
+def test_nan_in_kernels(opt_level: int) -> None:
+    """LLVM turns a select of the lesser number into a minimum that is never NaN."""
+    _check_functions(UNARY, ("relu", "tanh"), opt_level)
 
 
 HALF_REGISTER = """
