@@ -142,7 +142,6 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
     """Measure a workload and the controls."""
     arrays = work.arrays()
     expected = work.expected(arrays) if work.expected else None
-    out = arrays[work.output.name]
 
     def call(options: Options) -> tuple[NativeCall, object]:
         compiled = compile_module(work.text(), target, entry=work.function, options=options)
@@ -159,10 +158,10 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
     often: list[int] = []
     for repeat, count in contestants:
         openmp.set_threads(count)
-        out.view("u1")[...] = 0xA5  # so that elements that are not written are wrong
+        work.reset_output(arrays)
         repeat(1)
         if expected is not None and (repeat, count) in ours:
-            work.check(out, expected, f"{count} threads")
+            work.check(arrays[work.output.name], expected, f"{count} threads")
         often.append(max(1, int(SAMPLE / min(_timed(repeat, 1), _timed(repeat, 1)))))
     times = iter(list(column) for column in zip(*_rounds(contestants, often, rounds), strict=True))
     parts = [list(islice(times, size)) for size in (1, len(counts), most - 1, *[1 + len(counts)] * len(others))]

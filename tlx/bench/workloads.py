@@ -65,6 +65,7 @@ TYPES: Final[dict[str, Types]] = {
     "u8s8": (U8, S8, S32, S32),
     "f16": (F16, F16, F32, F32),
 }
+_ADDITION: Final = ("add", "fadd")
 _SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
 _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
@@ -72,6 +73,11 @@ _WEIGHTS: Final = ((1, 4096, 4096), (8, 4096, 4096), (49, 512, 4608), (196, 256,
 _BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
 PROBED_OPERATIONS: Final = 1 << 33  # multiplications above which the result is checked by probes
 _COLUMN_MAJOR_OPERANDS: Final = ("a", "b", "c", "ab", "abc")
+
+
+def named_types(*elements: Element) -> str | None:
+    """The name of the types of a product: of its operands, its sums and its result; None if the table has none."""
+    return next((name for name, types in TYPES.items() if types == elements), None)
 
 
 def gemm_workloads() -> Iterator[Workload]:
@@ -94,10 +100,18 @@ def gemm_workloads() -> Iterator[Workload]:
 
 
 def product(
-    name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool = False, prepared: bool = False
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    columns: str = "",
+    *,
+    vnni: bool = False,
+    prepared: bool = False,
+    accumulates: bool = False,
 ) -> Workload:
     """One product of the types that `TYPES` lists under this name."""
-    problem = GemmProblem(m, n, k, *TYPES[name], columns=columns, vnni=vnni, prepared=prepared)
+    problem = GemmProblem(m, n, k, *TYPES[name], columns, vnni, prepared, accumulates)
     variants = {"vnni B": vnni, "prepared B": prepared, f"{columns.upper()} columns": bool(columns)}
     buffers = (
         WorkloadBuffer("c", problem.out, problem.c_shape, output=True),
@@ -134,10 +148,17 @@ def loaded_operands(b: WorkloadBuilder, gemm: GemmProblem, result: TensorType) -
     return b.matmul(a, rhs, result)
 
 
+def convolution_types(*elements: Element) -> str | None:
+    """The name of the types of a convolution: of the images, the filters and the result; None if there is none."""
+    return next((name for name, types in _CONVOLUTION_TYPES.items() if types == elements), None)
+
+
 def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
     b = WorkloadBuilder(buffers)
     result = dense_tensor_type(gemm.accumulator, (gemm.m, gemm.n))
     value: Value = loaded_operands(b, gemm, result)
+    if gemm.accumulates:
+        value = b.binary(_ADDITION[gemm.out.is_float], b.tovector(b.load_buffer("c")), value)
     if gemm.out is BF16:
         result = dense_tensor_type(gemm.out, (gemm.m, gemm.n))
         value = b.cast("fptrunc", value, result.vector)
@@ -154,13 +175,15 @@ def _gemm_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
         a = a.T
     b = b.T if "b" in gemm.columns else unpack_vnni(gemm, b)
     exact, transposed = not gemm.accumulator.is_float, "c" in gemm.columns
-    if gemm.m * gemm.n * gemm.k > PROBED_OPERATIONS:
+    if gemm.m * gemm.n * gemm.k > PROBED_OPERATIONS and not gemm.accumulates:
         return freivalds_check(
             *((b.T, a.T, gemm.rhs, gemm.lhs) if transposed else (a, b, gemm.lhs, gemm.rhs)), exact=exact
         )
     x, y = gemm.lhs.widen(a).astype(np.float64), gemm.rhs.widen(b).astype(np.float64)
     values = x @ y  # exact for bytes up to K = 2^37
     magnitude = None if exact else np.abs(x) @ np.abs(y)
+    if gemm.accumulates:
+        values, magnitude = values + 1, None if magnitude is None else magnitude + 1
     if transposed:
         values, magnitude = values.T, None if magnitude is None else magnitude.T
     return ElementwiseCheck(values, magnitude, gemm.k)
@@ -181,11 +204,17 @@ def batch_workloads() -> Iterator[Workload]:
 
 
 def batch(
-    name: str, count: int, extents: tuple[int, int, int], *, reduced: bool = False, vnni: bool = False
+    name: str,
+    count: int,
+    extents: tuple[int, int, int],
+    *,
+    reduced: bool = False,
+    vnni: bool = False,
+    accumulates: bool = False,
 ) -> Workload:
-    """A batch of products of matrices of these extents, M, N and K."""
+    """A batch of products of matrices of these extents, M, N and K; a sum of them may be added to what c holds."""
     m, n, k = extents
-    gemm = GemmProblem(m, n, k, *TYPES[name], vnni=vnni)
+    gemm = GemmProblem(m, n, k, *TYPES[name], vnni=vnni, accumulates=accumulates)
     buffers = (
         WorkloadBuffer("c", gemm.out, (m, n) if reduced else (count, m, n), output=True),
         WorkloadBuffer("a", gemm.lhs, (count, m, k)),
@@ -213,9 +242,12 @@ def _batch_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...], *, reduc
     if gemm.vnni:  # the sum is over the batch, K/v and v
         shape = (buffers[1].shape[0], gemm.m, gemm.k // gemm.factor, gemm.factor)
         x = b.tensor_load(b.buffer("a"), dense_tensor_type(gemm.lhs, shape))
-        return b.store_buffer("c", b.typeinfo(b.contract(x, y, (0, 2, 3), (0, 1, 3), result=result), result))
-    x = b.load_buffer("a")
-    value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
+        value = b.contract(x, y, (0, 2, 3), (0, 1, 3), result=result)
+    else:
+        x = b.load_buffer("a")
+        value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
+    if gemm.accumulates:
+        value = b.binary(_ADDITION[gemm.out.is_float], b.tovector(b.load_buffer("c")), value)
     return b.store_buffer("c", b.typeinfo(value, result))
 
 
@@ -226,6 +258,8 @@ def _batch_expected(gemm: GemmProblem, arrays: dict[str, Array], *, reduced: boo
     values, magnitude = a @ b, np.abs(a) @ np.abs(b)
     if reduced:
         values, magnitude = values.sum(0), magnitude.sum(0)
+    if gemm.accumulates:
+        values, magnitude = values + 1, magnitude + 1
     return ElementwiseCheck(values, None if gemm.rhs is S8 else magnitude, gemm.k * (len(a) if reduced else 1))
 
 
@@ -332,20 +366,25 @@ def convolution(
     """One convolution of a `side` x `side` image with a border of half a window."""
     padded = side + 2 * (window // 2)
     conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_CONVOLUTION_TYPES[name])
-    each = channels // groups
+    return convolution_of(conv, name, f"{channels}-{filters}.{side}.{window}s{stride}")
+
+
+def convolution_of(conv: ConvolutionProblem, types: str, size: str) -> Workload:
+    """A convolution, whose types and size have these names."""
+    each = conv.channels // conv.groups
     buffers = (
-        WorkloadBuffer("y", conv.out, (1, filters, conv.out_rows, conv.out_columns), output=True),
-        WorkloadBuffer("x", conv.lhs, (1, channels, padded, padded)),
-        WorkloadBuffer("w", conv.rhs, (filters, each, window, window)),
+        WorkloadBuffer("y", conv.out, (conv.images, conv.filters, conv.out_rows, conv.out_columns), output=True),
+        WorkloadBuffer("x", conv.lhs, (conv.images, conv.channels, conv.rows, conv.columns)),
+        WorkloadBuffer("w", conv.rhs, (conv.filters, each, conv.window, conv.window)),
     )
     return Workload(
-        row="depthwise" if groups > 1 else "convolution",
-        types=name,
-        size=f"{channels}-{filters}.{side}.{window}s{stride}",
+        row="depthwise" if conv.groups > 1 else "convolution",
+        types=types,
+        size=size,
         buffers=buffers,
         text=lambda: _convolution_text(conv, buffers),
         expected=lambda arrays: _convolution_expected(conv, arrays),
-        operations=2 * filters * conv.out_rows * conv.out_columns * each * window**2,
+        operations=2 * conv.images * conv.filters * conv.out_rows * conv.out_columns * each * conv.window**2,
         traffic=sum(buffer.bytes for buffer in buffers),
         peak=(conv.lhs, conv.rhs, conv.out),
         problem=conv,
@@ -368,7 +407,9 @@ def _convolution_expected(conv: ConvolutionProblem, arrays: dict[str, Array]) ->
 
 
 def _convolved(conv: ConvolutionProblem, x: Array, w: Array) -> Array:
-    """The result as (1, groups, filters per group, rows, columns), by products with the windows of each group."""
+    """The result, by products with the windows of each group of each image."""
+    if len(x) > 1:
+        return np.concatenate([_convolved(conv, x[image : image + 1], w) for image in range(len(x))])
     views = sliding_window_view(x[0], (conv.window, conv.window), (1, 2))[:, :: conv.stride, :: conv.stride]
     groups, each = conv.groups, conv.channels // conv.groups
     views = views.reshape(groups, each, *views.shape[1:]).transpose(0, 2, 3, 1, 4, 5)

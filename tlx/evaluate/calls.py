@@ -299,7 +299,9 @@ def _fits(callee: Function, instruction: Instruction) -> bool:
     """Whether the arguments of a direct call have the types of the callee's parameters, of which it may ignore some."""
     types = [a.type for a in instruction.args]
     pairs = zip((parameter.type for parameter in callee.arguments), types, strict=False)
-    are_alike = all(to == type_ or (isinstance(to, PointerType) and isinstance(type_, PointerType)) for to, type_ in pairs)
+    are_alike = all(
+        to == type_ or (isinstance(to, PointerType) and isinstance(type_, PointerType)) for to, type_ in pairs
+    )
     return len(types) >= len(callee.arguments) and are_alike
 
 

@@ -104,6 +104,7 @@ class GemmProblem:
         columns: The column-major operands, of "a", "b", "c".
         vnni: Whether b is stored as [K/v][N][v], where v elements are four bytes (two for wide sums of 8-bit elements).
         prepared: Whether b is constant over calls, and packed before the first one.
+        accumulates: Whether the product is added to what c holds (beta = 1).
     """
 
     m: int
@@ -116,6 +117,7 @@ class GemmProblem:
     columns: str = ""
     vnni: bool = False
     prepared: bool = False
+    accumulates: bool = False
 
     @property
     def factor(self) -> int:
@@ -341,6 +343,20 @@ class Workload:
     def output(self) -> WorkloadBuffer:
         """The buffer of the result."""
         return next(buffer for buffer in self.buffers if buffer.output)
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the result is added to what the output holds."""
+        problem = self.problem.gemm if isinstance(self.problem, BatchProblem) else self.problem
+        return isinstance(problem, GemmProblem) and problem.accumulates
+
+    def reset_output(self, arrays: dict[str, Array]) -> None:
+        """Fill the output before a checked call: with ones to add to, or with bytes that show what is not written."""
+        out = arrays[self.output.name]
+        if self.accumulates:
+            out[...] = self.output.element.narrow(np.ones(out.shape))
+        else:
+            out.view("u1")[...] = 0xA5
 
     @property
     def unit(self) -> str:

@@ -31,7 +31,7 @@ def computed(work: Workload, target: str) -> dict[str, Any]:
     """The arrays of a workload after a run of its code."""
     arrays = work.arrays()
     compiled = compile_module(work.text(), target, entry=work.function)
-    arrays[work.output.name].view("u1")[...] = 0xA5
+    work.reset_output(arrays)
     call_loop([NativeCall(function_address(compiled.entry.code), work.arguments(arrays))], compiled)(1)
     return arrays
 
@@ -72,7 +72,10 @@ def test_only_the_unfused_layer_writes_its_product() -> None:
 def test_selection() -> None:
     names = [work.name for work in workloads.select(["mlp"], ["f32"], ["96"], ["blocked"])]
     assert names == [f"mlp f32 96 blocked {epilogue}" for epilogue in (PRODUCT, FUSED, UNFUSED)]
-    assert [w.variant for w in workloads.select([], ["bf16"], ["4x32x192x32"], [])] == ["flat", "vnni"]
+    listing = [w.variant for w in workloads.select([], ["bf16"], ["4x32x192x32"], [])]
+    assert listing == ["flat", "flat accumulated", "vnni", "vnni accumulated"]
+    assert [w.variant for w in workloads.select(["brgemm"], ["bf16"], ["2x64x64x64"], ["vnni"])] == ["vnni"]
+    assert {w.variant for w in workloads.select([], ["f32"], [], ["accumulated"])} == {"flat accumulated"}
     assert {w.size for w in workloads.select(["mlp"], [], [], [FUSED])} == {"1024", "2048", "4096"}
     with pytest.raises(UsageError, match="--sizes=100: layers have sizes that are multiples of 32"):
         workloads.select([], [], ["100"], [])
@@ -200,7 +203,8 @@ def test_measuring(tmp_path: Path) -> None:
 
 def test_a_sweep(tmp_path: Path) -> None:
     path, markdown = tmp_path / "s.json", tmp_path / "s.md"
-    words = ["paper", "brgemm", "--types=f32", "--sizes=2x4x96x32", "--target=generic", "--rounds=1", "--sweep"]
+    words = ["paper", "brgemm", "--types=f32", "--sizes=2x4x96x32", "--variants=flat", "--target=generic"]
+    words += ["--rounds=1", "--sweep"]
     result = CliRunner().invoke(group, ["bench", *words, f"--json={path}", f"--markdown={markdown}"])
     assert result.exit_code == 0, result.output
     assert re.search(r"generic +brgemm +f32 +2x4x96x32 +flat +\d+ +[\d.]+% +\d+x\d+ +\d\.\d+", result.output)

@@ -95,7 +95,10 @@ def test_writers_at_the_same_time_lose_nothing(database: Database) -> None:
     [
         ("", ":1:1: error: the tuning database is damaged: expecting value"),
         ('{"schema" 1}', ":1:11: error: the tuning database is damaged: expecting ':' delimiter"),
-        ('{"schema": ' + "9" * 5000 + "}", ":1:12: error: the tuning database is damaged: a number has too many digits"),
+        (
+            '{"schema": ' + "9" * 5000 + "}",
+            ":1:12: error: the tuning database is damaged: a number has too many digits",
+        ),
         ("[]", "there is no schema"),
         ('{"schema": 1}', "there are no entries"),
         (

@@ -82,7 +82,7 @@ def expectation(cell: Record) -> float:
         return _FLOAT
     if cell["peak_loop"].startswith("tdp"):
         return _TILES
-    flat = not split_variant(cell["variant"])[0].endswith("vnni")
+    flat = "vnni" not in cell["variant"].split()
     converted = cell["peak_loop"].startswith("multiply-add")  # there are no dot products of bfloat
     return _CONVERTED_FLAT if flat and converted else _FLOAT
 

@@ -3,6 +3,7 @@
     brgemm   c = sum over i of a[i] b[i]           its listings: 4x32x192 (K = 32), 2x4x96 (K = 32), 2x64x64 (K = 64)
     mlp      c = a b, or c = relu(a b + bias)      512 x n x n, with n of 1024, 2048 and 4096
 
+Products of the listings are stored, or added to what c holds (`accumulated`, beta = 1), as the paper's kernels do.
 bfloat is summed up in float; the results of layers are bfloat. The layouts of the operands are
 
     flat            row-major
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -45,6 +47,7 @@ MLP: Final = "mlp"
 PRODUCT: Final = "product"
 FUSED: Final = "fused"
 UNFUSED: Final = "unfused"
+ACCUMULATED: Final = "accumulated"
 EPILOGUES: Final = (PRODUCT, FUSED, UNFUSED)
 LISTINGS: Final = ((4, (32, 192, 32)), (2, (4, 96, 32)), (2, (64, 64, 64)))
 _ROWS: Final = 512
@@ -60,11 +63,12 @@ def paper_workloads(sizes: Sequence[int] = _SIZES, rows: int = _ROWS) -> Iterato
     """All of the paper's workloads, with layers of other sizes if given."""
     for types in _LAYOUTS:
         for count, extents in LISTINGS:
-            for vnni in (False, True) if types == "bf16" else (False,):
+            for layout, adds in product(("flat", "vnni") if types == "bf16" else ("flat",), (False, True)):
+                vnni = layout == "vnni"
                 yield replace(
-                    workloads.batch(types, count, extents, reduced=True, vnni=vnni),
+                    workloads.batch(types, count, extents, reduced=True, vnni=vnni, accumulates=adds),
                     size="x".join(map(str, (count, *extents))),
-                    variant="vnni" if vnni else "flat",
+                    variant=f"{layout} {ACCUMULATED}" if adds else layout,
                 )
     for types, layouts in _LAYOUTS.items():
         for layout in layouts:
@@ -125,7 +129,7 @@ def select(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str], vari
 def _names_of_variant(work: Workload) -> set[str]:
     """The names that select a variant: `blocked vnni`, `fused` and `blocked vnni fused`."""
     if work.row == BRGEMM:
-        return {work.variant}
+        return {work.variant, *([ACCUMULATED] if work.accumulates else [])}
     layout, epilogue = split_variant(work.variant)
     return {layout, epilogue, work.variant}
 

@@ -161,7 +161,7 @@ def _float_arguments(gemm: GemmProblem, pointers: dict[str, int]) -> Arguments:
         ("i32", leading[first]),
         ("ptr", pointers[second]),
         ("i32", leading[second]),
-        (scalar, 0.0),
+        (scalar, float(gemm.accumulates)),
         ("ptr", pointers["c"]),
         ("i32", leading["c"]),
     )
@@ -185,7 +185,7 @@ def _integer_arguments(gemm: GemmProblem, pointers: dict[str, int], zero: int) -
         ("ptr", pointers["a"]),
         ("i32", gemm.a_shape[1]),
         ("i8", 0),
-        ("float", 0.0),
+        ("float", float(gemm.accumulates)),
         ("ptr", pointers["c"]),
         ("i32", gemm.c_shape[1]),
         ("ptr", zero),

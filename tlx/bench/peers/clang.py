@@ -50,7 +50,8 @@ class Clang:
         loaded = self._loaded(work)
         if loaded is None:
             return
-        yield Attempt(call_loop([NativeCall(function_address(loaded.work), work.arguments(arrays))], (loaded, arrays)))
+        pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
+        yield Attempt(call_loop([NativeCall(function_address(loaded.work), pointers)], (loaded, arrays)))
 
     def _loaded(self, work: Workload) -> ctypes.CDLL | None:
         """The library of a workload; None if it cannot be built."""
@@ -159,6 +160,7 @@ def _product(gemm: GemmProblem, count: int, *, reduced: bool) -> str:
     lhs, rhs, out = (_TYPES[e.name] for e in (gemm.lhs, gemm.rhs, gemm.out))
     m, n, k = gemm.m, gemm.n, gemm.k
     step, zero = ("", "if (g == 0)") if reduced else (f"c += {m * n};", "")
+    zero = "if (0)" if gemm.accumulates else zero
     return f"""
 void work({out} *restrict c, const {lhs} *restrict a, const {rhs} *restrict b) {{
   for (long g = 0; g < {count}; g++) {{
@@ -182,7 +184,12 @@ def _matrix_source(work: Workload) -> str | None:
             pass
         case _:
             return None
-    if gemm.lhs is not gemm.out or gemm.lhs.name not in _TYPES or max(gemm.m, gemm.n, gemm.k) > _MATRIX:
+    if (
+        gemm.accumulates
+        or gemm.lhs is not gemm.out
+        or gemm.lhs.name not in _TYPES
+        or max(gemm.m, gemm.n, gemm.k) > _MATRIX
+    ):
         return None
     type_, m, n, k = _TYPES[gemm.lhs.name], gemm.m, gemm.n, gemm.k
     return f"""

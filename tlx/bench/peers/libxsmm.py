@@ -167,13 +167,14 @@ class Libxsmm:
         gemm = work.problem
         if not isinstance(gemm, GemmProblem) or gemm.columns or max(gemm.m, gemm.n, gemm.k) > 2 * _WHOLE:
             return
+        beta = int(gemm.accumulates)
         dispatch = {"f32": "libxsmm_smmdispatch", "f64": "libxsmm_dmmdispatch"}.get(work.types)
         if dispatch is None:
             return
         make = getattr(self._library, dispatch)
         make.restype = ctypes.c_void_p
         scalar = ctypes.c_float if gemm.out.name == "f32" else ctypes.c_double
-        one, zero = ctypes.byref(scalar(1)), ctypes.byref(scalar(0))
+        one, zero = ctypes.byref(scalar(1)), ctypes.byref(scalar(beta))
         kernel = make(gemm.n, gemm.m, gemm.k, None, None, None, one, zero, None, None)
         if kernel:
             pointers = [("ptr", arrays[name].ctypes.data) for name in "bacbac"]  # the last three are prefetch addresses
@@ -316,7 +317,7 @@ def load(places: LibraryPaths) -> Libxsmm:
 
 
 def _flags(gemm: GemmProblem) -> int:
-    flags = _BETA_0
+    flags = 0 if gemm.accumulates else _BETA_0
     flags |= _TRANSPOSE_A if "b" in gemm.columns else 0
     flags |= _TRANSPOSE_B if "a" in gemm.columns else 0
     flags |= _B_UNSIGNED if gemm.lhs.name == "u8" else 0

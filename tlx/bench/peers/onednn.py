@@ -73,6 +73,8 @@ class Onednn:
         self, gemm: GemmProblem, arrays: dict[str, Array], *, packed: bool, bias: Array | None = None
     ) -> Attempt:
         make = self._library
+        if gemm.accumulates:
+            raise UnsupportedError("sums into the destination")
         a = make.dense((gemm.m, gemm.k), gemm.lhs, transposed="a" in gemm.columns)
         b = make.dense((gemm.k, gemm.n), gemm.rhs, transposed="b" in gemm.columns)
         c = make.dense((gemm.m, gemm.n), gemm.out, transposed="c" in gemm.columns)
@@ -89,6 +91,8 @@ class Onednn:
 
     def _batch(self, count: int, gemm: GemmProblem, arrays: dict[str, Array]) -> Attempt:
         make = self._library
+        if gemm.accumulates:
+            raise UnsupportedError("sums into the destination")
         shapes = {"a": (gemm.m, gemm.k), "b": (gemm.k, gemm.n), "c": (gemm.m, gemm.n)}
         elements = {"a": gemm.lhs, "b": gemm.rhs, "c": gemm.out}
         d = {name: make.dense((count, *shapes[name]), elements[name]) for name in "abc"}

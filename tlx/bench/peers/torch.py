@@ -48,6 +48,10 @@ class Torch:
     def _function(self, work: Workload, t: dict[str, Any], arrays: dict[str, Array]) -> Callable[[], object] | None:
         torch = self._torch
         match work.problem:
+            case GemmProblem(vnni=False, columns="", accumulates=True) as gemm if gemm.lhs is gemm.out:
+                return lambda: t["c"].addmm_(t["a"], t["b"])
+            case GemmProblem(accumulates=True):
+                return None
             case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs is gemm.out:
                 return lambda: torch.mm(t["a"], t["b"], out=t["c"])
             case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs.name == "s8":
