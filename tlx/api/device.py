@@ -238,21 +238,29 @@ def _check(number: int, parameter: Parameter, array: DeviceArray) -> None:
         raise ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
 
 
-def compiled_for_device(
-    lowered: str, defined: Mapping[str, Prototype], device: Device, opt_level: int
+def assembly_of(lowered: str, device: Device, opt_level: int) -> bytes:
+    """The assembly of a lowered module for a device, at LLVM's optimisation level.
+
+    Raises:
+        TlxError: LLVM refuses the code.
+    """
+    return emit_code(lowered, "asm", opt_level, device.processor)
+
+
+def loaded_functions(
+    lowered: str, assembly: bytes, defined: Mapping[str, Prototype], device: Device
 ) -> dict[str, DeviceFunction]:
     """The functions of a lowered module, loaded on a device.
 
     Args:
         lowered: The module.
+        assembly: Its assembly.
         defined: The functions of the input.
         device: The device.
-        opt_level: LLVM's optimisation level.
 
     Raises:
-        TlxError: LLVM or the device refuses the code.
+        TlxError: The device refuses the code.
     """
     table = table_of(lowered)
-    assembly = emit_code(lowered, "asm", opt_level, device.processor).decode()
-    code = device.load(assembly, table)
+    code = device.load(assembly.decode(), table)
     return {launches.name: DeviceFunction(defined[launches.name], launches, code) for launches in table}
