@@ -7,7 +7,7 @@ or `__cuda_array_interface__`. Temporaries are allocated in the order of the str
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, cast
@@ -167,6 +167,26 @@ class NvidiaCode:
         if int(status):
             about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads)"
             raise self._device.error(status, "cuLaunchKernel", about)
+
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """A CUDA graph of the work."""
+        call, kinds = self._call, self._device.driver
+        stream = call("cuStreamCreate", int(kinds.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        try:
+            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            try:
+                work(int(stream))
+            finally:
+                graph = call("cuStreamEndCapture", stream)
+        finally:
+            call("cuStreamDestroy", stream)
+        runnable = call("cuGraphInstantiate", graph, 0, about="a graph of kernels")
+        call("cuGraphDestroy", graph)
+
+        def launch(stream: int) -> None:
+            call("cuGraphLaunch", runnable, stream)
+
+        return launch
 
 
 # Arrays ----------------------------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.nvidia.emulator import COMPILER
+from tests.nvidia.emulator import COMPILER, OnDevice
+from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
+from tlx.api.call import ArgumentError
 from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.lower.options import Options
@@ -27,7 +29,7 @@ Compile = Callable[..., Any]
 def compile_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compile:
     """Compiles kernels for the emulator or for the GPU of this machine."""
     if request.param == "device":
-        return lambda source, **settings: tl.compile(source, "nvidia", **settings)
+        return compile_for_device
     if COMPILER is None:
         pytest.skip("the emulator needs a C compiler")
     on_emulator(monkeypatch)
@@ -115,6 +117,18 @@ def test_work_items(compile_kernels: Compile) -> None:
     np.testing.assert_array_equal(sums, x.reshape(6, 16).cumsum(1).ravel())
     np.testing.assert_array_equal(turned, x.reshape(2, 48)[:, ::-1].ravel())
     np.testing.assert_array_equal(counts, (x.reshape(2, 48) > 0).sum(1))
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_arrays_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_emulator(monkeypatch)
+    x, y = whole((64, 3)), whole((40, 5))
+    exact = np.exp2(x)
+    kernel = tl.compile(FOREACH).run
+    kernel(OnDevice(x))
+    np.testing.assert_array_equal(x, exact)
+    with pytest.raises(ArgumentError, match="expected elements of float32, got float16 array"):
+        kernel(OnDevice(y.astype(np.float16)))
 
 
 FOREACH: Final = """func @run(%X: memref<f32x?x?>) attributes {subgroup_size=8, work_group_size=[32,1]} {

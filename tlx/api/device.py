@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -68,21 +68,46 @@ class DeviceFunction(CompiledFunction):
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
         with self._device.current(), HostCopies(self._device, stream) as copies:
-            values: list[Any] = []
-            for number, (parameter, is_pointer) in enumerate(self._parameters):
-                value = arguments[number]
-                if not is_pointer:
-                    values.append(_scalar(number, parameter, value))
-                    continue
-                array = self._device.array(value)
-                if array is not None:
-                    _check(number, parameter, array)
-                    copies.keep.append(array.owner)
-                    values.append(array.address)
-                    continue
-                data: Array = checked_argument(number, parameter, value)
-                values.append(copies.address_of(data, written=parameter.written))
-            self._launch(values, stream)
+            self._launch(self._values(arguments, copies), stream)
+
+    def captured(self, *arguments: Any) -> CapturedCall:
+        """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
+
+        Args:
+            *arguments: As for a call; arrays are of the device.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+            TlxError: The device refuses it.
+        """
+        if len(arguments) != self._count:
+            raise self._count_error(len(arguments))
+        copies = HostCopies(self._device, 0)
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            if is_pointer and self._device.array(arguments[number]) is None:
+                raise ArgumentError(f"argument {number} ({parameter.name}): a captured call takes arrays of the device")
+        with self._device.current():
+            values = self._values(arguments, copies)
+            work = self._device.capture(lambda stream: self._launch(values, stream))
+        return CapturedCall(self._device, work, copies.keep)
+
+    def _values(self, arguments: Sequence[Any], copies: HostCopies) -> list[Any]:
+        """The values of the parameters: addresses on the device, and numbers."""
+        values: list[Any] = []
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            value = arguments[number]
+            if not is_pointer:
+                values.append(_scalar(number, parameter, value))
+                continue
+            array = self._device.array(value)
+            if array is not None:
+                _check(number, parameter, array)
+                copies.keep.append(array.owner)
+                values.append(array.address)
+                continue
+            data: Array = checked_argument(number, parameter, value)
+            values.append(copies.address_of(data, written=parameter.written))
+        return values
 
     @property
     def device(self) -> DeviceCode:
@@ -113,6 +138,28 @@ class DeviceFunction(CompiledFunction):
             for address in temporaries:
                 device.free(address, stream)
             self._frames.append(frame)
+
+
+class CapturedCall:
+    """A call whose kernels were recorded, with its arrays; arrays that are changed later are read and written as such.
+
+    Args:
+        code: The code.
+        work: Does what was recorded, in the order of a stream.
+        keep: What must live as long.
+    """
+
+    def __init__(self, code: DeviceCode, work: Callable[[int], None], keep: Sequence[object]) -> None:
+        self._code, self._work, self._keep = code, work, keep
+
+    def __call__(self, *, stream: int = 0) -> None:
+        """Make the call again, in the order of a stream.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
+        with self._code.current():
+            self._work(stream)
 
 
 def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:

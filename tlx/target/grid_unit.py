@@ -163,6 +163,17 @@ class DeviceCode(Protocol):
         """
         ...
 
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """Record what a function does in the order of the stream that it is given.
+
+        Returns:
+            What does it again, in the order of a stream.
+
+        Raises:
+            TlxError: The device cannot record it.
+        """
+        ...
+
 
 class Device(Protocol):
     """A device of this machine.
