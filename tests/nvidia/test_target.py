@@ -281,7 +281,6 @@ def test_an_array_of_another_device_is_refused() -> None:
             return 2, 1
 
     driver, _ = driver_with_contexts(7)
-    driver.cuDeviceGet = lambda *_: (0, 0)
     code = NvidiaDevice(driver).load("", [])
     with pytest.raises(TlxError, match="the array is on device 1, and code runs on device 0; copy it there first"):
         code.array(OnSecondDevice())

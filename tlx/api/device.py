@@ -36,6 +36,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
 }
+_MOST_LAYOUTS: Final = 64
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
 
 
@@ -53,6 +54,7 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
         self._frames: list[_Frame] = []
+        self._known: list[set[tuple[object, ...]]] = [set() for _ in prototype.parameters]
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the function's kernels.
@@ -101,13 +103,22 @@ class DeviceFunction(CompiledFunction):
                 continue
             array = self._device.array(value)
             if array is not None:
-                _check(number, parameter, array)
+                layout = array[1:5]
+                if layout not in self._known[number] or array.address % ALIGNMENT:
+                    _check(number, parameter, array)
+                    self._remember(number, layout)
                 copies.keep.append(array.owner)
                 values.append(array.address)
                 continue
             data: Array = checked_argument(number, parameter, value)
             values.append(copies.address_of(data, written=parameter.written))
         return values
+
+    def _remember(self, number: int, layout: tuple[object, ...]) -> None:
+        """Remember that arrays of some shape, strides and elements fit a parameter."""
+        if len(self._known[number]) >= _MOST_LAYOUTS:
+            self._known[number].clear()
+        self._known[number].add(layout)
 
     @property
     def device(self) -> DeviceCode:
@@ -223,7 +234,7 @@ class HostCopies:
     def __init__(self, device: DeviceCode, stream: int) -> None:
         self._device, self._stream = device, stream
         self._copies: dict[tuple[int, int], int] = {}
-        self._written: set[tuple[int, int]] = set()
+        self._written: list[tuple[int, int]] = []
         self.keep: list[object] = []
 
     def address_of(self, array: Array, *, written: bool) -> int:
@@ -235,8 +246,8 @@ class HostCopies:
             self._copies[bounds] = address
             self._device.upload(address, low, high - low, self._stream)
             self.keep.append(array)
-        if written:
-            self._written.add(bounds)
+        if written and bounds not in self._written:
+            self._written.append(bounds)
         return self._copies[bounds] + array_address(array) - bounds[0]
 
     def __enter__(self) -> Self:
