@@ -13,6 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# what the tensor language means, but for the order of updates and what the CPU's IR looks like
+ON_NVIDIA := $(addprefix tests/semantics/frontends/tensor_language/,test_examples.py test_views.py matrix/test_layout.py \
+	matrix/test_arithmetic.py spmd/test_barriers.py spmd/test_foreach.py spmd/test_subgroup.py blas/test_shapes.py)
+
 .PHONY: help env demo test test-long test-amx test-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
@@ -40,6 +44,7 @@ test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 
 test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q -m nvidia tests/nvidia
+	$(BIN)/python -m pytest -q -p tests.nvidia.on_device $(ON_NVIDIA)
 
 check: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check .

@@ -150,13 +150,13 @@ class Binder:
         Raises:
             ArgumentError: It does not fit.
         """
-        members = cast("list[Any] | tuple[Any, ...]", value) if isinstance(value, (list, tuple)) else None
+        members = list(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else None
         known: dict[int, int] = {}
 
-        def standing_for(one: object) -> object:
+        def standing_for(one: Any) -> Any:
             array = None if one is None or isinstance(one, np.ndarray) else function.device.array(one)
             if array is None:
-                return cast("object", one)
+                return cast("Any", one)
             copies.keep.append(array.owner)
             view = as_numpy(array)
             known[array_address(view)] = array.address

@@ -7,8 +7,8 @@ or `__cuda_array_interface__`. Temporaries are allocated in the order of the str
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import struct
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -92,7 +92,7 @@ class NvidiaCode:
 
     def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         self._device, self._call, driver = device, device.call, device.driver
-        self._context = int(device.context)
+        self._context, self._number = int(device.context), int(device.number)
         with self.current():
             self._load(driver, assembly, launches)
 
@@ -108,17 +108,9 @@ class NvidiaCode:
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
-    @contextmanager
-    def current(self) -> Generator[None]:
+    def current(self) -> _Current:
         """Push the primary context, unless it is current; another one that was current is so again afterwards."""
-        if int(self._call("cuCtxGetCurrent")) == self._context:
-            yield
-            return
-        self._call("cuCtxPushCurrent", self._device.context)
-        try:
-            yield
-        finally:
-            self._call("cuCtxPopCurrent")
+        return _Current(self._device, self._context)
 
     def _function(self, launch: Launch) -> Any:
         about = f"kernel {launch.kernel}"
@@ -131,16 +123,23 @@ class NvidiaCode:
 
     def array(self, value: object) -> DeviceArray | None:
         """An array by DLPack, else by `__cuda_array_interface__`."""
+        if getattr(value, "is_cuda", False) and hasattr(value, "data_ptr"):
+            self._check_device(cast("Any", value).device.index)
+            return _from_torch(value)
         place = getattr(value, "__dlpack_device__", None)
         if place is not None:
             kind, number = place()
-            if int(kind) in _ON_DEVICES and int(number) != int(self._device.number):
-                used = int(self._device.number)
-                raise TlxError(f"the array is on device {number}, and code runs on device {used}; copy it there first")
+            if int(kind) in _ON_DEVICES:
+                self._check_device(int(number))
             if int(kind) in _DLPACK_DEVICES:
                 return _from_dlpack(value)
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
+
+    def _check_device(self, number: int) -> None:
+        if number != self._number:
+            message = f"the array is on device {number}, and code runs on device {self._number}; copy it there first"
+            raise TlxError(message)
 
     def allocate(self, size: int, stream: int) -> int:
         """Allocate by `cuMemAllocAsync`."""
@@ -168,41 +167,86 @@ class NvidiaCode:
             about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads)"
             raise self._device.error(status, "cuLaunchKernel", about)
 
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """A CUDA graph of the work."""
+        call, kinds = self._call, self._device.driver
+        stream = call("cuStreamCreate", int(kinds.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        try:
+            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            try:
+                work(int(stream))
+            finally:
+                graph = call("cuStreamEndCapture", stream)
+        finally:
+            call("cuStreamDestroy", stream)
+        runnable = call("cuGraphInstantiate", graph, 0, about="a graph of kernels")
+        call("cuGraphDestroy", graph)
+
+        def launch(stream: int) -> None:
+            call("cuGraphLaunch", runnable, stream)
+
+        return launch
+
+
+class _Current:
+    """While it is entered, a context is the thread's current one."""
+
+    __slots__ = ("_context", "_device", "_is_pushed")
+
+    def __init__(self, device: NvidiaDevice, context: int) -> None:
+        self._device, self._context = device, context
+
+    def __enter__(self) -> None:
+        self._is_pushed = int(self._device.call("cuCtxGetCurrent")) != self._context
+        if self._is_pushed:
+            self._device.call("cuCtxPushCurrent", self._device.context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_pushed:
+            self._device.call("cuCtxPopCurrent")
+
 
 # Arrays ----------------------------------------------------------------------------------------------------------
 
 
-class _DLTensor(ctypes.Structure):
-    """`DLTensor` of dlpack.h."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
+_DLTENSOR: Final = struct.Struct("<QiiiBBHQQQ")
+"""`DLTensor` of dlpack.h: data, type and number of the device, rank, code, bits and lanes, shape, strides, offset."""
+_pointer_of: Final = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
 _FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
 
 
 def _from_dlpack(value: object) -> DeviceArray:
     capsule = cast("Any", value).__dlpack__(stream=-1)  # the caller orders streams
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
-    shape = tuple(tensor.shape[k] for k in range(tensor.ndim))
-    size = tensor.bits // 8
-    strides = tuple(tensor.strides[k] * size for k in range(tensor.ndim)) if tensor.strides else None
-    element = _FLOATS.get((tensor.code, tensor.bits), f"i{tensor.bits}" if tensor.code in _INTEGERS else "")
-    return DeviceArray((tensor.data or 0) + tensor.byte_offset, shape, strides, element, size, capsule)
+    tensor = ctypes.string_at(cast("int", _pointer_of(capsule, b"dltensor")), _DLTENSOR.size)
+    data, _, _, rank, code, bits, _, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
+    size = bits // 8
+    numbers = struct.Struct(f"<{rank}q")
+    shape = numbers.unpack(ctypes.string_at(shape_at, numbers.size)) if rank else ()
+    strides = None
+    if strides_at and rank:
+        strides = tuple(step * size for step in numbers.unpack(ctypes.string_at(strides_at, numbers.size)))
+    element = _FLOATS.get((code, bits)) or (f"i{bits}" if code in _INTEGERS else "")
+    return DeviceArray(data + offset, shape, strides, element, size, capsule)
+
+
+_TORCH: Final[dict[Any, str]] = {}
+"""Elements by the types of PyTorch that have been met."""
+_TORCH_FLOATS: Final = {"torch.float16": "half", "torch.bfloat16": "bfloat", "torch.float32": "float"}
+
+
+def _from_torch(tensor: Any) -> DeviceArray:
+    """A tensor of PyTorch, in a third of the time that DLPack takes."""
+    size, kind = tensor.element_size(), tensor.dtype
+    element = _TORCH.get(kind)
+    if element is None:
+        name = str(kind)
+        is_integer = name.removeprefix("torch.").startswith(("int", "uint", "bool"))
+        floats = _TORCH_FLOATS | {"torch.float64": "double"}
+        element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
+    strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())
+    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor)
 
 
 def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:

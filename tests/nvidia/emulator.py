@@ -5,8 +5,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -206,6 +207,13 @@ def _compiled_runtime() -> bytes:
         return path.read_bytes()
 
 
+@dataclass(frozen=True)
+class OnDevice:
+    """An array in the memory of the emulated device."""
+
+    array: Array
+
+
 class Emulator:
     """Lowered kernels, compiled for this CPU: `tlx.target.grid_unit.DeviceCode` whose memory is the process's.
 
@@ -240,9 +248,19 @@ class Emulator:
         """Nothing."""
         return nullcontext()
 
-    def array(self, value: object) -> DeviceArray | None:  # noqa: ARG002
-        """None: arrays are copied."""
-        return None
+    def array(self, value: object) -> DeviceArray | None:
+        """The array of an `OnDevice`."""
+        if not isinstance(value, OnDevice):
+            return None
+        array = value.array
+        address = int(array.ctypes.data)
+        self._memory[address] = array.reshape(-1, order="A").view(np.uint8)
+        element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
+        return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
+
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """The work itself."""
+        return work
 
     def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
         """Memory whose bytes are all ones."""

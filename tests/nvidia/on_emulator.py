@@ -9,9 +9,10 @@ import pytest
 from tests.nvidia.emulator import EmulatedDevice
 from tests.nvidia.programs import with_grids
 from tlx.api import device
+from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language import runtime
 
-_compile, _compiled_for_device = runtime.compile, device.compiled_for_device
+_compile, _assembly_of = runtime.compile, device.assembly_of
 
 
 def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:  # noqa: ARG001
@@ -21,17 +22,20 @@ def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:
     return _compile(source, with_grids(device=lambda: emulated), **settings)
 
 
-def _compiled(lowered: str, defined: Any, emulated: Any, opt_level: int) -> Any:
+def _recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
+    """The assembly, after the emulator has been told what it is made of."""
     if isinstance(emulated, EmulatedDevice):
         emulated.lowered = lowered
-    return _compiled_for_device(lowered, defined, emulated, opt_level)
+    return _assembly_of(lowered, emulated, opt_level)
+
+
+def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile every kernel for the emulator."""
+    monkeypatch.setattr(device, "assembly_of", _recorded)
+    monkeypatch.setattr(runtime, "compile", compile_for_emulator)
+    monkeypatch.setattr(tensor_language, "compile", compile_for_emulator, raising=False)
 
 
 @pytest.fixture(autouse=True)
-def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kernel is compiled for the emulator."""
-    import tlx
-
-    monkeypatch.setattr(device, "compiled_for_device", _compiled)
-    monkeypatch.setattr(runtime, "compile", compile_for_emulator)
-    monkeypatch.setattr(tlx.tensor_language, "compile", compile_for_emulator, raising=False)
+def _on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_emulator(monkeypatch)

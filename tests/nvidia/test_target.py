@@ -4,16 +4,20 @@ import ctypes
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.nvidia.emulator import COMPILER, EmulatedDevice
-from tests.nvidia.programs import function, lowered, normal, tensor, typed
+import tlx
+from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
+from tests.nvidia.programs import function, lowered, normal, tensor, typed, with_grids
 from tests.nvidia.test_products import matmul
+from tlx.api.call import ArgumentError
 from tlx.api.device import DeviceFunction
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import LoweringError, TlxError
@@ -52,6 +56,19 @@ def test_the_assembler_accepts_the_code(name: str, processor: str, tmp_path: Pat
     assert result.returncode == 0, result.stderr
     assert "warning" not in result.stderr.lower()
     assert not re.search(r"[1-9]\d* bytes spill", result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+def test_llvm_19_writes_ptx(processor: str) -> None:
+    compiler = shutil.which("llc-19")
+    if compiler is None:
+        pytest.skip("llc-19 is not installed")
+    text = with_platform(lowered(PROGRAMS["large"], processor), TRIPLE)
+    command = [compiler, "-march=nvptx64", f"-mcpu={processor}", "-O2", "-o", "-"]
+    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert ".visible .entry f_0_matmul(" in result.stdout
+    assert ("wgmma" if processor == "sm_90a" else "mma.sync") in result.stdout
 
 
 def test_the_launch_table_lists_kernels_and_temporaries() -> None:
@@ -229,6 +246,46 @@ def test_code_is_for_the_shared_memory_of_the_device(major: int, minor: int, kib
     assert NvidiaDevice(fake_driver(major, minor, kibibytes << 10)).processor == processor
 
 
+def driver_with_contexts(current: int) -> tuple[SimpleNamespace, list[str]]:
+    """A driver whose primary context is 7, and the names of the functions that were called."""
+    calls: list[str] = []
+
+    def function(name: str, *results: Any) -> Any:
+        def called(*_: Any) -> tuple[Any, ...]:
+            calls.append(name)
+            return 0, *results
+
+        return called
+
+    driver = fake_driver(8, 0, 163 << 10)
+    driver.cuDevicePrimaryCtxRetain = function("retain", 7)
+    driver.cuCtxGetCurrent = function("get", current)
+    driver.cuCtxPushCurrent, driver.cuCtxPopCurrent = function("push"), function("pop", 7)
+    driver.cuModuleLoadDataEx, driver.cuLaunchKernel = function("load", 1), function("launch")
+    driver.CUjit_option = SimpleNamespace(CU_JIT_ERROR_LOG_BUFFER=0, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES=1)
+    return driver, calls
+
+
+@pytest.mark.parametrize(("current", "calls"), [(7, ["get"]), (0, ["get", "push", "pop"]), (9, ["get", "push", "pop"])])
+def test_a_call_leaves_the_current_context_as_it_was(current: int, calls: list[str]) -> None:
+    driver, called = driver_with_contexts(current)
+    code = NvidiaDevice(driver).load("", [])
+    called.clear()
+    DeviceFunction(Prototype("f", VOID, ()), FunctionLaunches("f", (), (), ()), code)()
+    assert called == calls
+
+
+def test_an_array_of_another_device_is_refused() -> None:
+    class OnSecondDevice:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 1
+
+    driver, _ = driver_with_contexts(7)
+    code = NvidiaDevice(driver).load("", [])
+    with pytest.raises(TlxError, match="the array is on device 1, and code runs on device 0; copy it there first"):
+        code.array(OnSecondDevice())
+
+
 class SmallMemory:
     """A device with memory for one temporary."""
 
@@ -256,6 +313,9 @@ class SmallMemory:
 
     def current(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        return work
 
 
 def test_temporaries_are_freed_when_memory_runs_out() -> None:
@@ -285,6 +345,22 @@ def run_changed(pattern: str, replacement: str) -> None:
     cells = [ctypes.c_void_p(address) for address in addresses]
     assert isinstance(launch.grid, int)
     code.launch(launch, launch.grid, (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells)), 0)
+
+
+@emulated
+def test_a_captured_call_is_made_again() -> None:
+    text = matmul(64, 64, 32, "float", "float")
+    device = EmulatedDevice(lowered(text))
+    function = tlx.compile(text, with_grids(device=lambda: device)).f
+    assert isinstance(function, DeviceFunction)
+    a, b, c = (np.ascontiguousarray(normal((64, 64), np.float32))[:, :n].copy() for n in (32, 64, 64))
+    b = b[:32].copy()
+    call = function.captured(OnDevice(a), OnDevice(b), OnDevice(c))
+    a *= 2
+    call()
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ArgumentError, match="a captured call takes arrays of the device"):
+        function.captured(a, OnDevice(b), OnDevice(c))
 
 
 @emulated

@@ -180,7 +180,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
     if has_grid(target):
-        return _loaded_on_device(source_input, target, options, opt_level, entry, reading)
+        return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
     if cache is False:
         code = _compiled(source_input, target, options, opt_level, entry, reading)
     else:
@@ -218,8 +218,8 @@ class SourceInput:
         path = os.fspath(source)
         return cls(files.ir_name(path, reading), path, files.read_bytes(path))
 
-    def text(self, threads: openmp.Threads, reading: InputFormat) -> str:
-        """The input as LLVM IR; `threads` is for translating other languages."""
+    def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
+        """The input as LLVM IR; `threads` runs the work-groups of other languages."""
         if self.path is not None:
             return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
         text = cast("str", self.contents)
@@ -289,20 +289,44 @@ def has_grid(target: Target | str) -> bool:
 
 
 def _loaded_on_device(
-    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+    source: SourceInput,
+    target: Target | str,
+    options: Options,
+    opt_level: int,
+    entry: str | None,
+    reading: InputFormat,
+    cache: bool | str | os.PathLike[str],
 ) -> CompiledModule:
     """A module, lowered for a device of this machine and loaded there."""
-    from tlx.api.device import compiled_for_device
+    from tlx.api.cache import CacheInput, DiskCache, cached
+    from tlx.api.device import assembly_of, loaded_functions
     from tlx.target.lookup import find_target, foreign_triple
 
     grid = (find_target(target) if isinstance(target, str) else target).grid
     assert grid is not None
     device = grid.device()
     changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
-    lowered = lower_source(source, target, options.updated(**changes), entry, reading)
-    text = with_platform(str(lowered.module), changes["triple"])
-    functions = compiled_for_device(text, lowered.defined, device, opt_level)
-    return CompiledModule(dict(functions), refused_functions(lowered.defined), entry, text)
+    keyed = CacheInput(source.data, source.name)
+
+    def compute(options: Options) -> list[bytes]:
+        lowered = lower_source(source, target, options, entry, reading)
+        text = with_platform(str(lowered.module), changes["triple"])
+        code = assembly_of(text, device, opt_level)
+        return [keyed.dumps(lowered.defined), keyed.compress(text.encode(errors="surrogatepass")), code]
+
+    changed = options.updated(**changes)
+    others = {"result": "device", "level": opt_level, "module": source.is_module, "reading": reading}
+    others |= {"processor": device.processor, "name": source.name}
+    if cache is False:
+        facts, text, code = compute(changed)
+    else:
+        directory = None if cache is True else cache
+        facts, text, code = cached(DiskCache(directory), keyed, target, changed, others, compute)
+    defined: dict[str, Prototype] = keyed.loads(facts)
+    _check_entry(entry, defined)
+    lowered = zlib.decompress(text).decode(errors="surrogatepass")
+    functions = loaded_functions(lowered, code, defined, device)
+    return CompiledModule(dict(functions), refused_functions(defined), entry, lowered)
 
 
 def _cached(
@@ -390,7 +414,7 @@ def lower_source(
     from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
 
     name = source.name
-    module = parse(source.text(options.threads, reading), name)
+    module = parse(source.text("grid" if has_grid(target) else options.threads, reading), name)
     if concerns_front_ends(module.source.text):
         module = parse(str(raise_front_ends(module)), name)
     source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)

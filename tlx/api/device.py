@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -36,6 +36,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
 }
+_MOST_LAYOUTS: Final = 64
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
 
 
@@ -53,6 +54,7 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
         self._frames: list[_Frame] = []
+        self._known: list[set[tuple[object, ...]]] = [set() for _ in prototype.parameters]
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the function's kernels.
@@ -68,21 +70,55 @@ class DeviceFunction(CompiledFunction):
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
         with self._device.current(), HostCopies(self._device, stream) as copies:
-            values: list[Any] = []
-            for number, (parameter, is_pointer) in enumerate(self._parameters):
-                value = arguments[number]
-                if not is_pointer:
-                    values.append(_scalar(number, parameter, value))
-                    continue
-                array = self._device.array(value)
-                if array is not None:
+            self._launch(self._values(arguments, copies), stream)
+
+    def captured(self, *arguments: Any) -> CapturedCall:
+        """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
+
+        Args:
+            *arguments: As for a call; arrays are of the device.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+            TlxError: The device refuses it.
+        """
+        if len(arguments) != self._count:
+            raise self._count_error(len(arguments))
+        copies = HostCopies(self._device, 0)
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            if is_pointer and self._device.array(arguments[number]) is None:
+                raise ArgumentError(f"argument {number} ({parameter.name}): a captured call takes arrays of the device")
+        with self._device.current():
+            values = self._values(arguments, copies)
+            work = self._device.capture(lambda stream: self._launch(values, stream))
+        return CapturedCall(self._device, work, copies.keep)
+
+    def _values(self, arguments: Sequence[Any], copies: HostCopies) -> list[Any]:
+        """The values of the parameters: addresses on the device, and numbers."""
+        values: list[Any] = []
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            value = arguments[number]
+            if not is_pointer:
+                values.append(_scalar(number, parameter, value))
+                continue
+            array = self._device.array(value)
+            if array is not None:
+                layout = array[1:5]
+                if layout not in self._known[number] or array.address % ALIGNMENT:
                     _check(number, parameter, array)
-                    copies.keep.append(array.owner)
-                    values.append(array.address)
-                    continue
-                data: Array = checked_argument(number, parameter, value)
-                values.append(copies.address_of(data, written=parameter.written))
-            self._launch(values, stream)
+                    self._remember(number, layout)
+                copies.keep.append(array.owner)
+                values.append(array.address)
+                continue
+            data: Array = checked_argument(number, parameter, value)
+            values.append(copies.address_of(data, written=parameter.written))
+        return values
+
+    def _remember(self, number: int, layout: tuple[object, ...]) -> None:
+        """Remember that arrays of some shape, strides and elements fit a parameter."""
+        if len(self._known[number]) >= _MOST_LAYOUTS:
+            self._known[number].clear()
+        self._known[number].add(layout)
 
     @property
     def device(self) -> DeviceCode:
@@ -113,6 +149,28 @@ class DeviceFunction(CompiledFunction):
             for address in temporaries:
                 device.free(address, stream)
             self._frames.append(frame)
+
+
+class CapturedCall:
+    """A call whose kernels were recorded, with its arrays; arrays that are changed later are read and written as such.
+
+    Args:
+        code: The code.
+        work: Does what was recorded, in the order of a stream.
+        keep: What must live as long.
+    """
+
+    def __init__(self, code: DeviceCode, work: Callable[[int], None], keep: Sequence[object]) -> None:
+        self._code, self._work, self._keep = code, work, keep
+
+    def __call__(self, *, stream: int = 0) -> None:
+        """Make the call again, in the order of a stream.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
+        with self._code.current():
+            self._work(stream)
 
 
 def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:
@@ -176,7 +234,7 @@ class HostCopies:
     def __init__(self, device: DeviceCode, stream: int) -> None:
         self._device, self._stream = device, stream
         self._copies: dict[tuple[int, int], int] = {}
-        self._written: set[tuple[int, int]] = set()
+        self._written: list[tuple[int, int]] = []
         self.keep: list[object] = []
 
     def address_of(self, array: Array, *, written: bool) -> int:
@@ -188,8 +246,8 @@ class HostCopies:
             self._copies[bounds] = address
             self._device.upload(address, low, high - low, self._stream)
             self.keep.append(array)
-        if written:
-            self._written.add(bounds)
+        if written and bounds not in self._written:
+            self._written.append(bounds)
         return self._copies[bounds] + array_address(array) - bounds[0]
 
     def __enter__(self) -> Self:
@@ -238,21 +296,29 @@ def _check(number: int, parameter: Parameter, array: DeviceArray) -> None:
         raise ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
 
 
-def compiled_for_device(
-    lowered: str, defined: Mapping[str, Prototype], device: Device, opt_level: int
+def assembly_of(lowered: str, device: Device, opt_level: int) -> bytes:
+    """The assembly of a lowered module for a device, at LLVM's optimisation level.
+
+    Raises:
+        TlxError: LLVM refuses the code.
+    """
+    return emit_code(lowered, "asm", opt_level, device.processor)
+
+
+def loaded_functions(
+    lowered: str, assembly: bytes, defined: Mapping[str, Prototype], device: Device
 ) -> dict[str, DeviceFunction]:
     """The functions of a lowered module, loaded on a device.
 
     Args:
         lowered: The module.
+        assembly: Its assembly.
         defined: The functions of the input.
         device: The device.
-        opt_level: LLVM's optimisation level.
 
     Raises:
-        TlxError: LLVM or the device refuses the code.
+        TlxError: The device refuses the code.
     """
     table = table_of(lowered)
-    assembly = emit_code(lowered, "asm", opt_level, device.processor).decode()
-    code = device.load(assembly, table)
+    code = device.load(assembly.decode(), table)
     return {launches.name: DeviceFunction(defined[launches.name], launches, code) for launches in table}

@@ -129,10 +129,8 @@ def _result(
         from tlx.llvm.process import llvm
 
         llvm().start()  # it starts while this process reads the input
-    if data is None:
-        text = files.read_ir(file, options.threads, reading)
-    else:
-        text = files.ir_of(data, file, options.threads, reading)
+    workers = "grid" if find_target(target).grid is not None else options.threads
+    text = files.read_ir(file, workers, reading) if data is None else files.ir_of(data, file, workers, reading)
     name = files.ir_name(file, reading)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -82,8 +82,7 @@ class GridOperations(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceArray:
+class DeviceArray(NamedTuple):
     """An array in the memory of a device.
 
     Attributes:
@@ -160,6 +159,17 @@ class DeviceCode(Protocol):
 
         Raises:
             TlxError: The device refuses it.
+        """
+        ...
+
+    def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """Record what a function does in the order of the stream that it is given.
+
+        Returns:
+            What does it again, in the order of a stream.
+
+        Raises:
+            TlxError: The device cannot record it.
         """
         ...
 

@@ -1,0 +1,24 @@
+"""A plugin of pytest that runs the tests of the tensor language on this machine's GPU: `-p tests.nvidia.on_device`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tlx.frontends import tensor_language
+from tlx.frontends.tensor_language import runtime
+
+_compile = runtime.compile
+
+
+def compile_for_device(source: Any, target: Any = "", **settings: Any) -> Any:  # noqa: ARG001
+    """`tensor_language.compile` for the GPU, whatever the target is."""
+    settings.pop("threads", None)
+    return _compile(source, "nvidia", **settings)
+
+
+@pytest.fixture(autouse=True)
+def _on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "compile", compile_for_device)
+    monkeypatch.setattr(tensor_language, "compile", compile_for_device, raising=False)
