@@ -14,12 +14,21 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, F16, NvidiaOperations
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel
+from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
 
+_BLOCKS: Final = BlockCosts(
+    near=1 << 40,  # blocks run at once: no slices of operands, one after the other
+    line=0,
+    crowded_row=0,
+    transposed_tile=(0, 0),  # operands are read in either order
+    copied_row=(12, 10),
+    copied_element=6,
+    unreduced=0,  # products are reduced by kernels of their own
+)
 _GRID: Final = GridUnit(
     operations=NvidiaOperations(),
     linkage="ptx_kernel",
@@ -28,7 +37,7 @@ _GRID: Final = GridUnit(
     multiprocessors=108,
     shared_bytes=163 << 10,
     group=8,
-    products=(BF16, F16),
+    products=(BF16, F16, *BYTES, F64),
     scalar_shapes=(
         BlockShape(128, 128, 16, 8, 8, 1, resident=2),
         BlockShape(64, 64, 16, 4, 4, 1),
@@ -52,6 +61,7 @@ TARGET: Final = Target(
     vector_bytes=16,
     registers=56,
     grid=_GRID,
+    blocks=_BLOCKS,
     grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),

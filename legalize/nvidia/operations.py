@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Raw
-from tlx.ir.types import FLOAT, HALF, I32, I64, VOID, PointerType, StructType, Type, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, VOID, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Text, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
+from tlx.target.hardware import Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -141,18 +142,52 @@ def _mma(
     return [extract(b, product, k, sums) for k in range(len(acc))]
 
 
+_SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
 _SHAPES: Final = (
     BlockShape(128, 256, 32, 64, 64, 4),
     BlockShape(128, 128, 32, 64, 32, 4),
+    BlockShape(128, 64, 32, 32, 32, 4),
     BlockShape(64, 64, 64, 32, 32, 4),
     BlockShape(32, 32, 64, 16, 16, 4),
 )
 
 
-def _fragments(element: str, multiply: Callable[..., list[Value]]) -> FragmentProduct:
+_BYTES: Final = (
+    BlockShape(128, 256, 64, 64, 64, 4),
+    BlockShape(128, 128, 64, 64, 32, 4),
+    BlockShape(128, 64, 64, 32, 32, 4),
+    BlockShape(64, 64, 128, 32, 32, 4),
+    BlockShape(32, 32, 128, 16, 16, 4),
+)
+_DOUBLES: Final = (
+    BlockShape(128, 128, 16, 64, 32, 3),
+    BlockShape(64, 64, 16, 32, 32, 4),
+    BlockShape(32, 32, 16, 16, 16, 4),
+)
+
+
+def _floats(element: str, multiply: Callable[..., list[Value]]) -> FragmentProduct:
     """A product of 16-bit floats with sums in float."""
     return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _SHAPES, multiply)
 
 
-BF16: Final = _fragments("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
-F16: Final = _fragments("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))
+def _bytes(lhs: Sign, rhs: Sign) -> FragmentProduct:
+    """A product of bytes."""
+    types = f"{lhs}8" if lhs == rhs else f"{lhs}8.{rhs}8"
+    multiply = partial(_mma, f"m16n8k32.row.col.{types}", I32, I32)
+    return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, _BYTES, multiply)
+
+
+BF16: Final = _floats("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
+F16: Final = _floats("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))
+BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in _SIGNS for rhs in _SIGNS)
+F64: Final = FragmentProduct(
+    ("double", "f"),
+    ("double", "f"),
+    "double",
+    8,
+    8,
+    4,
+    _DOUBLES,
+    partial(_mma, "m8n8k4.row.col.f64", DOUBLE, DOUBLE),
+)

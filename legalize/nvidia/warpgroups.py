@@ -96,6 +96,7 @@ def _assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Se
 _SHAPES: Final = (
     BlockShape(128, 256, 64, 16, 256, 4),
     BlockShape(128, 128, 64, 16, 128, 4),
+    BlockShape(128, 64, 64, 16, 64, 4),
     BlockShape(64, 128, 64, 16, 128, 4),
     BlockShape(64, 64, 64, 16, 64, 4),
 )

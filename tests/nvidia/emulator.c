@@ -220,6 +220,54 @@ static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float 
 void emu_mma_bf16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_bfloat); }
 void emu_mma_f16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_half); }
 
+static void mma_bytes(int32_t *out, const uint32_t *a, const uint32_t *b, const int32_t *c, int a_signed, int b_signed) {
+  int first = self / WARP * WARP;
+  int A[16][32], B[32][8];
+  memcpy(lanes[self].a, a, 16); memcpy(lanes[self].b, b, 8); memcpy(lanes[self].c, c, 16);
+  lanes[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int e = 0; e < 4; e++) {
+      int g = l / 4, q = 4 * (l % 4);
+      for (int i = 0; i < 4; i++) {
+        uint8_t x = lanes[first + l].a[i] >> 8 * e;
+        A[g + 8 * (i & 1)][q + e + 16 * (i >> 1)] = a_signed ? (int8_t)x : x;
+      }
+      for (int i = 0; i < 2; i++) {
+        uint8_t x = lanes[first + l].b[i] >> 8 * e;
+        B[q + e + 16 * i][g] = b_signed ? (int8_t)x : x;
+      }
+    }
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4 + 8 * (i >> 1), column = 2 * (l % 4) + (i & 1);
+      uint32_t sum;
+      memcpy(&sum, &lanes[first + l].c[i], 4);
+      for (int k = 0; k < 32; k++) sum += (uint32_t)(A[row][k] * B[k][column]);
+      ((uint32_t *)lanes[first + l].out)[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
+void emu_mma_ss(int32_t *out, uint32_t *a, uint32_t *b, int32_t *c) { mma_bytes(out, a, b, c, 1, 1); }
+void emu_mma_uu(int32_t *out, uint32_t *a, uint32_t *b, int32_t *c) { mma_bytes(out, a, b, c, 0, 0); }
+void emu_mma_su(int32_t *out, uint32_t *a, uint32_t *b, int32_t *c) { mma_bytes(out, a, b, c, 1, 0); }
+void emu_mma_us(int32_t *out, uint32_t *a, uint32_t *b, int32_t *c) { mma_bytes(out, a, b, c, 0, 1); }
+
+void emu_mma_f64(double *out, double *a, double *b, double *c) {
+  static struct { double a, b, c[2], *out; } own[THREADS];
+  int first = self / WARP * WARP;
+  own[self].a = *a; own[self].b = *b; own[self].c[0] = c[0]; own[self].c[1] = c[1]; own[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 2; i++) {
+      int row = l / 4, column = 2 * (l % 4) + i;
+      double sum = own[first + l].c[i];
+      for (int k = 0; k < 4; k++) sum += own[first + 4 * row + k].a * own[first + 4 * column + k].b;
+      own[first + l].out[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
+
 /* Products of groups of four warps. What they read must not be written before they have been waited for. */
 enum { GROUP = 128, STARTED = 4, CHUNKS = 8192 };
 static struct meeting groups[THREADS / GROUP];

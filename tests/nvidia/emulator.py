@@ -46,6 +46,11 @@ declare void @emu_cp_async(ptr, ptr, i32)
 declare void @emu_ldmatrix(ptr, ptr, i32)
 declare void @emu_mma_bf16(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f16(ptr, ptr, ptr, ptr)
+declare void @emu_mma_ss(ptr, ptr, ptr, ptr)
+declare void @emu_mma_uu(ptr, ptr, ptr, ptr)
+declare void @emu_mma_su(ptr, ptr, ptr, ptr)
+declare void @emu_mma_us(ptr, ptr, ptr, ptr)
+declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare void @emu_load(ptr, i64)
@@ -61,33 +66,36 @@ define void @nvvm.cp.async.cg.shared.global.16.s(ptr %to, ptr %from, i32 %n) {
 """
 
 
-def _structure(name: str, element: str, parameters: str, before: str, call: str) -> str:
-    """A function that returns four elements, which a function of the emulator writes to %out."""
-    type_ = "{ " + ", ".join([element] * 4) + " }"
-    lines, value = [f"define {type_} @{name}({parameters}) {{", f"  %out = alloca {type_}", before, f"  {call}"], ""
-    lines += [f"  %r = load {type_}, ptr %out", f"  ret {type_} %r", "}"]
-    return "\n".join(lines) + value + "\n"
+def _structure(name: str, element: str, count: int, parameters: str, before: str, call: str) -> str:
+    """A function that returns some elements, which a function of the emulator writes to %out."""
+    type_ = "{ " + ", ".join([element] * count) + " }"
+    lines = [f"define {type_} @{name}({parameters}) {{", f"  %out = alloca {type_}", before, f"  {call}"]
+    return "\n".join([*lines, f"  %r = load {type_}, ptr %out", f"  ret {type_} %r", "}", ""])
 
 
-def _mma(name: str, register: str, kind: str) -> str:
-    registers = [f"{register} %a{i}" for i in range(4)] + [f"{register} %b{i}" for i in range(2)]
-    sums = [f"float %c{i}" for i in range(4)]
-    lines = ["  %a = alloca [4 x i32]", "  %b = alloca [2 x i32]", "  %c = alloca [4 x float]"]
-    for memory, values in (("a", registers[:4]), ("b", registers[4:]), ("c", sums)):
-        for i, value in enumerate(values):
-            lines.append(f"  %{memory}.{i} = getelementptr i32, ptr %{memory}, i64 {i}")
-            lines.append(f"  store {value}, ptr %{memory}.{i}")
+def _mma(name: str, register: str, sums: str, counts: tuple[int, int, int], kind: str) -> str:
+    """The product of fragments of as many registers of A, B and C."""
+    memories = [(m, t, n) for m, t, n in zip("abc", (register, register, sums), counts, strict=True)]
+    lines = [f"  %{memory} = alloca [{count} x {type_}]" for memory, type_, count in memories]
+    for memory, type_, count in memories:
+        for i in range(count):
+            lines.append(f"  %{memory}.{i}.at = getelementptr {type_}, ptr %{memory}, i64 {i}")
+            lines.append(f"  store {type_} %{memory}{i}, ptr %{memory}.{i}.at")
+    parameters = ", ".join(f"{type_} %{memory}{i}" for memory, type_, count in memories for i in range(count))
     call = f"call void @emu_mma_{kind}(ptr %out, ptr %a, ptr %b, ptr %c)"
-    return _structure(f"nvvm.mma.{name}", "float", ", ".join(registers + sums), "\n".join(lines), call)
+    return _structure(f"nvvm.mma.{name}", sums, counts[2], parameters, "\n".join(lines), call)
 
 
 def _wrappers() -> str:
     text = _DECLARED
     for order, flag in (("", 0), (".trans", 1)):
         name = f"nvvm.ldmatrix.sync.aligned.m8n8.x4{order}.b16.p3"
-        text += _structure(name, "i32", "ptr %p", "", f"call void @emu_ldmatrix(ptr %out, ptr %p, i32 {flag})")
-    text += _mma("m16n8k16.row.col.bf16", "i32", "bf16")
-    return text + _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "f16")
+        text += _structure(name, "i32", 4, "ptr %p", "", f"call void @emu_ldmatrix(ptr %out, ptr %p, i32 {flag})")
+    text += _mma("m16n8k16.row.col.bf16", "i32", "float", (4, 2, 4), "bf16")
+    text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
+    for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
+        text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
+    return text + _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
 
 
 _ACCESS: Final = re.compile(
@@ -160,7 +168,20 @@ def for_this_machine(ir: str) -> str:
         ir = ir.replace(f"@llvm.nvvm.{name}(", f"@emu_{function}(")
     ir = ir.replace("@llvm.nvvm.", "@nvvm.")
     ir = "\n".join(map(_without_assembly, map(_checked, ir.splitlines())))
+    ir = _CONSTANT.sub(r"@\1 = constant \2", ir)
+    ir += "".join(
+        f"\n@{_size_name(name)} = constant i64 ptrtoint (ptr getelementptr ({type_}, ptr null, i32 1) to i64)"
+        for name, type_ in _CONSTANT.findall(ir)
+    )
     return ir + _wrappers() + "".join(map(_entry, re.findall(r"(?m)^define void @(\w+)\(([^)]*)\) nounwind", ir)))
+
+
+_CONSTANT: Final = re.compile(r"(?m)^@([\w.]+) = (?:[a-z_]+ )*constant (\[[^\]]*\]|\w+)")
+
+
+def _size_name(constant: str) -> str:
+    """The global that holds a constant's bytes."""
+    return f"size.of.{constant}"
 
 
 def _entry(kernel: tuple[str, str]) -> str:
@@ -212,6 +233,10 @@ class Emulator:
             subprocess.run(command, check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p
+        self._constants = [
+            (ctypes.addressof(ctypes.c_char.in_dll(self._library, name)), self._size_of(name))
+            for name, _ in _CONSTANT.findall(re.sub(r"(?m)^@tlx_launches = .*$", "", lowered))
+        ]
         self._seed = seed
         self._memory: dict[int, Array] = {}
         self.launched: list[str] = []
@@ -233,6 +258,9 @@ class Emulator:
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """The work itself."""
         return work
+
+    def _size_of(self, constant: str) -> int:
+        return ctypes.c_long.in_dll(self._library, _size_name(constant)).value
 
     def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
         """Memory whose bytes are all ones."""
@@ -263,6 +291,8 @@ class Emulator:
         library.emu_forget()
         for address, memory in self._memory.items():
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
+        for address, size in self._constants:
+            library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(size), 0)
         entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
         seed = self._seed + len(self.launched)
         error = library.emu_launch(entry, arguments, blocks, launch.block, launch.shared, seed)

@@ -17,8 +17,9 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import bytes_of
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
-from tlx.lower.to_blocks.host import HostFunction, HostTree, Place, is_memory_call
+from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations
+from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernel
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
@@ -132,8 +133,8 @@ def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunche
     names = {name: number for number, name in enumerate(name for name in host.temporaries if name in used)}
     launches: list[Launch] = []
     for number, tree in enumerate(trees):
-        facts = kernels.of(function.name, number, tree, _iterations(tree))
-        arguments = [_argument(place, names) for place in tree.places]
+        facts = kernels.of(function.name, number, tree, _iterations(host, tree))
+        arguments = [_argument(place, names) for place in tree.places if place.constant is None]
         arguments += [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
         launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, tuple(arguments)))
     sizes = tuple(host.bytes_of_temporary(name) for name in names)
@@ -146,13 +147,14 @@ def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
     return LaunchArgument(parameter=place.parameter, offset=place.offset)
 
 
-def _iterations(tree: HostTree) -> Iterations:
+def _iterations(host: HostFunction, tree: HostTree) -> Iterations:
     """The loops around a tree. Pointers are as aligned as parameters, as far as their offsets and steps allow."""
     alignments: list[int] = []
     passed = [pointer for number, pointer in enumerate(tree.match.pointers) if number not in tree.private]
     for place, (_, view) in zip(tree.places, passed, strict=True):
-        alignment = ALIGNMENT
+        alignment = ALIGNMENT if place.constant is None else min(ALIGNMENT, host.constants[place.constant])
         while any(number % alignment for number in (place.offset, *place.steps)):
             alignment //= 2
         alignments.append(max(alignment, bytes_of(view.element)))
-    return Iterations(tree.trips, tuple(place.steps for place in tree.places), tuple(alignments))
+    constants = tuple(None if place.constant is None else (place.constant, place.offset) for place in tree.places)
+    return Iterations(tree.trips, tuple(place.steps for place in tree.places), tuple(alignments), constants)

@@ -1,31 +1,44 @@
 """Products of fragments: each warp loads fragments of the stage and multiplies them, its sums in registers.
 
 for 16 of K            load the fragments of the warp's rows and columns, multiply each pair
+
+Two chunks of lines along K are the depth of fragments, which are loaded as matrices; those of doubles are loaded number
+by number. Bytes whose lines follow each other along K are transposed on their way to shared memory.
 """
 
 from __future__ import annotations
 
-from tlx.ir.types import I8, I32, Type
+from typing import Final
+
+from tlx.ir.types import I8, I32, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, FragmentProduct
+
+_QUAD: Final = 4
+_GROUP: Final = 8
+_REGISTER: Final = 4
 
 
 class FragmentSums(StagedSums):
     """Emits the sums of a tile by products of fragments; see the module's description."""
 
+    transposable = (2, 8)
+
     def __init__(
         self,
         kernel: GridKernel,
-        gemm: Gemm,
+        merged: MergedProduct,
         shape: BlockShape,
         shared: Value,
         accumulator: Type,
+        positions: Positions,
         product: FragmentProduct,
     ) -> None:
-        super().__init__(kernel, gemm, shape, shared, accumulator)
+        super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product, self.rows, self.columns = product, product.rows, product.columns
         self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
 
@@ -37,13 +50,21 @@ class FragmentSums(StagedSums):
 
     def _multiplied(self, acc: list[Value], step: int, stage: Value) -> list[Value]:
         """The sums with the products of one depth of fragments added."""
-        product, shape = self.product, self.shape
+        b, product, shape = self.b, self.product, self.shape
         height, width = shape.warp_rows // product.rows, shape.warp_columns // product.columns
         size = len(acc) // (height * width)
         k = step * product.depth
-        lhs = [self._load(self.lhs, stage, self.warp_row, i * product.rows, k) for i in range(height)]
-        pairs = [self._load(self.rhs, stage, self.warp_column, 2 * j * product.columns, k) for j in range(width // 2)]
-        rhs = [half for pair in pairs for half in (pair[:2], pair[2:])]
+        if bytes_of(self.lhs.view.element) <= _REGISTER:
+            lhs = [self._load(self.lhs, stage, self.warp_row, i * product.rows, k) for i in range(height)]
+            pairs = [
+                self._load(self.rhs, stage, self.warp_column, 2 * j * product.columns, k) for j in range(width // 2)
+            ]
+            rhs = [half for pair in pairs for half in (pair[:2], pair[2:])]
+        else:
+            lhs = [self._numbers(self.lhs, stage, b.add(self.warp_row, i * product.rows), k) for i in range(height)]
+            rhs = [
+                self._numbers(self.rhs, stage, b.add(self.warp_column, j * product.columns), k) for j in range(width)
+            ]
         result = list(acc)
         for i in range(height):
             for j in range(width) if i % 2 == 0 else reversed(range(width)):
@@ -52,7 +73,7 @@ class FragmentSums(StagedSums):
         return result
 
     def _load(self, operand: StagedOperand, stage: Value, origin: Value, place: int, k: int) -> list[Value]:
-        """Fragments of 16 x 16 elements: of A rows by K, of B K by columns.
+        """Fragments of 16 lines x 2 chunks: of A rows by K, of B K by columns.
 
         Args:
             operand: A or B.
@@ -77,3 +98,25 @@ class FragmentSums(StagedSums):
         at = self.place(operand, line, chunk)
         address = b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))
         return self.operations.load_fragments(b, address, transposed=operand.k_lines)
+
+    def _numbers(self, operand: StagedOperand, stage: Value, origin: Value, k: int) -> list[Value]:
+        """The thread's elements of a fragment, one for each 8 rows or columns and each 4 positions of K.
+
+        Args:
+            operand: A or B.
+            stage: Offset of the stage, i32.
+            origin: First row or column, i32.
+            k: First position of K in the stage.
+        """
+        b, product, values = self.b, self.product, list[Value]()
+        element, size = operand.view.element, bytes_of(operand.view.element)
+        group, quad = self.kernel.divided(self.lane, _QUAD)
+        for step in range(0, product.depth, _QUAD):
+            for part in range(0, product.rows if operand.is_lhs else product.columns, _GROUP):
+                along, across = b.add(quad, k + step), b.add(b.add(origin, part), group)
+                line, within = (along, across) if operand.k_lines else (across, along)
+                chunk, rest = self.kernel.divided(within, operand.per_chunk)
+                at = b.add(self.place(operand, line, chunk), b.mul(rest, size))
+                address = b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))
+                values.append(b.load(element, address, size))
+        return values

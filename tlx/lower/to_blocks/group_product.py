@@ -12,8 +12,9 @@ from __future__ import annotations
 from tlx.ir.types import I8, Type
 from tlx.ir.values import Value
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 
 
@@ -25,13 +26,14 @@ class GroupSums(StagedSums):
     def __init__(
         self,
         kernel: GridKernel,
-        gemm: Gemm,
+        merged: MergedProduct,
         shape: BlockShape,
         shared: Value,
         accumulator: Type,
+        positions: Positions,
         product: GroupProduct,
     ) -> None:
-        super().__init__(kernel, gemm, shape, shared, accumulator)
+        super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product = product
         self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
         warps = product.rows // self.rows

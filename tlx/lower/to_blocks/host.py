@@ -5,16 +5,18 @@ The host only launches kernels, so everything else in the function must be known
     %p = getelementptr float, ptr %x, i64 %o        %o = %i * 600 + 32, %i the index of a loop
     ->  parameter 0, offset 128, step 2400 for the loop
 
-Iterations of the loops around a tree are independent: they become blocks of its kernel's grid. Where a loop has several
-trees, each kernel runs all iterations before the next one starts. A temporary that iterations share gets a copy for
-each of them.
+Iterations of independent loops around a tree become blocks of its kernel's grid. Where such a loop has several trees,
+each kernel runs all iterations before the next one starts. A temporary that iterations share gets a copy for each of
+them. The trees of other loops are launched for each iteration.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -25,20 +27,21 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.tensors.inference import analyse
-from tlx.ir.types import I8, PointerType, VectorType, bytes_of
-from tlx.ir.values import Constant, ConstInt, Global, Local, Value
+from tlx.ir.tensors.inference import TensorOp, analyse
+from tlx.ir.types import PointerType, VectorType, bytes_of
+from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_blocks.loops import bounds_of, index_of, is_repeated
+from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
 from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
-from tlx.lower.to_tiles.expression import Expression, MatrixView, SplatLeaf
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
-from tlx.lower.to_tiles.problem import Copy, Elementwise, RowFusion
+from tlx.lower.to_tiles.problem import RowFusion
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 from tlx.target.target import Target
 
 _IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
-_MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")
+_CONSTANT: Final = re.compile(r'(?m)^@("?[-\w.$]+"?) = (?:[a-z_]+ )*constant [^\n]*?(?:, align (\d+))?$')
 _ALLOCATORS: Final = ("malloc", "aligned_alloc")
 _WITHOUT_MEMORY: Final = frozenset(
     "add sub mul shl lshr ashr and or xor udiv sdiv urem srem icmp select zext sext trunc ptrtoint getelementptr "
@@ -49,17 +52,21 @@ _WITHOUT_MEMORY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pointer points: bytes after a parameter or a temporary, and how far an iteration of each loop moves it.
+    """Where a pointer points: bytes after some memory, and how far an iteration of each loop moves it.
+
+    The memory is a parameter, a temporary or a constant of the program; the others of the three are None.
 
     Attributes:
-        parameter: Number of the function's parameter; None for a temporary.
+        parameter: Number of the function's parameter.
         temporary: Name of the instruction that allocates the temporary.
+        constant: Name of the constant.
         offset: Bytes in the first iterations.
         steps: Bytes from one iteration to the next, for each loop around the tree, outer ones first.
     """
 
     parameter: int | None
     temporary: str | None
+    constant: str | None
     offset: int
     steps: tuple[int, ...]
 
@@ -123,6 +130,9 @@ class HostFunction:
         self.definitions = definitions(self.function)
         self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
         self.copies: dict[str, tuple[str, ...]] = {}
+        self.plain_stores = PlainStores(self.function)
+        self._repeated = {loop.header: loop for loop in self.loops.loops if is_repeated(self.loops, loop)}
+        self._indices = dict.fromkeys(map(index_of, self._repeated.values()), 0)
 
     def trees(self) -> list[HostTree]:
         """The trees, in order.
@@ -134,10 +144,10 @@ class HostFunction:
         snapshot = FunctionSnapshot(analyse(self.module, self.function))
         stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
         matches = [
-            (match_store(snapshot, stores[id(i)]) if id(i) in stores else _memory_match(i), block)
+            (match, block)
             for block in self.function.blocks
             for i in block.instructions
-            if id(i) in stores or is_memory_call(i)
+            if (match := self._match(snapshot, stores, i)) is not None
         ]
         fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
         fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
@@ -148,19 +158,52 @@ class HostFunction:
         for match, block in matches:
             for pointer in _written(match):
                 self._privatise(pointer, self.loops.around(block), match)
-        return [self._tree(match, block) for match, block in matches]
+        of_blocks: dict[str, list[Match]] = {block.name: [] for block in self.function.blocks}
+        for match, block in matches:
+            of_blocks[block.name].append(match)
+        trees: list[HostTree] = []
+        for block, indices in self._sequence(list(self.function.blocks), {}):
+            self._indices = indices
+            trees += [self._tree(match, block) for match in of_blocks[block.name]]
+        return trees
+
+    def _sequence(self, blocks: list[Block], indices: dict[str, int]) -> Iterator[tuple[Block, dict[str, int]]]:
+        """The blocks as they run one after the other, with the values of the repeated loops' indices."""
+        passed: set[str] = set()
+        for block in blocks:
+            loop = self._repeated.get(block.name)
+            if block.name in passed:
+                continue
+            if loop is None or index_of(loop) in indices:
+                yield block, indices
+                continue
+            body = [inner for inner in blocks if inner.name in loop.blocks]
+            passed |= loop.blocks
+            bounds = bounds_of(loop)
+            for iteration in range(loop.trips):
+                yield from self._sequence(body, {**indices, index_of(loop): bounds.start + iteration * bounds.step})
+
+    def _match(self, snapshot: FunctionSnapshot, stores: dict[int, TensorOp], instruction: Instruction) -> Match | None:
+        """The tree that an instruction stores; None for one that does not write memory."""
+        if id(instruction) in stores:
+            return match_store(snapshot, stores[id(instruction)])
+        if is_memory_call(instruction):
+            return match_memory_call(instruction)
+        return self.plain_stores.match(instruction)
 
     # Checks ----------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         latches = {loop.latch.name: loop for loop in self.loops.independent if loop.latch is not None}
-        headers = {loop.header for loop in self.loops.loops} - {loop.header for loop in self.loops.independent}
+        latches |= {loop.latch.name: loop for loop in self._repeated.values() if loop.latch is not None}
+        known = {loop.header for loop in self.loops.independent} | set(self._repeated)
+        headers = {loop.header for loop in self.loops.loops} - known
         for block in self.function.blocks:
             for instruction in block.instructions:
                 self._check_instruction(instruction)
             last = block.terminator
             if block.name in headers:
-                raise _refused(
+                raise refused(
                     "a loop whose iterations depend on each other",
                     block.instructions[0],
                     "write it as a tensor operation, such as a scan or a reduction, or run the loop on the processor",
@@ -170,7 +213,7 @@ class HostFunction:
                 and block.name not in latches
                 and not self._checks_allocation(last.operands[0])
             ):
-                raise _refused(
+                raise refused(
                     "a branch that depends on run-time values",
                     last,
                     "compute both sides and choose by a select of vectors, or branch in the caller",
@@ -197,31 +240,38 @@ class HostFunction:
         if instruction.opcode == "ret" and not instruction.operands:
             return
         if instruction.opcode == "ret":
-            raise _refused("a result that is returned", instruction, "store it to memory that the caller passes")
+            raise refused("a result that is returned", instruction, "store it to memory that the caller passes")
         if callee in _ALLOCATORS:
             self._allocate(instruction)
-        elif is_memory_call(instruction):
+        elif is_memory_call(instruction) or self.plain_stores.match(instruction) is not None:
+            return
+        elif id(instruction) in self.plain_stores.loads:
             return
         elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
             is_elementwise = callee.startswith("llvm.") and isinstance(instruction.type, VectorType)
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
-                raise _refused(what, instruction, "keep such code in a function of its own, for the processor")
+                raise refused(what, instruction, "keep such code in a function of its own, for the processor")
 
     def _allocate(self, instruction: Instruction) -> None:
         assert instruction.result is not None
         if instruction.opcode == "alloca":
             size = size_of(instruction.source_type)
             if size is None:
-                raise _refused("a temporary of a type without a size", instruction, "give it a type of constant size")
+                raise refused("a temporary of a type without a size", instruction, "give it a type of constant size")
             self.temporaries[instruction.result] = size
             return
         size = instruction.args[-1]
         if not isinstance(size, ConstInt):
-            raise _refused(
+            raise refused(
                 "a temporary whose size is known only at run time", instruction, "have the caller pass the memory"
             )
         self.temporaries[instruction.result] = size.value
+
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """The module's constants, each with its alignment, 1 if that is not spelled."""
+        return {name: int(align or 1) for name, align in _CONSTANT.findall(self.module.raw_text())}
 
     # Trees -----------------------------------------------------------------------------------------------------
 
@@ -232,16 +282,16 @@ class HostFunction:
             LoweringError: The memory is no temporary, or other loops write it as well.
         """
         linear = self._linear(pointer, match.store)
-        shared = [loop for loop in around if _index(loop) not in dict(linear.factors)]
+        shared = [loop for loop in around if index_of(loop) not in dict(linear.factors)]
         if not shared:
             return
         if linear.base not in self.temporaries:
-            raise _refused(
+            raise refused(
                 "memory that several iterations of a loop write", match.store, "give each iteration a part of its own"
             )
-        indices = tuple(_index(loop) for loop in shared)
+        indices = tuple(index_of(loop) for loop in shared)
         if self.copies.setdefault(linear.base, indices) != indices:
-            raise _refused("a temporary that different loops write", match.store, "use a temporary for each loop")
+            raise refused("a temporary that different loops write", match.store, "use a temporary for each loop")
 
     def _tree(self, match: Match, block: Block) -> HostTree:
         around, private = self.loops.around(block), dict[int, int]()
@@ -257,12 +307,12 @@ class HostFunction:
 
     def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
         linear = self._linear(pointer, match.store)
-        start = {_index(loop): _bounds(loop) for loop in around}
+        start = {index_of(loop): bounds_of(loop) for loop in around}
         factors = dict(linear.factors)
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
         if outside:
-            raise _refused(
+            raise refused(
                 "a temporary of a loop that is used outside of it", match.store, "have the caller pass the memory"
             )
         offset = linear.constant + sum(factor * start[name].start for name, factor in factors.items())
@@ -271,16 +321,17 @@ class HostFunction:
             size = self._rounded(linear.base)
             for name in reversed(copied):
                 steps[name] = steps.get(name, 0) + size
-                size *= next(loop.trips for loop in around if _index(loop) == name)
+                size *= next(loop.trips for loop in around if index_of(loop) == name)
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
-        if parameter is None and temporary is None:
-            raise _refused(
+        constant = linear.base[1:] if linear.base.startswith("@") else None
+        if parameter is None and temporary is None and constant is None:
+            raise refused(
                 f"the pointer {pointer}, which is neither a parameter nor a temporary,",
                 match.store,
                 "have the caller pass it",
             )
-        return Place(parameter, temporary, offset, tuple(steps.get(_index(loop), 0) for loop in around))
+        return Place(parameter, temporary, constant, offset, tuple(steps.get(index_of(loop), 0) for loop in around))
 
     def _rounded(self, temporary: str) -> int:
         size = self.temporaries[temporary]
@@ -288,13 +339,13 @@ class HostFunction:
 
     def bytes_of_temporary(self, name: str) -> int:
         """Bytes of a temporary with all of its copies."""
-        trips = {_index(loop): loop.trips for loop in self.loops.independent}
+        trips = {index_of(loop): loop.trips for loop in self.loops.independent}
         return self._rounded(name) * prod(trips[index] for index in self.copies.get(name, ()))
 
     def _scalar(self, value: Value, match: Match) -> int:
         number = self.parameters.get(value.name) if isinstance(value, Local) else None
         if number is None:
-            raise _refused(
+            raise refused(
                 f"the scalar {value}, which is computed,", match.store, "compute it in the caller, and pass it"
             )
         return number
@@ -303,10 +354,14 @@ class HostFunction:
         """A value as a linear function of the loops' indices."""
         if isinstance(value, ConstInt):
             return _Linear(constant=value.value)
-        if isinstance(value, Global) or not isinstance(value, Local):
-            raise _refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
+        if isinstance(value, Global) and value.name in self.constants:
+            return _Linear(f"@{value.name}")
+        if not isinstance(value, Local):
+            raise refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
         if value.name in self.parameters or value.name in self.temporaries:
             return _Linear(value.name)
+        if value.name in self._indices:
+            return _Linear(constant=self._indices[value.name])
         definition = self.definitions[value.name]
         if any(definition is loop.index for loop in self.loops.independent):
             return _Linear(factors=((value.name, 1),))
@@ -329,7 +384,7 @@ class HostFunction:
             case "and" if self._is_zero(operands[0], user):
                 return _Linear()
             case _:
-                raise _refused(
+                raise refused(
                     f"an address that depends on '{definition.opcode}'",
                     definition,
                     "add to pointers by getelementptr with sums and constant multiples of loop indices",
@@ -354,49 +409,8 @@ class HostFunction:
         return tuple("ptr" if isinstance(a.type, PointerType) else str(a.type) for a in self.function.arguments)
 
 
-def is_memory_call(instruction: Instruction) -> bool:
-    """Whether an instruction copies or fills memory."""
-    return instruction.opcode == "call" and (instruction.callee or "").startswith(_MEMORY_CALLS)
-
-
-def _memory_match(call: Instruction) -> Match:
-    """A call that copies or fills memory, as a tree on bytes."""
-    to, source, size, *_ = call.args
-    if not isinstance(size, ConstInt):
-        raise _refused("a copy whose size is known only at run time", call, "copy a constant number of bytes")
-    view = MatrixView(I8, 1, size.value, 0, 1)
-    if isinstance(source.type, PointerType):
-        return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
-    if not isinstance(source, Constant):
-        raise _refused("filling memory with a number known only at run time", call, "fill it with a constant")
-    value = Expression(1, size.value, (SplatLeaf(I8, source),))
-    return Match(call, Elementwise(view, value), [(to, view)], [], [])
-
-
 def _written(match: Match) -> list[Value]:
     """The pointers to what a tree, or fused trees, write."""
     if not isinstance(match.problem, RowFusion):
         return [match.pointers[0][0]]
     return [match.pointers[part.pointers[0]][0] for part in match.problem.parts]
-
-
-def _index(loop: Loop) -> str:
-    assert loop.index is not None
-    return str(loop.index.result)
-
-
-def _bounds(loop: Loop) -> range:
-    """First value, end and step of a loop's index."""
-    assert loop.index is not None
-    if loop.bounds is None:
-        raise _refused(
-            "a loop whose bounds are known only at run time",
-            loop.index,
-            "give it constant bounds and a positive constant step",
-        )
-    return loop.bounds
-
-
-def _refused(what: str, at: Instruction, remedy: str) -> LoweringError:
-    reason = "the target runs fixed sequences of kernels on parameters and temporaries of constant sizes"
-    return LoweringError(f"{what} cannot be launched as kernels: {reason}; {remedy}", at.span)

@@ -19,8 +19,8 @@ from tlx.ir.builder import new_function
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I8, I32, I64, Type, bytes_of
-from tlx.ir.values import ConstInt, Value, const_int
+from tlx.ir.types import I8, I32, I64, PTR, Type, bytes_of
+from tlx.ir.values import ConstInt, Text, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
@@ -57,11 +57,24 @@ class Iterations:
         trips: Their trip counts, outer ones first.
         steps: For each pointer of the tree, the bytes from one iteration of each loop to the next.
         alignments: For each pointer, the alignment of its address, which all iterations have.
+        constants: For each pointer, the constant of the program that it points to, and how many bytes after its start;
+            None for a pointer that the kernel is passed.
     """
 
     trips: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
     alignments: tuple[int, ...]
+    constants: tuple[tuple[str, int] | None, ...]
+
+    def split(self, inner: int) -> tuple[Iterations, Iterations]:
+        """The outer loops, and some inner ones."""
+        outer = len(self.trips) - inner
+        return self._part(slice(outer)), self._part(slice(outer, None))
+
+    def _part(self, loops: slice) -> Iterations:
+        return Iterations(
+            self.trips[loops], tuple(steps[loops] for steps in self.steps), self.alignments, self.constants
+        )
 
 
 class GridKernel:
@@ -89,6 +102,7 @@ class GridKernel:
         spelled = [
             (module.pointer_to(element), f"align {alignment}", f"p{number}")
             for number, (element, alignment) in enumerate(zip(pointers, iterations.alignments, strict=True))
+            if iterations.constants[number] is None
         ]
         spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
         self.function: Function = new_function(
@@ -100,6 +114,9 @@ class GridKernel:
         )
         self.b = TensorBuilder(module, self.function)
         values: list[Value] = [argument.value for argument in self.function.arguments]
+        for number, constant in enumerate(iterations.constants):
+            if constant is not None:
+                values.insert(number, self.b.gep(I8, Text(PTR, f"@{constant[0]}"), constant[1]))
         self.thread = grid.operations.thread(self.b)
         block = grid.operations.block(self.b)
         self.tile = self._remainder(block, tiles)
@@ -108,17 +125,21 @@ class GridKernel:
 
     def _moved(self, pointers: Sequence[Value], iteration: Value) -> list[Value]:
         """The pointers of an iteration, whose number counts those of all loops, the inner ones fastest."""
-        b, indices = self.b, list[Value]()
-        for trips in reversed(self.iterations.trips):
-            indices.insert(0, b.cast("zext", self._remainder(iteration, trips), I64))
-            iteration = self._quotient(iteration, trips)
-        moved: list[Value] = []
-        for base, steps in zip(pointers, self.iterations.steps, strict=True):
-            pointer = base
-            for index, step in zip(indices, steps, strict=True):
-                pointer = b.gep(I8, pointer, b.mul(index, step))
-            moved.append(pointer)
-        return moved
+        iterations = self.iterations
+        return [
+            self.b.gep(I8, base, self.distance(iteration, iterations.trips, steps))
+            for base, steps in zip(pointers, iterations.steps, strict=True)
+        ]
+
+    def distance(self, iteration: Value, trips: Sequence[int], steps: Sequence[int]) -> Value:
+        """Bytes from a pointer of the first iteration of some loops to that of another one (i32), i64."""
+        b = self.b
+        total: Value = const_int(I64, 0)
+        for extent, step in zip(reversed(trips), reversed(steps), strict=True):
+            iteration, index = self.divided(iteration, extent)
+            if step:
+                total = b.add(total, b.mul(as_index(b, index), step))
+        return total
 
     def _quotient(self, value: Value, divisor: int) -> Value:
         return self.b.binary("udiv", value, const_int(I32, divisor))

@@ -25,6 +25,8 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.merging import MergedProduct
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
@@ -41,6 +43,8 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupPro
 
 _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
+_MOST_WASTE: Final = 1.5
+"""How much more than others the tiles may cover: larger ones share more operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +61,32 @@ class ProductPlan:
     product: FragmentProduct | GroupProduct | None
     tiles: tuple[int, int]
 
+    @property
+    def area(self) -> int:
+        """Elements of all tiles."""
+        return prod(self.tiles) * self.shape.rows * self.shape.columns
 
-def plan_product(grid: GridUnit, gemm: Gemm, iterations: Iterations) -> ProductPlan:
-    """Choose the product and the tile: the first in order that gives each multiprocessor a block, else the last."""
+
+def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
+    """Choose the product of fragments and the tile.
+
+    It is the first that gives each multiprocessor a block, else the last, of those with little beyond the matrix.
+    """
+    gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
     choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
-        (product, shape) for product in grid.products if _fits(product, gemm) for shape in product.shapes
+        (unit, shape) for unit in grid.products if _fits(unit, gemm) for shape in unit.shapes
     ]
     choices = choices or [(None, shape) for shape in grid.scalar_shapes]
-    plans = [ProductPlan(s, product, (-(-gemm.m // s.rows), -(-gemm.n // s.columns))) for product, s in choices]
+    plans = [
+        ProductPlan(shape, unit, (-(-product.rows // shape.rows), -(-product.columns // shape.columns)))
+        for unit, shape in choices
+    ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
-    return next((p for p in plans if prod(p.tiles) * prod(iterations.trips) >= grid.multiprocessors), plans[-1])
+    least = min(plan.area for plan in plans)
+    plans = [plan for plan in plans if plan.area <= _MOST_WASTE * least]
+    trips = prod(product.outer.trips)
+    return next((plan for plan in plans if prod(plan.tiles) * trips >= grid.multiprocessors), plans[-1])
 
 
 def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
@@ -93,7 +112,8 @@ def product_grid_kernel(
         LoweringError: The target has no kernel for the product.
     """
     _check(gemm, span)
-    plan = plan_product(grid, gemm, iterations)
+    merged = MergedProduct.of(gemm, iterations)
+    plan = plan_product(grid, merged)
     shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
     threads = shape.warps * (grid.warp if plan.product is not None else 1)
     leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
@@ -104,29 +124,28 @@ def product_grid_kernel(
         name,
         [*(view.element for view in operands), *leaves.values()],
         list(scalars.values()),
-        iterations,
+        merged.outer,
         prod(plan.tiles),
     )
     row, column = _place_of_tile(kernel, plan)
     shared = grid.operations.shared(kernel.b)
     sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
+    positions = Positions(module, kernel, gemm, shape.depth)
     emitter: StagedSums | ScalarSums
     if isinstance(plan.product, FragmentProduct):
-        emitter = FragmentSums(kernel, gemm, shape, shared, accumulator, plan.product)
+        emitter = FragmentSums(kernel, merged, shape, shared, accumulator, positions, plan.product)
     elif isinstance(plan.product, GroupProduct):
-        emitter = GroupSums(kernel, gemm, shape, shared, accumulator, plan.product)
+        emitter = GroupSums(kernel, merged, shape, shared, accumulator, positions, plan.product)
     else:
-        emitter = ScalarSums(kernel, gemm, shape, shared, accumulator)
+        emitter = ScalarSums(kernel, merged, shape, shared, accumulator, positions)
     emitter.emit(row, column, sums)
     grid.operations.barrier(kernel.b)
-    _emit_epilogue(kernel, gemm, plan, sums, shared, (row, column), threads)
+    _emit_epilogue(kernel, merged, plan, sums, shared, (row, column), threads)
     return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator), shape.resident)
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:
-    if len(gemm.term_offsets) > 1:
-        what = "a sum of several products"
-    elif gemm.reduction is not None:
+    if gemm.reduction is not None:
         what = "a product whose rows or columns are reduced"
     elif gemm.a.interleave > 1 or gemm.b.interleave > 1:
         what = "a product of an operand whose rows are interleaved"
@@ -153,7 +172,7 @@ def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]
 
 def _emit_epilogue(
     kernel: GridKernel,
-    gemm: Gemm,
+    merged: MergedProduct,
     plan: ProductPlan,
     sums: MatrixView,
     shared: Value,
@@ -161,7 +180,7 @@ def _emit_epilogue(
     threads: int,
 ) -> None:
     """Compute C from the sums in shared memory."""
-    b, shape = kernel.b, plan.shape
+    b, shape, gemm = kernel.b, plan.shape, merged.gemm
     leading = 4 if gemm.acc is not None else 3
     value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
     by_rows = gemm.c.is_row_major
@@ -172,28 +191,31 @@ def _emit_epilogue(
         row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
         at = b.add(origin[0], row), b.add(origin[1], column)
         within = row_tile(columns, as_index(b, row), as_index(b, column))
-        checks: list[Value] = [b.icmp("ult", at[0], gemm.m)] if gemm.m % shape.rows else []
-        checks += [b.icmp("ult", at[1], gemm.n)] if gemm.n % shape.columns else []
+        checks: list[Value] = [b.icmp("ult", at[0], merged.rows)] if merged.rows % shape.rows else []
+        checks += [b.icmp("ult", at[1], merged.columns)] if merged.columns % shape.columns else []
         condition = all_of(b, checks)
         if condition is None:
-            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+            element_vector(at, within)
             return
         with b.if_block(condition, "in.matrix"):
-            element_vector(row_tile(columns, as_index(b, at[0]), as_index(b, at[1])), within)
+            element_vector(at, within)
 
-    def element_vector(place: ResultTile, within: ResultTile) -> None:
+    def element_vector(element: tuple[Value, Value], within: ResultTile) -> None:
         """Compute elements of C, by their place in it and in the tile."""
+        iteration, *found = merged.found(kernel, *element)
+        place = row_tile(columns, *(as_index(b, number) for number in found))
+        pointers = [merged.moved(kernel, p, number, iteration) for number, p in enumerate(kernel.pointers)]
 
         def product(at: ResultTile) -> Value:
             total = load_tile_vector(b, sums, tile_address(b, sums, shared, within), at)
             if gemm.acc is not None:
-                added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, kernel.pointers[3], at), at)
+                added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, pointers[3], at), at)
                 opcode = "fadd" if isinstance(sums.element, FloatType) else "add"
                 total = b.binary(opcode, total, convert_tile(b, added, sums.element, gemm.lhs_sign))
             return convert_tile(b, total, gemm.result, "s")
 
-        emitter = ExpressionEmitter(b, value, kernel.pointers[leading:], kernel.scalars, product)
+        emitter = ExpressionEmitter(b, value, pointers[leading:], kernel.scalars, product)
         result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
-        store_tile_vector(b, gemm.c, tile_address(b, gemm.c, kernel.pointers[0], place), place, result)
+        store_tile_vector(b, gemm.c, tile_address(b, gemm.c, pointers[0], place), place, result)
 
     kernel.for_each(shape.rows * shape.columns // columns, threads, body)

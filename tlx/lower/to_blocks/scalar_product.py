@@ -16,8 +16,9 @@ from typing import Final
 from tlx.ir.types import I8, I32, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
+from tlx.lower.to_blocks.positions import Positions
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
 
@@ -40,17 +41,19 @@ class ScalarSums:
 
     Attributes:
         kernel: The kernel.
-        gemm: The product.
+        merged: The product.
         shape: The block's tile, whose `warps` are threads here.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
+        positions: The positions along K.
     """
 
     kernel: GridKernel
-    gemm: Gemm
+    merged: MergedProduct
     shape: BlockShape
     shared: Value
     accumulator: Type
+    positions: Positions
 
     def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
         """Compute the tile at a place of C into shared memory.
@@ -71,7 +74,7 @@ class ScalarSums:
         rows, columns = _offsets(height, shape.rows), _offsets(width, shape.columns)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
-        count = -(-self.gemm.k // shape.depth)
+        count = -(-self.positions.count // shape.depth)
         count_of_sums = height * width
         carry = [zero(self.accumulator)] * count_of_sums + self._loaded(const_int(I32, 0), row, column)
         with b.loop(0, count, carry=carry, name="stage") as stage:
@@ -80,7 +83,7 @@ class ScalarSums:
             self._store_stage(loaded)
             kernel.grid.operations.barrier(b)
             following = b.umin(b.add(b.cast("trunc", stage.index, I32), 1), count - 1)
-            loaded = self._loaded(b.mul(following, shape.depth), row, column)
+            loaded = self._loaded(following, row, column)
             with b.loop(0, shape.depth, _UNROLLED, carry=acc, name="k") as loop:
                 acc = loop.carried
                 for k in range(_UNROLLED):
@@ -108,7 +111,7 @@ class ScalarSums:
 
     def _operands(self) -> list[tuple[MatrixView, int, Sign]]:
         """A transposed, and B: K x rows, K x columns; the extent of a tile, and the sign."""
-        gemm, shape = self.gemm, self.shape
+        gemm, shape = self.merged.gemm, self.shape
         return [(gemm.a.transposed, shape.rows, gemm.lhs_sign), (gemm.b, shape.columns, gemm.rhs_sign)]
 
     def _places(self, view: MatrixView, extent: int) -> list[tuple[Value, Value]]:
@@ -124,22 +127,29 @@ class ScalarSums:
                 places.append((k, x))
         return places
 
-    def _loaded(self, start: Value, row: Value, column: Value) -> list[Value]:
+    def _loaded(self, stage: Value, row: Value, column: Value) -> list[Value]:
         """The thread's elements of a stage, in the sums' type.
 
         Args:
-            start: First position of K.
+            stage: The stage, i32.
             row: The first row of A.
             column: The first column of B.
         """
         b, values = self.kernel.b, list[Value]()
+        first = self.positions.first(stage, self.shape.depth)
         operands = zip(self._operands(), self.kernel.pointers[1:3], (row, column), strict=True)
-        for (view, extent, sign), pointer, origin in operands:
+        for number, ((view, extent, sign), pointer, origin) in enumerate(operands):
             for k, x in self._places(view, extent):
-                at = b.add(start, k), b.add(origin, x)
-                address = b.gep(view.element, pointer, b.mul(as_index(b, at[0]), view.row_stride))
-                address = b.gep(view.element, address, b.mul(as_index(b, at[1]), view.col_stride))
-                values.append(self._checked_load(address, view, at, extent, sign))
+                at, across = self.positions.after(first, k), b.add(origin, x)
+                base = pointer
+                if self.merged.by_rows == (number == 0):
+                    iteration, *found = self.merged.found(self.kernel, across, across)
+                    base, across = self.merged.moved(self.kernel, base, number + 1, iteration), found[number]
+                if at.offsets is not None:
+                    base = b.gep(view.element, base, at.offsets[number])
+                address = b.gep(view.element, base, b.mul(as_index(b, at.k), view.row_stride))
+                address = b.gep(view.element, address, b.mul(as_index(b, across), view.col_stride))
+                values.append(self._checked_load(address, view.element, (at.number, b.add(origin, x)), number, sign))
         return values
 
     def _store_stage(self, values: list[Value]) -> None:
@@ -151,23 +161,22 @@ class ScalarSums:
                 at = b.gep(self.accumulator, base, as_index(b, b.add(b.mul(k, pitch), x)))
                 b.store(next(remaining), at, bytes_of(self.accumulator))
 
-    def _checked_load(
-        self, address: Value, view: MatrixView, at: tuple[Value, Value], extent: int, sign: Sign
-    ) -> Value:
-        """An element of an operand in the sums' type; 0 outside of the matrix."""
+    def _checked_load(self, address: Value, element: Type, at: tuple[Value, Value], operand: int, sign: Sign) -> Value:
+        """An element of an operand (0: A, 1: B) in the sums' type; 0 outside of the matrix."""
         b, checks = self.kernel.b, list[Value]()
-        if view.rows % self.shape.depth:
-            checks.append(b.icmp("ult", at[0], view.rows))
-        if view.cols % extent:
-            checks.append(b.icmp("ult", at[1], view.cols))
-        align = bytes_of(view.element)
+        if self.positions.count % self.shape.depth:
+            checks.append(b.icmp("ult", at[0], self.positions.count))
+        count, extent = ((self.merged.rows, self.shape.rows), (self.merged.columns, self.shape.columns))[operand]
+        if count % extent:
+            checks.append(b.icmp("ult", at[1], count))
+        align = bytes_of(element)
         both = all_of(b, checks)
         if both is None:
-            return self._converted(b.load(view.element, address, align), sign)
+            return self._converted(b.load(element, address, align), sign)
         before = b.block
         inside, after = b.if_else_blocks(both, ("element", "element.end"))
         b.at_end(inside)
-        value = self._converted(b.load(view.element, address, align), sign)
+        value = self._converted(b.load(element, address, align), sign)
         end = b.block
         b.branch(after)
         b.at_end(after)

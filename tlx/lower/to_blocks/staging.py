@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import I8, I32, Type, bytes_of
-from tlx.ir.values import Value, const_int, zero
+from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
+from tlx.lower.to_blocks.positions import Position, Positions, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
 
 _CHUNK: Final = 16
@@ -40,6 +41,7 @@ class StagedOperand:
         lines, length: Lines of the tile, and elements of a line.
         offset: Bytes from the start of a stage.
         k_lines: Whether lines follow each other along K.
+        is_transposed: Whether lines are those of memory transposed.
         is_lhs: Whether it is A.
     """
 
@@ -49,7 +51,23 @@ class StagedOperand:
     length: int
     offset: int
     k_lines: bool
+    is_transposed: bool
     is_lhs: bool
+
+    @classmethod
+    def of(
+        cls, view: MatrixView, pointer: Value, shape: BlockShape, offset: int, *, is_lhs: bool, may_follow_k: bool
+    ) -> StagedOperand:
+        """A tile as it lies in memory, or transposed if its lines would follow K and must not."""
+        follows_k = view.is_row_major != is_lhs
+        k_lines, across = follows_k and may_follow_k, shape.rows if is_lhs else shape.columns
+        sizes = (shape.depth, across) if k_lines else (across, shape.depth)
+        return cls(view, pointer, *sizes, offset, k_lines, follows_k != k_lines, is_lhs)
+
+    @property
+    def number(self) -> int:
+        """Position among the kernel's pointers, and one more than that among the operands."""
+        return 1 if self.is_lhs else 2
 
     @property
     def per_chunk(self) -> int:
@@ -76,22 +94,17 @@ class StagedOperand:
         """Bytes of the tile."""
         return self.lines * self.length * bytes_of(self.view.element)
 
-    @property
-    def extents(self) -> tuple[int, int]:
-        """Lines of the whole operand, and elements of its lines."""
-        view = self.view
-        return (view.rows, view.cols) if view.is_row_major else (view.cols, view.rows)
-
 
 class StagedSums(ABC):
     """Emits the sums of a tile; see the module's description.
 
     Args:
         kernel: The kernel.
-        gemm: The product.
+        product: The product.
         shape: The block's tile.
         shared: The block's shared memory.
         accumulator: Element type of the sums.
+        positions: The positions along K.
     """
 
     rows: int
@@ -100,15 +113,25 @@ class StagedSums(ABC):
     """Columns of such sums."""
     ahead: int
     """Stages that are copied ahead."""
+    transposable: tuple[int, ...] = (2,)
+    """Bytes of elements whose lines in shared memory may follow each other along K."""
 
-    def __init__(self, kernel: GridKernel, gemm: Gemm, shape: BlockShape, shared: Value, accumulator: Type) -> None:
-        self.kernel, self.gemm, self.shape, self.shared, self.accumulator = kernel, gemm, shape, shared, accumulator
+    def __init__(
+        self,
+        kernel: GridKernel,
+        product: MergedProduct,
+        shape: BlockShape,
+        shared: Value,
+        accumulator: Type,
+        positions: Positions,
+    ) -> None:
+        self.kernel, self.merged, self.shape, self.shared = kernel, product, shape, shared
+        self.accumulator, self.positions, gemm = accumulator, positions, product.gemm
         self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
-        a, b = gemm.a, gemm.b
-        sizes = (shape.rows, shape.depth) if a.is_row_major else (shape.depth, shape.rows)
-        self.lhs = StagedOperand(a, pointers[1], *sizes, 0, not a.is_row_major, True)
-        sizes = (shape.depth, shape.columns) if b.is_row_major else (shape.columns, shape.depth)
-        self.rhs = StagedOperand(b, pointers[2], *sizes, self.lhs.size, b.is_row_major, False)
+        free = bytes_of(gemm.a.element) in self.transposable
+        a, b = pointers[1:3]
+        self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
+        self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
         self.threads = shape.warps * kernel.grid.warp
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
@@ -140,7 +163,7 @@ class StagedSums(ABC):
             sums: Where the sums are put.
         """
         b, shape, ahead = self.b, self.shape, self.ahead
-        count = -(-self.gemm.k // shape.depth)
+        count = -(-self.positions.count // shape.depth)
         for number in range(ahead):
             if number < count:
                 self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
@@ -175,69 +198,102 @@ class StagedSums(ABC):
 
     def _copy_stage(self, number: Value, offset: Value, row: Value, column: Value) -> None:
         """Start the copies of a stage (i32) to an offset in shared memory (i32)."""
-        start = self.b.mul(number, self.shape.depth)
+        first = self.positions.first(number, self.shape.depth)
         for operand, origin in ((self.lhs, row), (self.rhs, column)):
-            lines, elements = (start, origin) if operand.k_lines else (origin, start)
-            self._copy(operand, offset, lines, elements)
+            self._copy(operand, offset, first, origin)
 
-    def _copy(self, operand: StagedOperand, offset: Value, line0: Value, element0: Value) -> None:
-        b, view, kernel = self.b, operand.view, self.kernel
+    def _copy(self, operand: StagedOperand, offset: Value, first: Position, origin: Value) -> None:
+        """Start the copies of a tile.
+
+        Args:
+            operand: A or B.
+            offset: Offset of the stage in shared memory, i32.
+            first: The first position of the stage.
+            origin: First row of A, or column of B.
+        """
+        b, kernel = self.b, self.kernel
         base = b.gep(I8, self.shared, as_index(b, b.add(offset, operand.offset)))
         asynchronous = self._is_aligned(operand)
 
         def chunk(number: Value) -> None:
-            line, position = kernel.divided(number, operand.chunks)
-            to = self.place(operand, line, position)
-            row, element = b.add(line0, line), b.add(element0, b.mul(position, operand.per_chunk))
-            address = b.gep(view.element, operand.pointer, b.mul(as_index(b, row), view.pitch))
-            address = b.gep(view.element, address, as_index(b, element))
-            self._copy_chunk(operand, b.gep(I8, base, as_index(b, to)), address, (row, element), asynchronous)
+            if operand.is_transposed:  # adjacent threads have adjacent elements of memory
+                place, line = kernel.divided(number, operand.lines)
+            else:
+                line, place = kernel.divided(number, operand.chunks)
+            to = b.gep(I8, base, as_index(b, self.place(operand, line, place)))
+            element = b.mul(place, operand.per_chunk)
+            along, across = (line, element) if operand.k_lines else (element, line)
+            if asynchronous:
+                self._copy_chunk(operand, to, self.positions.after(first, along), b.add(origin, across))
+                return
+            values: Value = const_vector([zero(operand.view.element)] * operand.per_chunk)
+            for k in range(operand.per_chunk):
+                at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
+                loaded = self._element(operand, self.positions.after(first, at[0]), b.add(origin, at[1]))
+                values = b.insert_element(values, loaded, k)
+            b.store(values, to, _CHUNK)
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
     def _is_aligned(self, operand: StagedOperand) -> bool:
-        """Whether each chunk of a line is aligned in memory."""
-        number = 1 if operand.is_lhs else 2
-        aligned = self.kernel.iterations.alignments[number] % _CHUNK == 0
-        steps = all(step % _CHUNK == 0 for step in self.kernel.iterations.steps[number])
-        return aligned and steps and operand.view.pitch % operand.per_chunk == 0
+        """Whether each chunk of a line is aligned in memory, and belongs to one product."""
+        number, merged = operand.number, self.merged
+        terms, gemm = terms_of(merged.gemm), merged.gemm
+        aligned = [self.kernel.iterations.alignments[number], operand.view.pitch * bytes_of(operand.view.element)]
+        aligned += [term[number - 1] * bytes_of(operand.view.element) for term in terms]
+        lengths = [gemm.k] if len(terms) > 1 and not operand.k_lines else []
+        if operand.is_transposed:
+            return False
+        if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
+            lengths.append(gemm.m if operand.is_lhs else gemm.n)
+        return not any(n % _CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
 
-    def _copy_chunk(
-        self,
-        operand: StagedOperand,
-        to: Value,
-        source: Value,
-        at: tuple[Value, Value],
-        asynchronous: bool,
-    ) -> None:
-        """Copy a chunk; what is outside of the matrix becomes zero."""
-        b, (lines, length) = self.b, operand.extents
-        inside = b.icmp("ult", at[0], lines) if lines % operand.lines else None
-        size = bytes_of(operand.view.element)
-        if asynchronous:
-            valid: Value | None = None
-            if length % operand.length:
-                left = b.umin(b.sub(const_int(I32, length), b.umin(at[1], length)), operand.per_chunk)
-                valid = b.mul(left, size)
-            if inside is not None:
-                valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
-            if valid is not None:
-                is_some = b.icmp("ne", valid, 0)
-                source = b.select(is_some, source, operand.pointer)
-            self.operations.copy(b, to, source, valid)
-            return
-        for k in range(operand.per_chunk):
-            checks = [] if inside is None else [inside]
-            if length % operand.length:
-                checks.append(b.icmp("ult", b.add(at[1], k), length))
-            place = b.gep(operand.view.element, to, k)
-            both = all_of(b, checks)
-            if both is None:
-                b.store(b.load(operand.view.element, b.gep(operand.view.element, source, k), size), place, size)
-                continue
-            address = b.select(both, b.gep(operand.view.element, source, k), operand.pointer)
-            loaded = b.load(operand.view.element, address, size)
-            b.store(b.select(both, loaded, zero(operand.view.element)), place, size)
+    def _across(self, operand: StagedOperand) -> int:
+        """Rows of A, or columns of B."""
+        return self.merged.rows if operand.is_lhs else self.merged.columns
+
+    def _source(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+        """The address of an element."""
+        b, view, merged = self.b, operand.view, self.merged
+        base = operand.pointer
+        if merged.by_rows == operand.is_lhs:
+            iteration, row, column = merged.found(self.kernel, across, across)
+            base, across = merged.moved(self.kernel, base, operand.number, iteration), row if merged.by_rows else column
+        if at.offsets is not None:
+            base = b.gep(view.element, base, at.offsets[operand.number - 1])
+        line, element = (at.k, across) if operand.k_lines != operand.is_transposed else (across, at.k)
+        address = b.gep(view.element, base, b.mul(as_index(b, line), view.pitch))
+        return b.gep(view.element, address, as_index(b, element))
+
+    def _copy_chunk(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
+        """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
+        b, extent = self.b, self._across(operand)
+        along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
+        line, lines = (at.number, self.positions.count) if operand.k_lines else (across, extent)
+        source, valid = self._source(operand, at, across), None
+        if count % operand.length:
+            left = b.umin(b.sub(const_int(I32, count), b.umin(along, count)), operand.per_chunk)
+            valid = b.mul(left, bytes_of(operand.view.element))
+        if lines % operand.lines:
+            inside = b.icmp("ult", line, lines)
+            valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
+        if valid is not None:
+            source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
+        self.operations.copy(b, to, source, valid)
+
+    def _element(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+        """An element; zero outside of the matrix."""
+        b, element = self.b, operand.view.element
+        size, source = bytes_of(element), self._source(operand, at, across)
+        extent = operand.lines if not operand.k_lines else operand.length
+        checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.shape.depth else []
+        count = self._across(operand)
+        checks += [b.icmp("ult", across, count)] if count % extent else []
+        inside = all_of(b, checks)
+        if inside is None:
+            return b.load(element, source, size)
+        loaded = b.load(element, b.select(inside, source, operand.pointer), size)
+        return b.select(inside, loaded, zero(element))
 
     def place(self, operand: StagedOperand, line: Value, chunk: Value) -> Value:
         """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""

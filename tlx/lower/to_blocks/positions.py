@@ -1,0 +1,90 @@
+"""Positions along K of a sum of products: those of each product follow those of the one before.
+
+    sum of 3 products of K = 4      position     0 1 2 3   4 5 6 7   8 9 10 11
+                                    product      0         1         2
+                                    its k        0 1 2 3   0 1 2 3   0 1 2 3
+
+The operands of a product begin at offsets from those of the first one, which a table in the module lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.ir.module import Module, Raw
+from tlx.ir.types import I64, PTR, ArrayType
+from tlx.ir.values import Text, Value
+from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_tiles.problem import Gemm
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A position along K.
+
+    Attributes:
+        number: The position, i32.
+        k: The position in its product, i32.
+        offsets: Elements from the operands of the first product to its operands, i64; None for the first product.
+    """
+
+    number: Value
+    k: Value
+    offsets: tuple[Value, Value] | None = None
+
+
+class Positions:
+    """Finds products by their positions.
+
+    Args:
+        module: The module, to which the table is added.
+        kernel: The kernel.
+        gemm: The sum.
+        depth: Positions of a stage.
+
+    Attributes:
+        count: All positions.
+    """
+
+    def __init__(self, module: Module, kernel: GridKernel, gemm: Gemm, depth: int) -> None:
+        self.kernel, self.gemm = kernel, gemm
+        terms = terms_of(gemm)
+        self.count = gemm.k * len(terms)
+        self._table = _added_table(module, kernel, terms) if len(terms) > 1 else None
+        self._stage_has_one = gemm.k % depth == 0
+
+    def first(self, stage: Value, depth: int) -> Position:
+        """The first position of a stage, by its number (i32)."""
+        number = self.kernel.b.mul(stage, depth)
+        return self._found(number) if self._stage_has_one else Position(number, number)
+
+    def after(self, first: Position, distance: Value) -> Position:
+        """The position at some distance (i32) from the first one of its stage."""
+        b = self.kernel.b
+        number = b.add(first.number, distance)
+        if self._stage_has_one:
+            return Position(number, b.add(first.k, distance), first.offsets)
+        return self._found(number)
+
+    def _found(self, number: Value) -> Position:
+        if self._table is None:
+            return Position(number, number)
+        b = self.kernel.b
+        term, k = self.kernel.divided(b.umin(number, self.count - 1), self.gemm.k)
+        entry = b.gep(I64, self._table, as_index(b, b.mul(term, 2)))
+        return Position(number, k, (b.load(I64, entry, 8), b.load(I64, b.gep(I64, entry, 1), 8)))
+
+
+def terms_of(gemm: Gemm) -> tuple[tuple[int, int], ...]:
+    """The offsets of each product of the sum."""
+    if not gemm.all_pairs:
+        return gemm.term_offsets
+    return tuple((a, b) for a, _ in gemm.term_offsets for _, b in gemm.term_offsets)
+
+
+def _added_table(module: Module, kernel: GridKernel, terms: tuple[tuple[int, int], ...]) -> Value:
+    name = module.global_names.fresh(f"{kernel.function.name}.terms")
+    numbers = ", ".join(f"i64 {offset}" for term in terms for offset in term)
+    type_ = ArrayType(2 * len(terms), I64)
+    module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} [{numbers}], align 8\n"))
+    return Text(PTR, f"@{name}")
