@@ -28,7 +28,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
-from tlx.ir.types import PointerType, VectorType, bytes_of
+from tlx.ir.types import PointerType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
 from tlx.lower.to_blocks.loops import bounds_of, index_of, is_repeated
@@ -375,9 +375,9 @@ class HostFunction:
             case "add" | "sub":
                 first, second = (self._linear(operand, user) for operand in operands)
                 return first.plus(second, 1 if definition.opcode == "add" else -1)
-            case "getelementptr" if len(operands) == 2 and definition.source_type is not None:
+            case "getelementptr" if len(operands) == 2 and (size := size_of(definition.source_type)) is not None:
                 first, second = (self._linear(operand, user) for operand in operands)
-                return first.plus(second.scaled(bytes_of(definition.source_type)))
+                return first.plus(second.scaled(size))
             case "mul" | "shl" if isinstance(operands[1], ConstInt):
                 factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
                 return self._linear(operands[0], user).scaled(factor)
