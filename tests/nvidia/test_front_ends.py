@@ -58,14 +58,18 @@ def test_jax(new_target: Callable[[], Target]) -> None:
 
     x = normal((8, 32), np.float32, 2)
     jitted = tlx.jax.jit(step, target=new_target())
-    first = jitted(x, w)["y"]
-    assert isinstance(first, np.ndarray)
+    first: Any = jitted(x, w)["y"]
+    assert type(first) is np.ndarray
     np.testing.assert_allclose(first, step(x, w)["y"], rtol=1e-4, atol=1e-5)
 
 
 def test_results_of_jax_are_arguments_of_the_next_call(new_target: Callable[[], Target]) -> None:
     pytest.importorskip("jax")
-    jitted = tlx.jax.jit(lambda x: x + x, target=new_target())
+
+    def doubled(x: Any) -> Any:
+        return x + x
+
+    jitted = tlx.jax.jit(doubled, target=new_target())
     x = normal((8, 32), np.float32)
     graph = tlx.Graph("copy")
     graph.output(graph.parameter("x", (8, 32)) * 1.0, "y")
