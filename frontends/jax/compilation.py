@@ -38,7 +38,7 @@ def jit(
     """A function of JAX, compiled by TLX for each signature that it is called with.
 
     Arguments and results are pytrees, as in `jax.jit`. Their leaves are numpy arrays, arrays of JAX, or numbers; those
-    of results are new numpy arrays.
+    of results are new numpy arrays. On a GPU, leaves may be in its memory; then those of results are, too.
 
     Args:
         function: The function; None to use `jit` as a decorator with options.
@@ -102,7 +102,9 @@ class _Compiled:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """The results for the leaves of the arguments."""
-        results: Any = self.code(*(_array(leaves[k], type_) for k, type_ in self.inputs))
+        resident = self.code.is_resident
+        passed = (leaves[k] if resident(leaves[k]) else _array(leaves[k], type_) for k, type_ in self.inputs)
+        results: Any = self.code(*passed)
         arrays: tuple[Any, ...] = (results,) if len(self.outputs) == 1 else results
         return self.tree.unflatten([_result(a, type_) for a, type_ in zip(arrays, self.outputs, strict=True)])
 
@@ -178,6 +180,7 @@ class Jitted:
     def _graph(self, arguments: Sequence[Any], named: dict[str, Any]) -> _JaxGraph:
         """The function as a graph, by way of the portable artifact of `jax.export`."""
         jax = _jax()
+        arguments, named = jax.tree_util.tree_map(_abstract, (tuple(arguments), named))
         try:
             exported = jax.export.export(self._traced, platforms=["cpu"])(*arguments, **named)
         except NotImplementedError as error:
@@ -211,6 +214,13 @@ def _places(donated: AbstractSet[int], inputs: Sequence[tuple[int, Any]], main: 
             places[number] = place
             free.remove(place)
     return places
+
+
+def _abstract(leaf: Any) -> Any:
+    """An array of a device that JAX does not know as its shape and type; other leaves as they are."""
+    if isinstance(leaf, _jax().Array) or not hasattr(leaf, "__cuda_array_interface__"):
+        return leaf
+    return _jax().ShapeDtypeStruct(tuple(leaf.shape), np.dtype(str(leaf.dtype).removeprefix("torch.")))
 
 
 def _leaf_key(leaf: Any) -> Hashable:

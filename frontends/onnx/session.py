@@ -141,7 +141,7 @@ class InferenceSession:
 
         Args:
             output_names: Names of the outputs; None for all of them.
-            inputs: An array for each input, by name.
+            inputs: An array for each input, by name; on a GPU, arrays in its memory have outputs there.
 
         Raises:
             ArgumentError: An input is missing or unknown, or has another element type or shape.
@@ -159,7 +159,7 @@ class InferenceSession:
         if missing:
             raise ArgumentError(f"no array for input '{missing[0]}'; the inputs are {self._described_inputs()}")
         arrays = {i.name: self._check(i, inputs[i.name]) for i in self._inputs}
-        compiled = self._compiled_for(tuple(array.shape for array in arrays.values()))
+        compiled = self._compiled_for(tuple(tuple(array.shape) for array in arrays.values()))
         results = dict(zip(names, compiled(arrays), strict=True))
         return [results[name] for name in wanted]
 
@@ -231,13 +231,14 @@ class InferenceSession:
 
     def _check(self, argument: Argument, given: Any) -> Array:
         try:
-            array = np.asarray(given)
+            array = given if hasattr(given, "__cuda_array_interface__") else np.asarray(given)
         except ValueError as error:
             raise ArgumentError(f"input '{argument.name}' is no array: {error}") from None
-        if argument.dtype is None or array.dtype != argument.dtype:
+        got = str(array.dtype).removeprefix("torch.")
+        if argument.dtype is None or got != argument.dtype.name:
             expected = argument.type if argument.dtype is None else argument.dtype.name
-            raise ArgumentError(f"input '{argument.name}': expected an array of {expected}, got {array.dtype.name}")
-        self._check_shape(argument, array.shape)
+            raise ArgumentError(f"input '{argument.name}': expected an array of {expected}, got {got}")
+        self._check_shape(argument, tuple(array.shape))
         return array
 
     def _check_shape(self, argument: Argument, shape: Shape) -> None:

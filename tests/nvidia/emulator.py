@@ -196,6 +196,10 @@ def _entry(kernel: tuple[str, str]) -> str:
     return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
 
 
+_MEMORY: Final[dict[int, Array]] = {}
+"""The memory of the device, by address."""
+
+
 @cache
 def _compiled_runtime() -> bytes:
     """emulator.c as an object file."""
@@ -238,11 +242,7 @@ class Emulator:
             for name, _ in _CONSTANT.findall(re.sub(r"(?m)^@tlx_launches = .*$", "", lowered))
         ]
         self._seed = seed
-        self._memory: dict[int, Array] = {}
         self.launched: list[str] = []
-
-    def _size_of(self, constant: str) -> int:
-        return ctypes.c_long.in_dll(self._library, _size_name(constant)).value
 
     def current(self) -> AbstractContextManager[None]:
         """Nothing."""
@@ -254,7 +254,7 @@ class Emulator:
             return None
         array = value.array
         address = int(array.ctypes.data)
-        self._memory[address] = array.reshape(-1, order="A").view(np.uint8)
+        _MEMORY[address] = array.reshape(-1, order="A").view(np.uint8)
         element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
         return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
 
@@ -262,16 +262,19 @@ class Emulator:
         """The work itself."""
         return work
 
+    def _size_of(self, constant: str) -> int:
+        return ctypes.c_long.in_dll(self._library, _size_name(constant)).value
+
     def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
         """Memory whose bytes are all ones."""
         memory = np.full(size + _ALIGNMENT, 0xFF, np.uint8)
         address = int(memory.ctypes.data) + -int(memory.ctypes.data) % _ALIGNMENT
-        self._memory[address] = memory[address - memory.ctypes.data :][:size]
+        _MEMORY[address] = memory[address - memory.ctypes.data :][:size]
         return address
 
     def free(self, address: int, stream: int) -> None:  # noqa: ARG002
         """Free memory."""
-        del self._memory[address]
+        del _MEMORY[address]
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
@@ -289,7 +292,7 @@ class Emulator:
         """
         library = self._library
         library.emu_forget()
-        for address, memory in self._memory.items():
+        for address, memory in _MEMORY.items():
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
         for address, size in self._constants:
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(size), 0)

@@ -22,7 +22,7 @@ def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:
     return _compile(source, with_grids(device=lambda: emulated), **settings)
 
 
-def _recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
+def recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
     """The assembly, after the emulator has been told what it is made of."""
     if isinstance(emulated, EmulatedDevice):
         emulated.lowered = lowered
@@ -31,7 +31,7 @@ def _recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
 
 def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile every kernel for the emulator."""
-    monkeypatch.setattr(device, "assembly_of", _recorded)
+    monkeypatch.setattr(device, "assembly_of", recorded)
     monkeypatch.setattr(runtime, "compile", compile_for_emulator)
     monkeypatch.setattr(tensor_language, "compile", compile_for_emulator, raising=False)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import tlx
 from tests.nvidia.programs import broadcast, function, tensor, typed
-from tests.nvidia.test_products import matmul
+from tests.nvidia.test_convolutions import convolved
+from tests.nvidia.test_products import bytes_product, matmul
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,12 +25,19 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}, llvm {_llvm()}")  # noqa: T201
     product(torch, 1024, "bfloat")
     if "--quick" in sys.argv:
+        convolution(torch, (32, 64, 58, 58), (64, 64, 3, 3), (0, 2, 3, 1), 1)
         return
     for size in (512, 2048, 4096, 8192):
         product(torch, size, "bfloat")
     product(torch, 4096, "half")
     for size in (1024, 4096):
         product(torch, size, "float")
+    product(torch, 4096, "double")
+    for layouts in ("nt", "nn"):
+        of_bytes(torch, 4096, layouts)
+    for channels, side, filters, window, stride in CONVOLUTIONS:
+        for order in ((0, 2, 3, 1), (0, 1, 2, 3)):
+            convolution(torch, (32, channels, side, side), (filters, channels, window, window), order, stride)
     for batch, size in ((512, 64), (256, 128)):
         batched(torch, batch, size)
     layer(torch, 4096, 4096, 4096)
@@ -61,6 +69,18 @@ def seconds(torch: Any, call: Callable[[], Any]) -> float:
     return statistics.median(timed(count) for _ in range(7))
 
 
+def attempted(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, which prints an error so that those after it still run."""
+
+    def run(*args: Any) -> None:
+        try:
+            function(*args)
+        except Exception as error:  # noqa: BLE001
+            print(f"{function.__name__}{args[1:]} FAILED: {error}", flush=True)  # noqa: T201
+
+    return run
+
+
 def compare(
     torch: Any, title: str, module: Any, arrays: list[Any], peer: Callable[[], Any], work: float, unit: str
 ) -> None:
@@ -76,7 +96,7 @@ def compare(
         unit: TFLOP/s or TB/s.
     """
     result, want = arrays[-1], peer().clone()
-    result.fill_(float("nan"))
+    result.fill_(float("nan") if result.is_floating_point() else -1)
     module.entry(*arrays)
     error = (result.float() - want.float()).abs().max().item()
     bound = 2**-6 * want.float().abs().max().item()
@@ -88,9 +108,10 @@ def compare(
 
 
 def _dtype(torch: Any, element: str) -> Any:
-    return {"bfloat": torch.bfloat16, "half": torch.float16, "float": torch.float32}[element]
+    return {"bfloat": torch.bfloat16, "half": torch.float16, "float": torch.float32, "double": torch.float64}[element]
 
 
+@attempted
 def product(torch: Any, size: int, element: str) -> None:
     """A square product."""
     dtype = _dtype(torch, element)
@@ -108,6 +129,49 @@ def product(torch: Any, size: int, element: str) -> None:
     )
 
 
+@attempted
+def of_bytes(torch: Any, size: int, layouts: str) -> None:
+    """A square product of signed bytes; PyTorch's second operand is column-major, as its kernel wants it."""
+    x, y = (torch.randint(-9, 10, (size, size), device="cuda", dtype=torch.int8) for _ in range(2))
+    module = tlx.compile(bytes_product("smma", size, size, size, layouts), "nvidia", opt_level=3)
+    stored = y.t().contiguous()
+    mine = torch.empty(size, size, device="cuda", dtype=torch.int32)
+    operands = [x, stored if layouts[1] == "t" else y, mine]
+    compare(
+        torch,
+        f"matmul {size} i8 {layouts}",
+        module,
+        operands,
+        lambda: torch._int_mm(x, stored.t()),
+        2 * size**3,
+        "TFLOP/s",
+    )
+
+
+CONVOLUTIONS = ((64, 58, 64, 3, 1), (256, 56, 64, 1, 1), (256, 16, 256, 3, 1), (512, 9, 512, 3, 1), (3, 230, 64, 7, 2))
+"""Layers of ResNet-50: channels, side of the padded image, filters, side of the window, stride."""
+
+
+@attempted
+def convolution(
+    torch: Any, x_shape: tuple[int, ...], w_shape: tuple[int, ...], order: tuple[int, ...], stride: int
+) -> None:
+    """A convolution of padded images of bfloat, beside PyTorch's in the same layout."""
+    text, shape = convolved("bfloat", x_shape, w_shape, order, stride)
+    module = tlx.compile(text, "nvidia", opt_level=3)
+    last = order == (0, 2, 3, 1)
+    layout = torch.channels_last if last else torch.contiguous_format
+    x, w = (torch.randn(*s, device="cuda").bfloat16().to(memory_format=layout) for s in (x_shape, w_shape))
+    mine = torch.empty(*shape, device="cuda", dtype=torch.bfloat16).to(memory_format=layout)
+    arrays = [array.permute(order) if last else array for array in (x, w, mine)]
+    peer = lambda: torch.nn.functional.conv2d(x, w, stride=stride).permute(order)  # noqa: E731
+    work = 2 * shape[0] * shape[1] * shape[2] * shape[3] * w_shape[1] * w_shape[2] * w_shape[3]
+    name = "channels last" if last else "channels first"
+    title = f"{x_shape[1]}-{w_shape[0]}.{x_shape[2]}.{w_shape[2]}s{stride} {name}"
+    compare(torch, title, module, arrays, peer, work, "TFLOP/s")
+
+
+@attempted
 def batched(torch: Any, batch: int, size: int) -> None:
     """Many small products."""
     shape = (batch, size, size)
@@ -130,6 +194,7 @@ def batched(torch: Any, batch: int, size: int) -> None:
     )
 
 
+@attempted
 def layer(torch: Any, m: int, n: int, k: int) -> None:
     """gelu(x @ w + bias)."""
     operands = tensor("a", "x", "bfloat", (m, k)) + tensor("b", "w", "bfloat", (k, n))
@@ -151,6 +216,7 @@ def layer(torch: Any, m: int, n: int, k: int) -> None:
     compare(torch, f"relu({m}x{n}x{k} + bias) bfloat", module, [x, w, bias, mine], peer, 2 * m * n * k, "TFLOP/s")
 
 
+@attempted
 def softmax(torch: Any, rows: int, columns: int) -> None:
     """Softmax of rows."""
     text = (ROOT / "examples" / "softmax.ll").read_text()
@@ -169,6 +235,7 @@ def softmax(torch: Any, rows: int, columns: int) -> None:
     )
 
 
+@attempted
 def addition(torch: Any, rows: int, columns: int) -> None:
     """A sum of matrices."""
     count = rows * columns

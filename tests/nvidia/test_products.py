@@ -97,18 +97,41 @@ def test_several_blocks(run: Run, shape: tuple[int, int, int]) -> None:
     np.testing.assert_allclose(c, x.astype(np.float32) @ y.astype(np.float32), rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("smma", np.int8), ("umma", np.uint8)])
-def test_bytes(run: Run, name: str, dtype: Any) -> None:
-    m, n, k = 40, 24, 72
-    zeros = "".join(typed("z", "zero", "i32", (m, n)))
-    body = f"""  %zero = add <{m * n} x i32> zeroinitializer, zeroinitializer
-{zeros}{tensor("a", "x", "i8", (m, k))}{tensor("b", "y", "i8", (k, n))}
+def bytes_product(name: str, m: int, n: int, k: int, layouts: str) -> str:
+    a = tensor("a", "x", "i8", (m, k) if layouts[0] == "n" else (k, m), (0, 1) if layouts[0] == "n" else (1, 0))
+    b = tensor("b", "y", "i8", (k, n) if layouts[1] == "n" else (n, k), (0, 1) if layouts[1] == "n" else (1, 0))
+    body = f"""{typed("z", "zero", "i32", (m, n)).replace("%zero", "zeroinitializer")}{a}{b}
   %p = call <{m * n} x i32> @llvm.tensor.{name}(token %z, token %a, token %b)
   store <{m * n} x i32> %p, ptr %c
 """
-    x, y = integers((m, k), dtype, 0, 100), integers((k, n), dtype, 1, 100)
-    *_, c = run(function(["x", "y", "c"], body), x, y, np.zeros((m, n), np.int32))
+    return function(["x", "y", "c"], body)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "size", "layouts"),
+    [
+        ("smma", (np.int8, np.int8), (40, 24, 72), "nn"),
+        ("umma", (np.uint8, np.uint8), (64, 64, 256), "nt"),
+        ("usmma", (np.uint8, np.int8), (33, 50, 100), "tn"),
+        ("summa", (np.int8, np.uint8), (130, 70, 96), "tt"),
+    ],
+    ids=["signed", "unsigned", "unsigned-signed", "signed-unsigned"],
+)
+def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
+    m, n, k = size
+    x, y = integers((m, k), types[0], 0, 127), integers((k, n), types[1], 1, 127)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    *_, c = run(bytes_product(name, *size, layouts), *stored, np.zeros((m, n), np.int32))
     np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+
+
+def test_doubles_of_either_order(run: Run) -> None:
+    m, n, k = 70, 90, 40
+    x, y = integers((m, k), np.float64), integers((k, n), np.float64, 1)
+    for layouts in ("tn", "nt"):
+        stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+        *_, c = run(matmul(m, n, k, "double", "double", layouts), *stored, np.zeros((m, n)))
+        np.testing.assert_array_equal(c, x @ y)
 
 
 @pytest.mark.parametrize("element", ["bfloat", "float"])

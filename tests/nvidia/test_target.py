@@ -16,7 +16,8 @@ import pytest
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
 from tests.nvidia.programs import function, lowered, normal, tensor, typed, with_grids
-from tests.nvidia.test_products import matmul
+from tests.nvidia.test_convolutions import convolved
+from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.call import ArgumentError
 from tlx.api.device import DeviceFunction
 from tlx.api.signatures import Prototype
@@ -38,6 +39,9 @@ PROGRAMS = {
     "large": matmul(2048, 2048, 512, "bfloat", "bfloat"),
     "edges": matmul(1500, 1100, 70, "half", "float", "tn"),
     "double": matmul(100, 60, 40, "double", "double", "nt"),
+    "bytes": bytes_product("usmma", 1024, 1024, 512, "nn"),
+    "convolution": convolved("bfloat", (8, 64, 58, 58), (64, 64, 3, 3), (0, 2, 3, 1))[0],
+    "channels-first": convolved("half", (2, 24, 19, 19), (32, 24, 3, 3), (0, 1, 2, 3), 2)[0],
 }
 
 
@@ -69,6 +73,26 @@ def test_llvm_19_writes_ptx(processor: str) -> None:
     assert result.returncode == 0, result.stderr
     assert ".visible .entry f_0_matmul(" in result.stdout
     assert ("wgmma" if processor == "sm_90a" else "mma.sync") in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("double", "mma.sync.aligned.m8n8k4.row.col.f64"),
+        ("bytes", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"),
+        ("convolution", "mma.sync.aligned.m16n8k16.row.col.f32.bf16"),
+    ],
+)
+def test_products_are_on_tensor_cores(name: str, instruction: str) -> None:
+    text = with_platform(lowered(PROGRAMS[name]), TRIPLE)
+    assert instruction in emit_code(text, "asm", 1, "sm_80").decode()
+
+
+def test_a_convolution_is_one_product_of_all_images() -> None:
+    """25,088 pixels of 64 channels: 196 tiles of 128 x 64; neither the images nor the weights are copied."""
+    (table,) = table_of(lowered(PROGRAMS["convolution"], "sm_90a"))
+    assert [(launch.kernel, launch.grid) for launch in table.launches] == [("f_0_matmul", 196)]
+    assert table.temporaries == ()
 
 
 def test_the_launch_table_lists_kernels_and_temporaries() -> None:

@@ -19,13 +19,14 @@ import numpy as np
 
 from tlx.api.call import ArgumentError, CompiledFunction, array_address, checked_argument
 from tlx.api.signatures import Parameter, Prototype
-from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
+from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, table_of
 
 if TYPE_CHECKING:
-    from tlx.target.grid_unit import Device, DeviceArray, DeviceCode
+    from tlx.target.grid_unit import Device, DeviceCode
 
 _SCALARS: Final[dict[str, Any]] = {
     "float": ctypes.c_float,
@@ -86,7 +87,7 @@ class DeviceFunction(CompiledFunction):
             raise self._count_error(len(arguments))
         copies = HostCopies(self._device, 0)
         for number, (parameter, is_pointer) in enumerate(self._parameters):
-            if is_pointer and self._device.array(arguments[number]) is None:
+            if is_pointer and self.array_of(arguments[number]) is None:
                 raise ArgumentError(f"argument {number} ({parameter.name}): a captured call takes arrays of the device")
         with self._device.current():
             values = self._values(arguments, copies)
@@ -101,7 +102,7 @@ class DeviceFunction(CompiledFunction):
             if not is_pointer:
                 values.append(_scalar(number, parameter, value))
                 continue
-            array = self._device.array(value)
+            array = self.array_of(value)
             if array is not None:
                 layout = array[1:5]
                 if layout not in self._known[number] or array.address % ALIGNMENT:
@@ -119,6 +120,20 @@ class DeviceFunction(CompiledFunction):
         if len(self._known[number]) >= _MOST_LAYOUTS:
             self._known[number].clear()
         self._known[number].add(layout)
+
+    def array_of(self, value: object) -> DeviceArray | None:
+        """The array of the device that an object is; None if it is another object."""
+        return value.description if isinstance(value, OwnedArray) else self._device.array(value)
+
+    def on_device(self, array: Array) -> OwnedArray:
+        """A copy of an array of numpy in the device's memory."""
+        owned = OwnedArray(self._device, array.shape, array.dtype)
+        owned.fill(array)
+        return owned
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> OwnedArray:
+        """An array in the device's memory whose elements are undefined."""
+        return OwnedArray(self._device, shape, dtype)
 
     @property
     def device(self) -> DeviceCode:
@@ -149,6 +164,56 @@ class DeviceFunction(CompiledFunction):
             for address in temporaries:
                 device.free(address, stream)
             self._frames.append(frame)
+
+
+class OwnedArray:
+    """An array in the memory of a device, C-contiguous, which is freed with the object.
+
+    It has `__cuda_array_interface__`; `numpy.asarray` copies it.
+
+    Args:
+        code: Code on the device.
+        shape: Its extents.
+        dtype: Its element type.
+    """
+
+    def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype, self._code = tuple(shape), dtype, code
+        self.nbytes = prod(self.shape) * dtype.itemsize
+        with code.current():
+            self.address = code.allocate(self.nbytes, 0)
+
+    def __del__(self) -> None:
+        with self._code.current():
+            self._code.free(self.address, 0)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name} array of shape {self.shape} on the device>"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """A copy; it waits for what was launched before."""
+        array: Array = np.empty(self.shape, self.dtype)
+        with self._code.current():
+            self._code.download(array_address(array), self.address, self.nbytes, 0)
+        return array if dtype is None else array.astype(dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the interface; of types that numpy does not know, such as bfloat16, as unsigned integers."""
+        is_known = self.dtype.kind in "biuf" and self.dtype.isbuiltin == 1
+        typestr = self.dtype.str if is_known else f"<u{self.dtype.itemsize}"
+        return {"version": 3, "data": (self.address, False), "shape": self.shape, "typestr": typestr, "stream": 1}
+
+    def fill(self, source: Array) -> None:
+        """Copy an array of numpy of the same shape and type to it."""
+        data: Array = np.ascontiguousarray(source)
+        with self._code.current():
+            self._code.upload(self.address, array_address(data), self.nbytes, 0)
+
+    @property
+    def description(self) -> DeviceArray:
+        """What it is for calls."""
+        return DeviceArray(self.address, self.shape, None, str(type_of(self.dtype)), self.dtype.itemsize, self)
 
 
 class CapturedCall:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tlx.api.call import ArgumentError, PreparedFunction
+from tlx.api.device import DeviceFunction, OwnedArray
 from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
@@ -68,6 +69,7 @@ class GraphFunction:
         call: The function of all inputs and results; with `prepared`, not called.
         lowered: The LLVM IR that was compiled; empty for the evaluator.
         prepared: The function of parameters and results, with the weights packed; None if there are no weights.
+        weights: On a device, its copies of the weights.
     """
 
     inputs: tuple[Input, ...]
@@ -75,13 +77,15 @@ class GraphFunction:
     call: Callable[..., Any]
     lowered: str = ""
     prepared: PreparedFunction | None = None
+    weights: tuple[OwnedArray, ...] = ()
 
     def __call__(self, *arrays: Any) -> Any:
         """The results for an array for each parameter, in order of declaration.
 
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
-            the array that was passed, or a new one if that could not be written.
+            the array that was passed, or a new one if that could not be written. If any array that is passed is in
+            the memory of the device for which the graph is compiled, new arrays are, too.
 
         Raises:
             ArgumentError: There are too few or too many arrays, or one has another shape or element type.
@@ -90,6 +94,8 @@ class GraphFunction:
         if len(arrays) != len(passed):
             names = ", ".join(i.name for i in passed)
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
+        if isinstance(self.call, DeviceFunction):
+            return self._called_on_device(self.call, dict(zip((i.name for i in passed), arrays, strict=True)))
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
         results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
@@ -99,8 +105,39 @@ class GraphFunction:
             self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *new)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def is_resident(self, value: object) -> bool:
+        """Whether an object is an array in the memory of the device for which the graph is compiled."""
+        return isinstance(self.call, DeviceFunction) and self.call.array_of(value) is not None
+
+    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any]) -> Any:
+        stays, passed, new = False, list[Any](), list[Any]()
+        weights = iter(self.weights)
+        for declared in self.inputs:
+            if declared.array is not None:
+                passed.append(next(weights))
+                continue
+            resident = function.array_of(given[declared.name])
+            if resident is None:
+                given[declared.name] = _checked(declared, given[declared.name])
+            elif resident.shape != declared.shape:
+                got = listed(resident.shape)
+                raise ArgumentError(f"{declared.name}: expected an array of shape {listed(declared.shape)}, got {got}")
+            stays |= resident is not None
+            passed.append(given[declared.name])
+        results: list[Any] = []
+        for output in self.outputs:
+            if output.into is not None:
+                results.append(given[output.into])
+                continue
+            new.append(function.empty(output.shape, output.dtype) if stays else np.empty(output.shape, output.dtype))
+            results.append(new[-1])
+        function(*passed, *new)
+        return results[0] if len(results) == 1 else tuple(results)
+
     def prepare(self) -> None:
         """Pack the weights again, after their arrays have changed. No call may run meanwhile."""
+        for owned, array in zip(self.weights, (i.array for i in self.inputs if i.array is not None), strict=False):
+            owned.fill(array)
         if self.prepared is not None:
             self.prepared.prepare()
 
@@ -239,6 +276,9 @@ class Graph(RandomBits):
 
         compiled = compile_module(self.module(), target, entry=self._name, **settings)
         entry, weights = compiled.entry, [i.array for i in self._inputs if i.array is not None]
+        if isinstance(entry, DeviceFunction):
+            copies = tuple(map(entry.on_device, weights))
+            return GraphFunction(tuple(self._inputs), tuple(self._outputs), entry, compiled.lowered, weights=copies)
         prepared = entry.prepare(*weights) if weights else None
         return GraphFunction(tuple(self._inputs), tuple(self._outputs), entry, compiled.lowered, prepared)
 

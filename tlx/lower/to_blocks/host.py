@@ -5,16 +5,16 @@ The host only launches kernels, so everything else in the function must be known
     %p = getelementptr float, ptr %x, i64 %o        %o = %i * 600 + 32, %i the index of a loop
     ->  parameter 0, offset 128, step 2400 for the loop
 
-Iterations of the loops around a tree are independent: they become blocks of its kernel's grid. Where a loop has several
-trees, each kernel runs all iterations before the next one starts. A temporary that iterations share gets a copy for
-each of them.
+Iterations of independent loops around a tree become blocks of its kernel's grid. Where such a loop has several trees,
+each kernel runs all iterations before the next one starts. A temporary that iterations share gets a copy for each of
+them. The trees of other loops are launched for each iteration.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -28,9 +28,10 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
-from tlx.ir.types import PointerType, VectorType, bytes_of
+from tlx.ir.types import PointerType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import size_of
+from tlx.lower.to_blocks.loops import bounds_of, index_of, is_repeated
 from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
 from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
@@ -130,6 +131,8 @@ class HostFunction:
         self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
         self.copies: dict[str, tuple[str, ...]] = {}
         self.plain_stores = PlainStores(self.function)
+        self._repeated = {loop.header: loop for loop in self.loops.loops if is_repeated(self.loops, loop)}
+        self._indices = dict.fromkeys(map(index_of, self._repeated.values()), 0)
 
     def trees(self) -> list[HostTree]:
         """The trees, in order.
@@ -155,7 +158,30 @@ class HostFunction:
         for match, block in matches:
             for pointer in _written(match):
                 self._privatise(pointer, self.loops.around(block), match)
-        return [self._tree(match, block) for match, block in matches]
+        of_blocks: dict[str, list[Match]] = {block.name: [] for block in self.function.blocks}
+        for match, block in matches:
+            of_blocks[block.name].append(match)
+        trees: list[HostTree] = []
+        for block, indices in self._sequence(list(self.function.blocks), {}):
+            self._indices = indices
+            trees += [self._tree(match, block) for match in of_blocks[block.name]]
+        return trees
+
+    def _sequence(self, blocks: list[Block], indices: dict[str, int]) -> Iterator[tuple[Block, dict[str, int]]]:
+        """The blocks as they run one after the other, with the values of the repeated loops' indices."""
+        passed: set[str] = set()
+        for block in blocks:
+            loop = self._repeated.get(block.name)
+            if block.name in passed:
+                continue
+            if loop is None or index_of(loop) in indices:
+                yield block, indices
+                continue
+            body = [inner for inner in blocks if inner.name in loop.blocks]
+            passed |= loop.blocks
+            bounds = bounds_of(loop)
+            for iteration in range(loop.trips):
+                yield from self._sequence(body, {**indices, index_of(loop): bounds.start + iteration * bounds.step})
 
     def _match(self, snapshot: FunctionSnapshot, stores: dict[int, TensorOp], instruction: Instruction) -> Match | None:
         """The tree that an instruction stores; None for one that does not write memory."""
@@ -169,7 +195,9 @@ class HostFunction:
 
     def _check(self) -> None:
         latches = {loop.latch.name: loop for loop in self.loops.independent if loop.latch is not None}
-        headers = {loop.header for loop in self.loops.loops} - {loop.header for loop in self.loops.independent}
+        latches |= {loop.latch.name: loop for loop in self._repeated.values() if loop.latch is not None}
+        known = {loop.header for loop in self.loops.independent} | set(self._repeated)
+        headers = {loop.header for loop in self.loops.loops} - known
         for block in self.function.blocks:
             for instruction in block.instructions:
                 self._check_instruction(instruction)
@@ -254,14 +282,14 @@ class HostFunction:
             LoweringError: The memory is no temporary, or other loops write it as well.
         """
         linear = self._linear(pointer, match.store)
-        shared = [loop for loop in around if _index(loop) not in dict(linear.factors)]
+        shared = [loop for loop in around if index_of(loop) not in dict(linear.factors)]
         if not shared:
             return
         if linear.base not in self.temporaries:
             raise refused(
                 "memory that several iterations of a loop write", match.store, "give each iteration a part of its own"
             )
-        indices = tuple(_index(loop) for loop in shared)
+        indices = tuple(index_of(loop) for loop in shared)
         if self.copies.setdefault(linear.base, indices) != indices:
             raise refused("a temporary that different loops write", match.store, "use a temporary for each loop")
 
@@ -279,7 +307,7 @@ class HostFunction:
 
     def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
         linear = self._linear(pointer, match.store)
-        start = {_index(loop): _bounds(loop) for loop in around}
+        start = {index_of(loop): bounds_of(loop) for loop in around}
         factors = dict(linear.factors)
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
@@ -293,7 +321,7 @@ class HostFunction:
             size = self._rounded(linear.base)
             for name in reversed(copied):
                 steps[name] = steps.get(name, 0) + size
-                size *= next(loop.trips for loop in around if _index(loop) == name)
+                size *= next(loop.trips for loop in around if index_of(loop) == name)
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
         constant = linear.base[1:] if linear.base.startswith("@") else None
@@ -303,7 +331,7 @@ class HostFunction:
                 match.store,
                 "have the caller pass it",
             )
-        return Place(parameter, temporary, constant, offset, tuple(steps.get(_index(loop), 0) for loop in around))
+        return Place(parameter, temporary, constant, offset, tuple(steps.get(index_of(loop), 0) for loop in around))
 
     def _rounded(self, temporary: str) -> int:
         size = self.temporaries[temporary]
@@ -311,7 +339,7 @@ class HostFunction:
 
     def bytes_of_temporary(self, name: str) -> int:
         """Bytes of a temporary with all of its copies."""
-        trips = {_index(loop): loop.trips for loop in self.loops.independent}
+        trips = {index_of(loop): loop.trips for loop in self.loops.independent}
         return self._rounded(name) * prod(trips[index] for index in self.copies.get(name, ()))
 
     def _scalar(self, value: Value, match: Match) -> int:
@@ -332,6 +360,8 @@ class HostFunction:
             raise refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
         if value.name in self.parameters or value.name in self.temporaries:
             return _Linear(value.name)
+        if value.name in self._indices:
+            return _Linear(constant=self._indices[value.name])
         definition = self.definitions[value.name]
         if any(definition is loop.index for loop in self.loops.independent):
             return _Linear(factors=((value.name, 1),))
@@ -345,9 +375,9 @@ class HostFunction:
             case "add" | "sub":
                 first, second = (self._linear(operand, user) for operand in operands)
                 return first.plus(second, 1 if definition.opcode == "add" else -1)
-            case "getelementptr" if len(operands) == 2 and definition.source_type is not None:
+            case "getelementptr" if len(operands) == 2 and (size := size_of(definition.source_type)) is not None:
                 first, second = (self._linear(operand, user) for operand in operands)
-                return first.plus(second.scaled(bytes_of(definition.source_type)))
+                return first.plus(second.scaled(size))
             case "mul" | "shl" if isinstance(operands[1], ConstInt):
                 factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
                 return self._linear(operands[0], user).scaled(factor)
@@ -384,20 +414,3 @@ def _written(match: Match) -> list[Value]:
     if not isinstance(match.problem, RowFusion):
         return [match.pointers[0][0]]
     return [match.pointers[part.pointers[0]][0] for part in match.problem.parts]
-
-
-def _index(loop: Loop) -> str:
-    assert loop.index is not None
-    return str(loop.index.result)
-
-
-def _bounds(loop: Loop) -> range:
-    """First value, end and step of a loop's index."""
-    assert loop.index is not None
-    if loop.bounds is None:
-        raise refused(
-            "a loop whose bounds are known only at run time",
-            loop.index,
-            "give it constant bounds and a positive constant step",
-        )
-    return loop.bounds

@@ -1,7 +1,12 @@
-"""Ordinary memory operations of the host's part of a function, as trees: copies, fills, and stores of single values."""
+"""Ordinary memory operations of the host's part of a function, as trees: copies, fills, and stores of single numbers.
+
+%x = load float, ptr %p      store float (fneg %x), ptr %q          an expression of one row and column
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
@@ -9,9 +14,18 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.types import I8, FloatType, IntType, PointerType, bytes_of
-from tlx.ir.values import Constant, ConstInt, Local
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ScalarLeaf, SplatLeaf
+from tlx.ir.types import I8, FloatType, IntType, PointerType, VectorType, bytes_of, scalar_of
+from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, zero
+from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_tiles.expression import (
+    Expression,
+    InstructionNode,
+    MatrixLeaf,
+    MatrixView,
+    Node,
+    ScalarLeaf,
+    SplatLeaf,
+)
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise
 
@@ -38,25 +52,27 @@ def match_memory_call(call: Instruction) -> Match:
 
 
 class PlainStores:
-    """The ordinary stores of a function that kernels can do: of constants, parameters, and values just loaded.
+    """The ordinary stores of a function that kernels can do: of expressions of numbers, and of what was just loaded.
 
     Attributes:
-        loads: The loads, by their identity, whose values are only stored.
+        loads: The loads, by their identity, whose values only such stores depend on.
     """
 
     def __init__(self, function: Function) -> None:
         self._definitions, self._parameters = definitions(function), {argument.name for argument in function.arguments}
-        self._matches = {
-            id(i): match
-            for block in function.blocks
-            for number, i in enumerate(block.instructions)
-            if i.opcode == "store" and (match := self._match(block.instructions, number)) is not None
-        }
+        self._matches: dict[int, Match] = {}
+        consumed: set[int] = set()
+        for block in function.blocks:
+            for number, instruction in enumerate(block.instructions):
+                match = self._match(block.instructions, number) if instruction.opcode == "store" else None
+                if match is not None:
+                    self._matches[id(instruction)] = match
+                    consumed |= {id(instruction), *map(id, match.consumed)}
         used = uses(function)
         self.loads = frozenset(
             id(i)
             for i in function.instructions()
-            if i.opcode == "load" and all(id(use.instruction) in self._matches for use in used.get(i.result or "", []))
+            if i.opcode == "load" and all(id(use.instruction) in consumed for use in used.get(i.result or "", []))
         )
 
     def match(self, instruction: Instruction) -> Match | None:
@@ -67,22 +83,87 @@ class PlainStores:
         store = block[number]
         value, pointer = store.operands
         definition = self._definitions.get(value.name) if isinstance(value, Local) else None
-        if definition is not None and definition.opcode == "load":
-            first = next((k for k, i in enumerate(block) if i is definition), None)
-            if first is None or any(map(_may_write, block[first:number])):
-                return None
+        if definition is not None and definition.opcode == "load" and _is_unchanged(block, definition, number):
             view = _bytes(bytes_of(value.type))
-            source = definition.operands[0]
-            return Match(store, Copy(view, view), [(pointer, view), (source, view)], [], [])
-        if not isinstance(value.type, IntType | FloatType):
+            return Match(store, Copy(view, view), [(pointer, view), (definition.operands[0], view)], [], [definition])
+        if not isinstance(scalar_of(value.type), IntType | FloatType) or _count(value) != 1:
             return None
-        view = MatrixView(value.type, 1, 1, 0, 1)
-        is_parameter = isinstance(value, Local) and value.name in self._parameters
-        if not is_parameter and not isinstance(value, Constant):
+        reader = _NumberReader(self._definitions, self._parameters, block, number)
+        if reader.read(value) is None:
             return None
-        leaf = ScalarLeaf(value.type, 0) if is_parameter else SplatLeaf(value.type, value)
-        scalars = [value] if is_parameter else []
-        return Match(store, Elementwise(view, Expression(1, 1, (leaf,))), [(pointer, view)], scalars, [])
+        view = MatrixView(scalar_of(value.type), 1, 1, 0, 1)
+        problem = Elementwise(view, Expression(1, 1, tuple(reader.nodes)))
+        return Match(store, problem, [(pointer, view), *reader.places], reader.scalars, reader.consumed)
+
+
+@dataclass(eq=False)
+class _NumberReader:
+    """Reads an expression of numbers, or of vectors of one element, that a store in a block depends on."""
+
+    definitions: Mapping[str, Instruction]
+    parameters: Collection[str]
+    block: list[Instruction]
+    store: int
+    nodes: list[Node] = field(default_factory=list[Node])
+    places: list[tuple[Value, MatrixView]] = field(default_factory=list[tuple[Value, MatrixView]])
+    scalars: list[Value] = field(default_factory=list[Value])
+    consumed: list[Instruction] = field(default_factory=list[Instruction])
+
+    def read(self, value: Value) -> int | None:
+        """The number of a value's node; None if a kernel cannot compute it."""
+        if isinstance(value, Constant):
+            scalar = _element(value)
+            return None if scalar is None else self._added(SplatLeaf(scalar.type, scalar))
+        if not isinstance(value, Local) or _count(value) != 1:
+            return None
+        if value.name in self.parameters:
+            if isinstance(value.type, VectorType):
+                return None
+            self.scalars.append(value)
+            return self._added(ScalarLeaf(value.type, len(self.scalars) - 1))
+        definition = self.definitions[value.name]
+        self.consumed.append(definition)
+        if definition.opcode == "load":
+            if not _is_unchanged(self.block, definition, self.store):
+                return None
+            view = MatrixView(scalar_of(value.type), 1, 1, 0, 1)
+            self.places.append((definition.operands[0], view))
+            return self._added(MatrixLeaf(view.element, view, len(self.places) - 1))
+        if definition.opcode in ("extractelement", "insertelement"):
+            return self.read(definition.operands[definition.opcode == "insertelement"])
+        operation = ElementwiseOp.of(definition)
+        if operation is None or operation.opcode == "call":
+            return None
+        operands = [self.read(operand) for operand in definition.operands]
+        numbers = tuple(number for number in operands if number is not None)
+        if len(numbers) < len(operands):
+            return None
+        return self._added(InstructionNode(scalar_of(value.type), operation, numbers))
+
+    def _added(self, node: Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+def _element(value: Constant) -> Value | None:
+    """The only element of a constant."""
+    if not isinstance(value.type, VectorType):
+        return value
+    if isinstance(value, Keyword) and value.word == "zeroinitializer":
+        return zero(value.type.element)
+    if isinstance(value, Splat):
+        return value.element
+    return value.elements[0] if isinstance(value, Aggregate) else None
+
+
+def _count(value: Value) -> int:
+    return value.type.count if isinstance(value.type, VectorType) else 1
+
+
+def _is_unchanged(block: list[Instruction], load: Instruction, store: int) -> bool:
+    """Whether a load is in a block, and nothing is written between it and the instruction with a number."""
+    first = next((number for number, instruction in enumerate(block[:store]) if instruction is load), None)
+    return first is not None and not any(map(_may_write, block[first:store]))
 
 
 def _may_write(instruction: Instruction) -> bool:

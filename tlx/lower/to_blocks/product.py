@@ -43,6 +43,8 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupPro
 
 _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
+_BUSY: Final = 0.9
+"""The share of the multiprocessors that must have a block: 2048 x 2048 are 128 tiles of 128 x 256 for 132 of them."""
 _MOST_WASTE: Final = 1.5
 """How much more than others the tiles may cover: larger ones share more operands."""
 
@@ -70,7 +72,7 @@ class ProductPlan:
 def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     """Choose the product of fragments and the tile.
 
-    It is the first that gives each multiprocessor a block, else the last, of those with little beyond the matrix.
+    It is the first that gives most multiprocessors a block, else the last, of those with little beyond the matrix.
     """
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
@@ -86,7 +88,7 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     least = min(plan.area for plan in plans)
     plans = [plan for plan in plans if plan.area <= _MOST_WASTE * least]
     trips = prod(product.outer.trips)
-    return next((plan for plan in plans if prod(plan.tiles) * trips >= grid.multiprocessors), plans[-1])
+    return next((plan for plan in plans if prod(plan.tiles) * trips >= _BUSY * grid.multiprocessors), plans[-1])
 
 
 def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:

@@ -1,0 +1,80 @@
+"""JAX, ONNX and graphs on a device: weights and results stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.nvidia import on_emulator
+from tests.nvidia.emulator import COMPILER, EmulatedDevice
+from tests.nvidia.programs import normal, with_grids
+from tlx.api import device
+from tlx.api.call import ArgumentError
+from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.target.target import Target
+
+
+@pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
+def new_target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Target]:
+    """A target of the emulator or of this machine's GPU."""
+    if request.param == "device":
+        return with_grids
+    if COMPILER is None:
+        pytest.skip("the emulator needs a C compiler")
+    on_emulator.on_emulator(monkeypatch)
+    emulated = EmulatedDevice("")
+    monkeypatch.setattr(device, "assembly_of", on_emulator.recorded)
+    return lambda: with_grids(device=lambda: emulated)
+
+
+def test_weights_and_results_of_a_graph_stay_on_the_device(new_target: Callable[[], Target]) -> None:
+    w = normal((32, 16), np.float32)
+    graph = tlx.Graph("layer")
+    x = graph.parameter("x", (8, 32))
+    graph.output(graph.relu(x @ graph.weight("w", w)), "y")
+    layer = graph.compile(new_target())
+    assert isinstance(layer.call, DeviceFunction)
+    data = normal((8, 32), np.float32, 1)
+    y = layer(layer.call.on_device(data))
+    assert isinstance(y, OwnedArray)
+    np.testing.assert_allclose(np.asarray(y), np.maximum(data @ w, 0), rtol=1e-4, atol=1e-4)
+    w *= 2
+    layer.prepare()
+    np.testing.assert_allclose(layer(data), np.maximum(data @ w, 0), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ArgumentError, match="x: expected an array of shape"):
+        layer(y)
+
+
+def test_jax(new_target: Callable[[], Target]) -> None:
+    jax: Any = pytest.importorskip("jax")
+    w, v = normal((32, 16), np.float32), normal((16, 32), np.float32, 1)
+
+    def step(x: Any, w: Any) -> Any:
+        return {"y": jax.nn.softmax(jax.nn.relu(x @ w) @ v + 1.0)}
+
+    x = normal((8, 32), np.float32, 2)
+    jitted = tlx.jax.jit(step, target=new_target())
+    first: Any = jitted(x, w)["y"]
+    assert type(first) is np.ndarray
+    np.testing.assert_allclose(first, step(x, w)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_results_of_jax_are_arguments_of_the_next_call(new_target: Callable[[], Target]) -> None:
+    pytest.importorskip("jax")
+
+    def doubled(x: Any) -> Any:
+        return x + x
+
+    jitted = tlx.jax.jit(doubled, target=new_target())
+    x = normal((8, 32), np.float32)
+    graph = tlx.Graph("copy")
+    graph.output(graph.parameter("x", (8, 32)) * 1.0, "y")
+    copy = graph.compile(new_target())
+    assert isinstance(copy.call, DeviceFunction)
+    y = jitted(jitted(copy.call.on_device(x)))
+    assert isinstance(y, OwnedArray)
+    np.testing.assert_array_equal(np.asarray(y), 4 * x)

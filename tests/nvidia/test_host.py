@@ -1,0 +1,98 @@
+"""What the host's part of a function becomes: loops, constants of the program, and numbers, on the emulator."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.nvidia.programs import function, integers, lowered, normal, tensor, typed
+from tlx.diagnostics import LoweringError
+from tlx.target.launches import table_of
+
+Run = Callable[..., list[Any]]
+
+
+def sums(trips: str) -> str:
+    """Y plus the products of matrices x, one after the other, and w."""
+    dims = "<2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+    body = f"""entry:
+{tensor("b", "w", "float", (8, 8))}  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %n, %loop ]
+  %from = getelementptr [64 x float], ptr %x, i64 %i
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %from, {dims}, <2 x i32> zeroinitializer)
+  %old = call token @llvm.tensor.load(ptr elementtype(float) %y, {dims}, <2 x i32> zeroinitializer)
+  %p = call <64 x float> @llvm.tensor.smma(token %old, token %t, token %b)
+{typed("r", "p", "float", (8, 8))}
+  call void @llvm.tensor.store(ptr %y, token %r, <2 x i32> zeroinitializer)
+  %n = add i64 %i, 1
+  %c = icmp slt i64 %n, {trips}
+  br i1 %c, label %loop, label %end
+end:
+"""
+    return function(["w", "x", "y", "i64 %count"], body)
+
+
+def test_iterations_that_depend_on_each_other_are_launched_one_by_one(run: Run) -> None:
+    w, x, y = integers((8, 8), np.float32, 1), integers((4, 8, 8), np.float32), integers((8, 8), np.float32, 2)
+    want = y + x.sum(axis=0) @ w
+    _, _, y, _ = run(sums("4"), w, x, y, 0)
+    np.testing.assert_array_equal(y, want)
+
+
+def test_kernels_of_iterations_are_shared() -> None:
+    (table,) = table_of(lowered(sums("4")))
+    products = [launch.kernel for launch in table.launches if launch.kernel.endswith("matmul")]
+    assert len(products) == 4
+    assert len(set(products)) == 1
+
+
+@pytest.mark.parametrize("trips", ["%count", "2000"])
+def test_loops_of_unknown_or_many_iterations_are_refused(trips: str) -> None:
+    with pytest.raises(LoweringError, match="a loop whose iterations depend on each other cannot be launched"):
+        lowered(sums(trips))
+
+
+def test_constants_of_the_program_are_operands(run: Run) -> None:
+    weights = [f"float {n % 5 - 2}.0" for n in range(48)]
+    body = f"""{tensor("a", "x", "float", (5, 8))}{tensor("b", "w", "float", (8, 6)).replace("%w", "@w")}
+  %p = call <30 x float> @llvm.tensor.matmul(token %a, token %b)
+  store <30 x float> %p, ptr %y
+"""
+    text = f"@w = internal constant [48 x float] [{', '.join(weights)}]\n{function(['x', 'y'], body)}"
+    x = integers((5, 8), np.float32)
+    _, y = run(text, x, np.zeros((5, 6), np.float32))
+    np.testing.assert_array_equal(y, x @ (np.arange(48) % 5 - 2).reshape(8, 6).astype(np.float32))
+
+
+def test_memory_of_the_program_that_is_not_constant_is_refused() -> None:
+    body = f"""{tensor("a", "x", "float", (4, 8)).replace("%x", "@x")}
+  %r = call <32 x float> @llvm.tensor.exp(token %a)
+  store <32 x float> %r, ptr %y
+"""
+    with pytest.raises(LoweringError, match="memory of the program such as @x cannot be launched"):
+        lowered(f"@x = global [32 x float] zeroinitializer\n{function(['y'], body)}")
+
+
+def test_numbers(run: Run) -> None:
+    """Numbers and vectors of one element are loaded, computed and stored by kernels."""
+    body = f"""  %n = load float, ptr %x
+  %sum = fadd float %n, %s
+  %half = fmul float %sum, 0.5
+  store float %half, ptr %y
+  %p = getelementptr float, ptr %x, i64 3
+  %v = load <1 x float>, ptr %p
+  %minus = fneg <1 x float> %v
+  %q = getelementptr float, ptr %y, i64 1
+  store <1 x float> %minus, ptr %q
+{tensor("a", "x", "float", (2, 8))}
+  %r = call <16 x float> @llvm.tensor.relu(token %a)
+  store <16 x float> %r, ptr %z
+"""
+    x = normal((16,), np.float32)
+    *_, y, z, _ = run(
+        function(["x", "y", "z", "float %s"], body), x, np.zeros(2, np.float32), np.zeros(16, np.float32), 3
+    )
+    np.testing.assert_allclose(y, [(x[0] + 3) / 2, -x[3]], rtol=1e-6)
+    np.testing.assert_array_equal(z, np.maximum(x, 0))
