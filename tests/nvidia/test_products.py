@@ -219,3 +219,12 @@ def test_blocks_share_the_positions_of_k(run: Run, batch: int, size: tuple[int, 
     bias = integers((n,), np.float32, 2)
     *_, c = run(text, x, y, bias, np.full((batch, m, n), np.nan, np.float32))
     np.testing.assert_array_equal(c, np.maximum(x.astype(np.float32) @ y.astype(np.float32) + bias, 0))
+
+
+def test_groups_share_the_positions_of_k(run: Run) -> None:
+    m, n, k = 60, 120, 2048
+    x, y = integers((m, k), BF16, most=1), integers((k, n), BF16, 1, most=1)
+    program = matmul(m, n, k, "bfloat", "float")
+    assert "wgmma" in lowered(program, "sm_90a", multiprocessors=4)
+    *_, c = run(program, x, y, np.full((m, n), np.nan, np.float32), processor="sm_90a", multiprocessors=4)
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
