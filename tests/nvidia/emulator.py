@@ -188,6 +188,16 @@ def _entry(kernel: tuple[str, str]) -> str:
     return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
 
 
+@cache
+def _runtime(compiler: str) -> bytes:
+    """The object code of emulator.c."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "emulator.o")
+        command = [compiler, "-O2", "-w", "-fPIC", "-c", str(HERE / "emulator.c"), "-o", str(path)]
+        subprocess.run(command, check=True)
+        return path.read_bytes()
+
+
 class Emulator:
     """Lowered kernels, compiled for this CPU: `tlx.target.grid_unit.DeviceCode` whose memory is the process's.
 
@@ -201,18 +211,10 @@ class Emulator:
         with tempfile.TemporaryDirectory() as folder:
             code, library = Path(folder, "kernels.o"), Path(folder, "kernels.so")
             code.write_bytes(emit_code(for_this_machine(lowered), "obj", 1))
-            command = [
-                COMPILER,
-                "-O2",
-                "-w",
-                "-shared",
-                "-fPIC",
-                str(HERE / "emulator.c"),
-                str(code),
-                "-o",
-                str(library),
-            ]
-            subprocess.run([*command, "-lm", "-Wl,-Bsymbolic"], check=True)
+            runtime = Path(folder, "emulator.o")
+            runtime.write_bytes(_runtime(COMPILER))
+            objects = [str(runtime), str(code), "-o", str(library)]
+            subprocess.run([COMPILER, "-shared", *objects, "-lm", "-Wl,-Bsymbolic"], check=True)
             self._library = ctypes.CDLL(str(library))
         self._library.emu_launch.restype = ctypes.c_char_p
         self._constants = [
