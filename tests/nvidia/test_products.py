@@ -7,7 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import broadcast, function, integers, normal, tensor, typed
+from tests.nvidia.programs import broadcast, function, integers, lowered, normal, tensor, typed
+from tlx.target.launches import table_of
 
 BF16 = ml_dtypes.bfloat16
 Run = Callable[..., list[Any]]
@@ -194,3 +195,36 @@ def test_chain(run: Run) -> None:
     x, y, z = integers((m, k), np.float32), integers((k, n), np.float32, 1), integers((n, k), np.float32, 2)
     *_, c = run(function(["x", "y", "z", "c"], body), x, y, z, np.zeros((m, k), np.float32))
     np.testing.assert_array_equal(c, x @ y @ z)
+
+
+@pytest.mark.parametrize("element", ["bfloat", "float"])
+@pytest.mark.parametrize(("batch", "size"), [(1, (33, 20, 4096)), (2, (40, 64, 2048))], ids=str)
+def test_blocks_share_the_positions_of_k(run: Run, batch: int, size: tuple[int, int, int], element: str) -> None:
+    """relu(x @ y + bias), whose few tiles have many positions of K."""
+    m, n, k = size
+    count = batch * m * n
+    body = f"""{tensor("a", "x", element, (batch, m, k))}{tensor("b", "y", element, (batch, k, n))}
+{tensor("row", "bias", "float", (n,))}
+  %p = call <{count} x float> @llvm.tensor.matmul(token %a, token %b)
+{broadcast("rows", "row", "float", (batch, m, n), (2,))}
+  %sum = fadd <{count} x float> %p, %rows
+{typed("s", "sum", "float", (batch, m, n))}
+  %r = call <{count} x float> @llvm.tensor.relu(token %s)
+  store <{count} x float> %r, ptr %c
+"""
+    text = function(["x", "y", "bias", "c"], body)
+    kernels = [launch.kernel for launch in table_of(lowered(text))[0].launches]
+    assert kernels == ["f_0_matmul_parts", "f_0_matmul"]
+    x, y = integers((batch, m, k), DTYPES[element], most=1), integers((batch, k, n), DTYPES[element], 1, most=1)
+    bias = integers((n,), np.float32, 2)
+    *_, c = run(text, x, y, bias, np.full((batch, m, n), np.nan, np.float32))
+    np.testing.assert_array_equal(c, np.maximum(x.astype(np.float32) @ y.astype(np.float32) + bias, 0))
+
+
+def test_groups_share_the_positions_of_k(run: Run) -> None:
+    m, n, k = 60, 120, 2048
+    x, y = integers((m, k), BF16, most=1), integers((k, n), BF16, 1, most=1)
+    program = matmul(m, n, k, "bfloat", "float")
+    assert "wgmma" in lowered(program, "sm_90a", multiprocessors=4)
+    *_, c = run(program, x, y, np.full((m, n), np.nan, np.float32), processor="sm_90a", multiprocessors=4)
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))

@@ -20,7 +20,7 @@ from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations
 from tlx.lower.to_blocks.memory import is_memory_call
-from tlx.lower.to_blocks.product import product_grid_kernel
+from tlx.lower.to_blocks.product import product_grid_kernels
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
 from tlx.lower.to_blocks.threads import is_for_threads, thread_function_kernel
@@ -52,7 +52,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f) and f not in written]
     kernels = _Kernels(module, grid, context)
     table = [_launches(kernels, function) for function in functions]
-    all_facts = [*kernels.known.values()]
+    all_facts = [facts for sequence in kernels.known.values() for facts in sequence]
     for function in written:
         facts, launches = thread_function_kernel(module, function, grid)
         all_facts.append(facts)
@@ -76,20 +76,27 @@ class _Kernels:
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
         self.module, self.grid, self.context = module, grid, context
-        self.known: dict[tuple[Problem, Iterations], GridFacts] = {}
+        self.known: dict[tuple[Problem, Iterations], tuple[GridFacts, ...]] = {}
 
-    def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
-        """The kernel of a tree."""
+    def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
+        """The kernels of a tree, in order."""
         match = tree.match
         key = match.problem, iterations
         if key not in self.known:
             self.known[key] = self._new(function, number, tree, iterations)
-            facts = self.known[key]
-            size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
-            self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
+            for facts in self.known[key]:
+                size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
+                self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
         return self.known[key]
 
-    def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
+    def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
+        problem, name = tree.match.problem, f"{function}_{number}_matmul"
+        if isinstance(problem, Gemm):
+            _check_views(tree.match)
+            return product_grid_kernels(self.module, self.grid, problem, iterations, name, tree.match.store.span)
+        return (self._single(function, number, tree, iterations),)
+
+    def _single(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> GridFacts:
         match = tree.match
         problem, stem = match.problem, f"{function}_{number}_"
         span = match.store.span
@@ -101,8 +108,6 @@ class _Kernels:
             return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}map")
         if isinstance(problem, Reduction):
             return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
-        if isinstance(problem, Gemm):
-            return product_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}matmul", span)
         if isinstance(problem, RowFusion):
             return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
         raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)
@@ -132,12 +137,16 @@ def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunche
     used = {place.temporary for tree in trees for place in tree.places}
     names = {name: number for number, name in enumerate(name for name in host.temporaries if name in used)}
     launches: list[Launch] = []
+    workspace = 0  # one for all kernels, which run one after the other
     for number, tree in enumerate(trees):
-        facts = kernels.of(function.name, number, tree, _iterations(host, tree))
-        arguments = [_argument(place, names) for place in tree.places if place.constant is None]
-        arguments += [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
-        launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, tuple(arguments)))
-    sizes = tuple(host.bytes_of_temporary(name) for name in names)
+        pointers = [_argument(place, names) for place in tree.places if place.constant is None]
+        scalars = [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
+        for facts in kernels.of(function.name, number, tree, _iterations(host, tree)):
+            shared = [LaunchArgument(temporary=len(names))] if facts.workspace else []
+            workspace = max(workspace, facts.workspace)
+            arguments = (*pointers, *shared, *scalars)
+            launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, arguments))
+    sizes = (*(host.bytes_of_temporary(name) for name in names), *([workspace] if workspace else []))
     return FunctionLaunches(function.name, host.parameter_types(), sizes, tuple(launches))
 
 

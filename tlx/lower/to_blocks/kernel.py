@@ -40,6 +40,7 @@ class GridFacts:
         block: Threads of a block.
         shared: Bytes of dynamic shared memory of a block.
         resident: Blocks that a multiprocessor runs at once at least.
+        workspace: Bytes of a temporary, which is passed after the other pointers; 0 for none.
     """
 
     name: str
@@ -47,6 +48,7 @@ class GridFacts:
     block: int
     shared: int
     resident: int = 1
+    workspace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,13 @@ class Iterations:
         outer = len(self.trips) - inner
         return self._part(slice(outer)), self._part(slice(outer, None))
 
+    def with_workspace(self, splits: int, size: int) -> Iterations:
+        """The loops, inside of one of some iterations, each of which has a part of some bytes of a workspace."""
+        trips = (splits, *self.trips) if splits > 1 else self.trips
+        own = tuple(prod(trips[number + 1 :]) * size for number in range(len(trips)))
+        steps = tuple((0, *steps) if splits > 1 else steps for steps in self.steps)
+        return Iterations(trips, (*steps, own), (*self.alignments, _VECTOR_BYTES), (*self.constants, None))
+
     def _part(self, loops: slice) -> Iterations:
         return Iterations(
             self.trips[loops], tuple(steps[loops] for steps in self.steps), self.alignments, self.constants
@@ -85,6 +94,7 @@ class GridKernel:
         b: Emits its code.
         tile: Number of the block among those of its iteration, i32.
         thread: Number of the thread in its block, i32.
+        iteration: Number of the block's iteration of all loops, i32.
         pointers, scalars: The arguments, those of its iteration.
     """
 
@@ -120,7 +130,8 @@ class GridKernel:
         self.thread = grid.operations.thread(self.b)
         block = grid.operations.block(self.b)
         self.tile = self._remainder(block, tiles)
-        self.pointers = self._moved(values[: len(pointers)], self._quotient(block, tiles))
+        self.iteration = self._quotient(block, tiles)
+        self.pointers = self._moved(values[: len(pointers)], self.iteration)
         self.scalars = values[len(pointers) :]
 
     def _moved(self, pointers: Sequence[Value], iteration: Value) -> list[Value]:
@@ -176,10 +187,11 @@ class GridKernel:
         with b.loop(0, rounds, name="round") as loop:
             emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
 
-    def finish(self, threads: int, shared: int, resident: int = 1) -> GridFacts:
+    def finish(self, threads: int, shared: int, resident: int = 1, workspace: int = 0) -> GridFacts:
         """End the kernel, whose blocks have some threads and bytes of shared memory."""
         self.b.ret()
-        return GridFacts(self.function.name, self.tiles * prod(self.iterations.trips), threads, shared, resident)
+        blocks = self.tiles * prod(self.iterations.trips)
+        return GridFacts(self.function.name, blocks, threads, shared, resident, workspace)
 
 
 def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:

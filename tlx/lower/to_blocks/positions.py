@@ -41,21 +41,30 @@ class Positions:
         kernel: The kernel.
         gemm: The sum.
         depth: Positions of a stage.
+        splits: How many blocks share the positions: a divisor of the number of stages.
+        split: Which of them the block is, i32.
 
     Attributes:
         count: All positions.
+        stages: Stages of a block.
     """
 
-    def __init__(self, module: Module, kernel: GridKernel, gemm: Gemm, depth: int) -> None:
+    def __init__(
+        self, module: Module, kernel: GridKernel, gemm: Gemm, depth: int, splits: int = 1, split: Value | None = None
+    ) -> None:
         self.kernel, self.gemm = kernel, gemm
         terms = terms_of(gemm)
         self.count = gemm.k * len(terms)
+        self.stages = -(-self.count // depth) // splits
+        self._start = None if split is None else kernel.b.mul(split, self.stages * depth)
         self._table = _added_table(module, kernel, terms) if len(terms) > 1 else None
         self._stage_has_one = gemm.k % depth == 0
 
     def first(self, stage: Value, depth: int) -> Position:
-        """The first position of a stage, by its number (i32)."""
+        """The first position of a stage, by its number (i32) among those of the block."""
         number = self.kernel.b.mul(stage, depth)
+        if self._start is not None:
+            number = self.kernel.b.add(self._start, number)
         return self._found(number) if self._stage_has_one else Position(number, number)
 
     def after(self, first: Position, distance: Value) -> Position:

@@ -5,6 +5,9 @@
     sums -> shared memory
     C = f(sums)            like an elementwise kernel, which reads the product from shared memory
 
+Where there are few tiles and K is long, several blocks share the positions of K of a tile, and a second kernel adds up
+their sums and computes C (split K).
+
 Consecutive blocks are numbered along groups of rows of tiles, so that blocks that run at once share operands in L2:
 
     0 2 4 6     group of 2 rows, 4 columns of tiles
@@ -14,19 +17,20 @@ Consecutive blocks are numbered along groups of rows of tiles, so that blocks th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
-from tlx.ir.types import I32, FloatType, Type, bytes_of
+from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Positions
+from tlx.lower.to_blocks.positions import Positions, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
@@ -45,6 +49,14 @@ _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
 _BUSY: Final = 0.9
 """The share of the multiprocessors that must have a block: 2048 x 2048 are 128 tiles of 128 x 256 for 132 of them."""
+_LONG: Final = 32
+"""Stages from which positions of K may be shared."""
+_SMALL: Final = 64 * 64
+_GAIN: Final = 4
+"""Elements of a tile up to which positions of K may be shared, and how much larger tiles must become by that."""
+_BANDS: Final = 8
+"""Blocks that add up the parts of a tile."""
+_MOST_SPLITS: Final = 16
 _MOST_WASTE: Final = 1.5
 """How much more than others the tiles may cover: larger ones share more operands."""
 
@@ -57,16 +69,23 @@ class ProductPlan:
         shape: The block's tile.
         product: The product of fragments or of groups; None if each thread multiplies numbers.
         tiles: Rows and columns of tiles.
+        splits: How many blocks share a tile's positions of K.
     """
 
     shape: BlockShape
     product: FragmentProduct | GroupProduct | None
     tiles: tuple[int, int]
+    splits: int = 1
+
+    @property
+    def tile(self) -> int:
+        """Elements of a tile."""
+        return self.shape.rows * self.shape.columns
 
     @property
     def area(self) -> int:
         """Elements of all tiles."""
-        return prod(self.tiles) * self.shape.rows * self.shape.columns
+        return prod(self.tiles) * self.tile
 
 
 def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
@@ -87,8 +106,25 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     least = min(plan.area for plan in plans)
     plans = [plan for plan in plans if plan.area <= _MOST_WASTE * least]
-    trips = prod(product.outer.trips)
-    return next((plan for plan in plans if prod(plan.tiles) * trips >= _BUSY * grid.multiprocessors), plans[-1])
+    trips, busy = prod(product.outer.trips), _BUSY * grid.multiprocessors
+    whole = next((plan for plan in plans if prod(plan.tiles) * trips >= busy), plans[-1])
+    if _stages(whole, gemm) < _LONG or whole.tile > _SMALL:
+        return whole
+    is_busy = prod(whole.tiles) * trips >= busy
+    shared = [_shared(plan, gemm, busy / trips) for plan in plans if not is_busy or plan.tile >= _GAIN * whole.tile]
+    best = next((plan for plan in shared if prod(plan.tiles) * plan.splits * trips >= busy), None)
+    return best or (whole if is_busy else shared[-1])
+
+
+def _shared(plan: ProductPlan, gemm: Gemm, blocks: float) -> ProductPlan:
+    """The plan with so many blocks or more, if sharing the positions of K gives these, else with the most."""
+    stages = _stages(plan, gemm)
+    splits = [n for n in range(1, _MOST_SPLITS + 1) if stages % n == 0 and (n == 1 or stages // n >= plan.shape.stages)]
+    return replace(plan, splits=next((n for n in splits if prod(plan.tiles) * n >= blocks), splits[-1]))
+
+
+def _stages(plan: ProductPlan, gemm: Gemm) -> int:
+    return -(-gemm.k * len(terms_of(gemm)) // plan.shape.depth)
 
 
 def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
@@ -105,10 +141,10 @@ def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     return max(operands, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
 
 
-def product_grid_kernel(
+def product_grid_kernels(
     module: Module, grid: GridUnit, gemm: Gemm, iterations: Iterations, name: str, span: Span | None
-) -> GridFacts:
-    """Add the kernel of a product.
+) -> tuple[GridFacts, ...]:
+    """Add the kernel of a product, or two if several blocks share the positions of K.
 
     Raises:
         LoweringError: The target has no kernel for the product.
@@ -116,34 +152,109 @@ def product_grid_kernel(
     _check(gemm, span)
     merged = MergedProduct.of(gemm, iterations)
     plan = plan_product(grid, merged)
-    shape, accumulator = plan.shape, gemm_accumulator_type(gemm)
-    threads = shape.warps * (grid.warp if plan.product is not None else 1)
-    leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
-    operands = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
-    kernel = GridKernel(
-        module,
-        grid,
-        name,
-        [*(view.element for view in operands), *leaves.values()],
-        list(scalars.values()),
-        merged.outer,
-        prod(plan.tiles),
-    )
-    row, column = _place_of_tile(kernel, plan)
-    shared = grid.operations.shared(kernel.b)
-    sums = MatrixView(accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
-    positions = Positions(module, kernel, gemm, shape.depth)
-    emitter: StagedSums | ScalarSums
-    if isinstance(plan.product, FragmentProduct):
-        emitter = FragmentSums(kernel, merged, shape, shared, accumulator, positions, plan.product)
-    elif isinstance(plan.product, GroupProduct):
-        emitter = GroupSums(kernel, merged, shape, shared, accumulator, positions, plan.product)
-    else:
-        emitter = ScalarSums(kernel, merged, shape, shared, accumulator, positions)
-    emitter.emit(row, column, sums)
-    grid.operations.barrier(kernel.b)
-    _emit_epilogue(kernel, merged, plan, sums, shared, (row, column), threads)
-    return kernel.finish(threads, _shared_bytes(plan, gemm, accumulator), shape.resident)
+    return _ProductKernels(module, grid, merged, plan, name).facts()
+
+
+@dataclass(eq=False)
+class _ProductKernels:
+    """Emits the kernels of a product."""
+
+    module: Module
+    grid: GridUnit
+    merged: MergedProduct
+    plan: ProductPlan
+    name: str
+
+    def __post_init__(self) -> None:
+        shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
+        self.threads = shape.warps * (self.grid.warp if self.plan.product is not None else 1)
+        self.sums = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
+        self.partial = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns, 1)
+        self.tile_bytes = self.plan.tile * bytes_of(self.accumulator)
+
+    def facts(self) -> tuple[GridFacts, ...]:
+        """Emit the kernels."""
+        plan, outer, iteration_bytes = self.plan, self.merged.outer, prod(self.plan.tiles) * self.tile_bytes
+        if plan.splits == 1:
+            kernel = self._kernel(self.name, outer)
+            origin = _place_of_tile(kernel, plan)
+            shared = self._emit_sums(kernel, origin, Positions(self.module, kernel, self.merged.gemm, plan.shape.depth))
+            _emit_epilogue(kernel, self.merged, plan, lambda at: self._loaded(kernel, self.sums, shared, at), origin)
+            return (self._finished(kernel, 0),)
+        parts = self._kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
+        self._emit_part(parts)
+        total = self._kernel(self.name, outer.with_workspace(1, iteration_bytes), _BANDS)
+        self._emit_total(total, prod(outer.trips) * iteration_bytes)
+        workspace = plan.splits * prod(outer.trips) * iteration_bytes
+        return self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
+
+    def _kernel(self, name: str, iterations: Iterations, bands: int = 1) -> GridKernel:
+        """A kernel, each of whose tiles is computed by some blocks."""
+        gemm = self.merged.gemm
+        leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
+        views = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
+        workspace = [self.accumulator] if len(iterations.steps) > len(self.merged.outer.steps) else []
+        pointers = [*(view.element for view in views), *leaves.values(), *workspace]
+        tiles = prod(self.plan.tiles) * bands
+        return GridKernel(self.module, self.grid, name, pointers, list(scalars.values()), iterations, tiles)
+
+    def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
+        shared = _shared_bytes(self.plan, self.merged.gemm, self.accumulator)
+        return kernel.finish(self.threads, shared, self.plan.shape.resident, workspace)
+
+    def _emit_sums(self, kernel: GridKernel, origin: tuple[Value, Value], positions: Positions) -> Value:
+        """Compute the sums of a tile; returns their address."""
+        plan, shared = self.plan, self.grid.operations.shared(kernel.b)
+        emitter: StagedSums | ScalarSums
+        facts = kernel, self.merged, plan.shape, shared, self.accumulator, positions
+        if isinstance(plan.product, FragmentProduct):
+            emitter = FragmentSums(*facts, plan.product)
+        elif isinstance(plan.product, GroupProduct):
+            emitter = GroupSums(*facts, plan.product)
+        else:
+            emitter = ScalarSums(*facts)
+        emitter.emit(*origin, self.sums)
+        self.grid.operations.barrier(kernel.b)
+        return shared
+
+    def _loaded(self, kernel: GridKernel, view: MatrixView, base: Value, at: ResultTile) -> Value:
+        return load_tile_vector(kernel.b, view, tile_address(kernel.b, view, base, at), at)
+
+    def _partial_tile(self, kernel: GridKernel) -> Value:
+        """The address of the tile in the workspace of the iteration."""
+        return kernel.b.gep(I8, kernel.pointers[-1], kernel.b.mul(as_index(kernel.b, kernel.tile), self.tile_bytes))
+
+    def _emit_part(self, kernel: GridKernel) -> None:
+        """Compute the sums of some positions of K into the workspace."""
+        b, plan = kernel.b, self.plan
+        split, _ = kernel.divided(kernel.iteration, prod(self.merged.outer.trips))
+        depth, splits = plan.shape.depth, plan.splits
+        positions = Positions(self.module, kernel, self.merged.gemm, depth, splits, split)
+        shared = self._emit_sums(kernel, _place_of_tile(kernel, plan), positions)
+        base, columns = self._partial_tile(kernel), vector_columns(plan.shape.columns, self.accumulator)
+
+        def body(number: Value) -> None:
+            row, vector = kernel.divided(number, plan.shape.columns // columns)
+            at = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
+            value = self._loaded(kernel, self.sums, shared, at)
+            store_tile_vector(b, self.partial, tile_address(b, self.partial, base, at), at, value)
+
+        kernel.for_each(plan.tile // columns, self.threads, body)
+
+    def _emit_total(self, kernel: GridKernel, distance: int) -> None:
+        """Compute C from the sums in the workspace, which are a distance in bytes apart."""
+        kernel.tile, band = kernel.divided(kernel.tile, _BANDS)
+        b, base = kernel.b, self._partial_tile(kernel)
+        opcode = "fadd" if isinstance(self.accumulator, FloatType) else "add"
+
+        def total(at: ResultTile) -> Value:
+            value = self._loaded(kernel, self.partial, base, at)
+            for number in range(1, self.plan.splits):
+                other = self._loaded(kernel, self.partial, b.gep(I8, base, number * distance), at)
+                value = b.binary(opcode, value, other)
+            return value
+
+        _emit_epilogue(kernel, self.merged, self.plan, total, _place_of_tile(kernel, self.plan), (_BANDS, band))
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:
@@ -176,19 +287,23 @@ def _emit_epilogue(
     kernel: GridKernel,
     merged: MergedProduct,
     plan: ProductPlan,
-    sums: MatrixView,
-    shared: Value,
+    sums: Callable[[ResultTile], Value],
     origin: tuple[Value, Value],
-    threads: int,
+    band: tuple[int, Value] | None = None,
 ) -> None:
-    """Compute C from the sums in shared memory."""
+    """Compute C from the sums, given by their place in the tile; or one of some equal bands of the tile."""
     b, shape, gemm = kernel.b, plan.shape, merged.gemm
     leading = 4 if gemm.acc is not None else 3
     value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
-    by_rows = gemm.c.is_row_major
+    accumulator, by_rows = gemm_accumulator_type(gemm), gemm.c.is_row_major
+    threads = shape.warps * (kernel.grid.warp if plan.product is not None else 1)
     columns = min(vector_columns(gemm.n, gemm.c.element), shape.columns) if by_rows else 1
 
+    bands, first = band or (1, const_int(I32, 0))
+    count = shape.rows * shape.columns // columns // bands
+
     def body(number: Value) -> None:
+        number = b.add(b.mul(first, count), number)
         outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
         row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
         at = b.add(origin[0], row), b.add(origin[1], column)
@@ -205,19 +320,20 @@ def _emit_epilogue(
     def element_vector(element: tuple[Value, Value], within: ResultTile) -> None:
         """Compute elements of C, by their place in it and in the tile."""
         iteration, *found = merged.found(kernel, *element)
+        given = kernel.pointers[: len(merged.inner.steps)]
         place = row_tile(columns, *(as_index(b, number) for number in found))
-        pointers = [merged.moved(kernel, p, number, iteration) for number, p in enumerate(kernel.pointers)]
+        pointers = [merged.moved(kernel, p, number, iteration) for number, p in enumerate(given)]
 
         def product(at: ResultTile) -> Value:
-            total = load_tile_vector(b, sums, tile_address(b, sums, shared, within), at)
+            total = sums(within)
             if gemm.acc is not None:
                 added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, pointers[3], at), at)
-                opcode = "fadd" if isinstance(sums.element, FloatType) else "add"
-                total = b.binary(opcode, total, convert_tile(b, added, sums.element, gemm.lhs_sign))
+                opcode = "fadd" if isinstance(accumulator, FloatType) else "add"
+                total = b.binary(opcode, total, convert_tile(b, added, accumulator, gemm.lhs_sign))
             return convert_tile(b, total, gemm.result, "s")
 
         emitter = ExpressionEmitter(b, value, pointers[leading:], kernel.scalars, product)
         result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
         store_tile_vector(b, gemm.c, tile_address(b, gemm.c, pointers[0], place), place, result)
 
-    kernel.for_each(shape.rows * shape.columns // columns, threads, body)
+    kernel.for_each(count, threads, body)

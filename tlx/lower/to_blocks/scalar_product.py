@@ -74,7 +74,7 @@ class ScalarSums:
         rows, columns = _offsets(height, shape.rows), _offsets(width, shape.columns)
         line_a = b.gep(self.accumulator, self.shared, as_index(b, first_row))
         line_b = b.gep(self.accumulator, self.base_b, as_index(b, first_column))
-        count = -(-self.positions.count // shape.depth)
+        count = self.positions.stages
         count_of_sums = height * width
         carry = [zero(self.accumulator)] * count_of_sums + self._loaded(const_int(I32, 0), row, column)
         with b.loop(0, count, carry=carry, name="stage") as stage:

@@ -163,7 +163,7 @@ class StagedSums(ABC):
             sums: Where the sums are put.
         """
         b, shape, ahead = self.b, self.shape, self.ahead
-        count = -(-self.positions.count // shape.depth)
+        count = self.positions.stages
         for number in range(ahead):
             if number < count:
                 self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
