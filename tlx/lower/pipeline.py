@@ -10,7 +10,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from tlx.diagnostics import LoweringError, Source, Span, TlxError
+from tlx.diagnostics import LoweringError, Source, Span, TlxError, TlxWarning, warn
 from tlx.ir.parser.module import first_typed_pointer, without_collection
 from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.calls import is_tensor_call
@@ -161,18 +161,27 @@ def lower_text(
 def _check_compiler(module: Module, target: Target, options: Options) -> None:
     """Refuse to write code that no LLVM compiles which reads it; report the first version that does.
 
+    A module with typed pointers comes from an old LLVM, so it is warned of that.
+
     Raises:
         LoweringError: The module has typed pointers, which only versions read that do not compile the target's code.
     """
     first, reasons = target.compiler
     names = " and ".join(reasons)
+    place = first_typed_pointer(module.source.text) if module.typed_pointers and first > OLDEST_LLVM else None
+    span = None if place is None else Span(module.source, *place)
     if module.typed_pointers and first > LAST_WITH_TYPED_POINTERS:
         message = (
             f"LLVM {first} or later compiles code with {names}, but only LLVM {LAST_WITH_TYPED_POINTERS} and older "
             "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code by --emit=obj"
         )
-        place = first_typed_pointer(module.source.text)
-        raise LoweringError(message, None if place is None else Span(module.source, *place), name=module.source.name)
+        raise LoweringError(message, span, name=module.source.name)
+    if span is not None:
+        message = (
+            f"LLVM {first} or later compiles code with {names}; older versions, which also read typed pointers such as "
+            "'float*', fail or write wrong code: compile with that version, or have TLX do it by --emit=obj"
+        )
+        warn(TlxWarning(message, span))
     if first > OLDEST_LLVM:
         options.remarks.add("analysis", "legalize", f"LLVM {first} or later compiles code with {names}")
 

@@ -83,7 +83,8 @@ def test_only_functions_without_floats_have_vectors() -> None:
 
 UNARY = """
 define void @{name}_{type}(ptr noalias %x, ptr noalias %y) {{
-  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, <1 x i32> <i32 0>, <1 x i32> <i32 0>, <1 x i32> <i32 24>)
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, <1 x i32> zeroinitializer,
+      <1 x i32> zeroinitializer, <1 x i32> <i32 24>)
   %r = call <24 x {type}> @llvm.tensor.{name}(token %t)
   store <24 x {type}> %r, ptr %y, align 4
   ret void
