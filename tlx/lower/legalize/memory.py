@@ -29,8 +29,8 @@ from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import (
     Registers,
     interleaved_in_lanes,
-    opaque_register,
     lane_elements,
+    opaque_register,
     register_element,
     register_widths,
     resized,
