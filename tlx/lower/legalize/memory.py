@@ -30,6 +30,7 @@ from tlx.lower.legalize.registers import (
     Registers,
     interleaved_in_lanes,
     lane_elements,
+    opaque_register,
     register_element,
     register_widths,
     resized,
@@ -173,7 +174,6 @@ def _element_of(register: Value) -> Type:
     return register.type.element
 
 
-_WORD_BITS: Final = 32
 _LOADED_SHARE: Final = 2
 """One register in this many is loaded before the first ones are transposed."""
 _PLAIN_LANES: Final = 2
@@ -253,8 +253,8 @@ def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
     width = per_lane * len(lanes)
     register = resized(b, lanes[0], width)
     for number, lane in enumerate(lanes[1:], 1):
-        if number >= _PLAIN_LANES and target.permutes is not None and target.can_permute(_WORD_BITS):
-            register = b.opaque(register, target.permutes.constraint)  # else LLVM makes permutations of inserts
+        if number >= _PLAIN_LANES:
+            register = opaque_register(b, register, target)
         inserted = range(number * per_lane, number * per_lane + per_lane)
         mask = [width + i - inserted.start if i in inserted else i for i in range(width)]
         register = b.shuffle(register, resized(b, lane, width), mask)

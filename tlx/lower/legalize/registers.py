@@ -164,6 +164,8 @@ Result = TypeVar("Result")
 _REGISTER_BITS: Final = 512
 _LANE_BITS: Final = 128
 _BYTE: Final = 8
+_PERMUTED_BITS: Final = 16
+"""Registers of bytes are operands where those of 16-bit elements are."""
 _LANES: Final = 4
 
 
@@ -281,7 +283,7 @@ def block_rows(b: Builder, tile: Registers, width: int, permute: Permute | None 
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes * width, regs)
 
 
-def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
+def block_columns(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
     """`reshape.block` by `width` of a transposed tile: `width` elements along K move as one word.
 
     NxK -> K/width x N*width
@@ -298,7 +300,7 @@ def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
 
     wide = rows.map(IntType(bits * width), words)
     wide = Registers(wide.element, tile.rows, tile.cols // width, lanes // width, wide.regs)
-    columns = transposed(b, wide).map(tile.element, elements)
+    columns = transposed(b, wide, target).map(tile.element, elements)
     return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, columns.regs)
 
 
@@ -389,7 +391,7 @@ def _concatenated(b: Builder, first: Value, second: Value, count: int) -> Value:
     return b.shuffle(first, wide, [i if i < count else base + i - count for i in range(size)])
 
 
-def transposed(b: Builder, tile: Registers) -> Registers:
+def transposed(b: Builder, tile: Registers, target: Target) -> Registers:
     """RxC -> CxR, R and C of any size; see `_columns`."""
     block = min(next_power_of_two(tile.rows), tile.lanes)
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
@@ -397,24 +399,25 @@ def transposed(b: Builder, tile: Registers) -> Registers:
         height = min(block, tile.rows - start)
         for index, first in enumerate(tile.regs[start]):
             rows = [tile.regs[start + i][index] for i in range(height)]
-            for i, column in enumerate(_columns(b, rows, _count(first))):
+            for i, column in enumerate(_columns(b, rows, _count(first), target)):
                 lines[index * tile.lanes + i].append(column)
     regs = tuple(tuple(line) for line in lines)
     return with_lanes(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
 
 
-def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
+def _columns(b: Builder, rows: list[Value], count: int, target: Target) -> list[Value]:
     """The `count` columns of equally wide rows, each as a register of `len(rows)` lanes.
 
     Rows are interleaved in each 16-byte lane, then the lanes are: a machine with wider registers does both without
-    tables of indices, and LLVM compiles it in half the time of shuffles across lanes.
+    tables of indices, and LLVM compiles it in half the time of shuffles across lanes. Where all lanes are needed, LLVM
+    does not look through the interleaved rows: it would make permutations with tables of some shuffles.
 
     Rows of zeros at the end (padding) are not shuffled; zeros are inserted into the result. A row without a partner is
     interleaved with itself: with undefined lanes, LLVM 22 creates an extension that it cannot select.
     """
     present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
     if present < len(rows):
-        columns = _columns(b, rows[:present], count)
+        columns = _columns(b, rows[:present], count, target)
         return [zero_padded(b, c, len(rows)) for c in columns]
     height, block = len(rows), next_power_of_two(len(rows))
     width = max(block, next_power_of_two(count))
@@ -424,6 +427,9 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     padded = [resized(b, row, width) for row in rows]
     padded += padded[-1:] * (-height % size)
     groups = [interleaved_in_lanes(b, padded[i : i + size], lane) for i in range(0, len(padded), size)]
+    if len(groups) > 1 and count == width:
+        whole = height // size
+        groups[:whole] = [[opaque_register(b, register, target) for register in group] for group in groups[:whole]]
     groups += groups[-1:] * (block // size - len(groups))
     together = [
         _transposed_lanes(b, list(part), lane)
@@ -438,6 +444,18 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
         start = first % width
         columns.append(b.shuffle(together[number][first // width], None, range(start, start + height)))
     return columns
+
+
+def opaque_register(b: Builder, register: Value, target: Target) -> Value:
+    """The register, opaque to LLVM where it has instructions that permute registers like it.
+
+    LLVM makes permutations of several shuffles. It looks for them in all that a register is made of, for most of the
+    time of its instruction selection.
+    """
+    bits = max(_PERMUTED_BITS, bits_of(_element(register)))
+    if target.permutes is None or not target.can_permute(bits):
+        return register
+    return b.opaque(register, target.permutes.constraint)
 
 
 def interleaved_in_lanes(b: Builder, registers: list[Value], lane: int, unit: int = 1) -> list[Value]:

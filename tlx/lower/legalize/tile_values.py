@@ -243,9 +243,9 @@ class TileValues:
         lanes = self.lanes_for(tensor.source, tensor.type.element)
         if tensor.kind != "value":
             loaded = load_transposed(self.b, self.target, tensor.source, tensor.type, tensor.pitches, lanes)
-            return loaded or transposed(self.b, self.registers(tensor))
+            return loaded or transposed(self.b, self.registers(tensor), self.target)
         tile = self.registers(tensor)
-        return transposed_lanes(self.b, tile) or transposed(self.b, tile)
+        return transposed_lanes(self.b, tile) or transposed(self.b, tile, self.target)
 
     def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
         """Emit one phi for each register; `_finish_phis` adds the incoming values."""

@@ -204,7 +204,7 @@ class VectorLegalizer(TileValues):
         width = op.dims[1][0]
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
-            return block_columns(self.b, tile, width)
+            return block_columns(self.b, tile, width, self.target)
         return vnni_packed(self.b, with_lanes(self.b, tile, self.lanes(tile.element)), width, self.target)
 
     def broadcast(self, op: TensorOp) -> Registers:

@@ -40,27 +40,45 @@ def _tile(rng: random.Random, element: IntType, rows: int, cols: int) -> NDArray
     return seeded.integers(info.min, info.max, (rows, cols), DTYPES[element])
 
 
+def _transposed(b: Builder, tile: Registers) -> Registers:
+    return transposed(b, tile, GENERIC)
+
+
+def _transposed_for_avx512(b: Builder, tile: Registers) -> Registers:
+    return transposed(b, tile, find_target("avx512"))
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_transposed_swaps_rows_and_columns(seed: int) -> None:
     rng = random.Random(seed)
     element = rng.choice(list(DTYPES))
     tile = _tile(rng, element, rng.randint(1, 20), rng.randint(1, 40))
-    assert np.array_equal(rearranged(transposed, element, tile, rng.choice(LANES)), tile.T)
+    lanes = rng.choice(LANES)
+    for change in (_transposed, _transposed_for_avx512):
+        assert np.array_equal(rearranged(change, element, tile, lanes), tile.T)
 
 
 @pytest.mark.parametrize(("rows", "cols", "lanes"), [(16, 16, 16), (4, 64, 16), (5, 3, 4), (1, 7, 4), (7, 1, 4)])
 def test_transposed_at_the_sizes_of_edges(rows: int, cols: int, lanes: int) -> None:
     tile = _tile(random.Random(1), I32, rows, cols)
-    assert np.array_equal(rearranged(transposed, I32, tile, lanes), tile.T)
+    assert np.array_equal(rearranged(_transposed, I32, tile, lanes), tile.T)
 
 
 @pytest.mark.parametrize(("element", "rows", "lanes"), [(I32, 16, 16), (I32, 8, 8), (I16, 32, 32)])
 def test_squares_are_transposed_without_tables_of_indices(element: IntType, rows: int, lanes: int) -> None:
     """On x86, permutations across 16-byte lanes (`vpermt2d`) take their indices from memory."""
-    module, _ = function(transposed, element, (rows, lanes), lanes)
+    module, _ = function(_transposed, element, (rows, lanes), lanes)
     code = emit_code(str(module), "asm", 2, features="+avx512f,+avx512bw,+avx512vl", triple="x86_64-linux-gnu").decode()
     assert "punpck" in code or "unpck" in code
     assert not re.search(r"\bvperm[it]", code)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(5, 90), (9, 160), (13, 210)])
+def test_transposing_takes_few_instructions(rows: int, most: int) -> None:
+    """Where LLVM sees all shuffles, it makes other permutations of them: three times as many instructions."""
+    module, _ = function(_transposed_for_avx512, I32, (rows, 16), 16)
+    code = emit_code(str(module), "asm", 2, features="+avx512f,+avx512bw,+avx512vl", triple="x86_64-linux-gnu").decode()
+    assert len(re.findall(r"(?m)^\tv", code)) < most
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
@@ -140,7 +158,7 @@ def test_transposed_keeps_padding_zero(padding: tuple[int, int]) -> None:
     def padded(b: Builder, dense: Registers) -> Registers:
         del dense
         type_ = TensorType(I32, (8, 8), (0, 1), padding)
-        return transposed(b, load_tile(b, GENERIC, b.function.arguments[1].value, type_, None, 4))
+        return _transposed(b, load_tile(b, GENERIC, b.function.arguments[1].value, type_, None, 4))
 
     assert np.array_equal(rearranged(padded, I32, tile, 4), tile.T)
 
@@ -171,7 +189,9 @@ def test_block_columns_moves_neighbours_as_words(seed: int) -> None:
     cols, groups = rng.randint(1, 17), rng.randint(1, 8)
     tile = _tile(rng, I8, cols, groups * width)  # N x K: a column-major K x N
     expected = tile.reshape(cols, groups, width).transpose(1, 0, 2).reshape(groups, cols * width)
-    assert np.array_equal(rearranged(lambda b, t: block_columns(b, t, width), I8, tile, rng.choice(LANES)), expected)
+    assert np.array_equal(
+        rearranged(lambda b, t: block_columns(b, t, width, GENERIC), I8, tile, rng.choice(LANES)), expected
+    )
 
 
 def _row(change: str, lanes: int, width: int) -> Any:

@@ -115,7 +115,7 @@ def gemm_kernel(
 def _outline_epilogues(module: Module, kernel: Function) -> None:
     """Move the loops over the rows of tiles in memory to functions of their own.
 
-    Those of tiles of other heights, and often of other kernels, then become one function (`tlx.lower.to_tiles.sharing`).
+    Those of tiles of other heights, and often of other kernels, become one function (`tlx.lower.to_tiles.sharing`).
     LLVM keeps constants of loops in registers around them, too: those of an epilogue would take registers from the sums
     in the K loop, which would go through memory in each step.
     """
