@@ -314,6 +314,19 @@ LAYERS: Final = (
     (2048, 512, 7, 1, 1),
     (512, 512, 7, 3, 1),
 )
+# The same, with fewer than 16 channels or filters: first and last layers, small networks
+NARROW: Final = (
+    (1, 32, 28, 5, 1),
+    (3, 16, 64, 3, 1),
+    (3, 64, 64, 3, 1),
+    (3, 32, 64, 3, 2),
+    (4, 16, 64, 5, 2),
+    (8, 16, 64, 3, 1),
+    (12, 32, 64, 3, 1),
+    (16, 1, 64, 3, 1),
+    (16, 8, 64, 5, 2),
+    (64, 3, 64, 5, 1),
+)
 DEPTHWISE: Final = ((64, 112), (128, 56), (256, 28), (512, 14))
 
 
@@ -322,12 +335,21 @@ def convolution_workloads() -> Iterator[Workload]:
     for name in _CONVOLUTION_TYPES:
         for channels, filters, side, window, stride in LAYERS:
             yield convolution(name, channels, filters, side, window, stride)
+        for channels, filters, side, window, stride in NARROW:
+            yield convolution(name, channels, filters, side, window, stride, row="narrow")
         for channels, side in DEPTHWISE:
-            yield convolution(name, channels, channels, side, 3, 1, channels)
+            yield convolution(name, channels, channels, side, 3, 1, channels, row="depthwise")
 
 
 def convolution(
-    name: str, channels: int, filters: int, side: int, window: int, stride: int, groups: int = 1
+    name: str,
+    channels: int,
+    filters: int,
+    side: int,
+    window: int,
+    stride: int,
+    groups: int = 1,
+    row: str = "convolution",
 ) -> Workload:
     """One convolution of a `side` x `side` image with a border of half a window."""
     padded = side + 2 * (window // 2)
@@ -339,7 +361,7 @@ def convolution(
         WorkloadBuffer("w", conv.rhs, (filters, each, window, window)),
     )
     return Workload(
-        row="depthwise" if groups > 1 else "convolution",
+        row=row,
         types=name,
         size=f"{channels}-{filters}.{side}.{window}s{stride}",
         buffers=buffers,
