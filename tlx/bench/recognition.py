@@ -263,4 +263,4 @@ class _Recognition:
         sizes = images, channels, rows, columns, filters, window, strides[0], channels // each
         conv = ConvolutionProblem(*sizes, lhs, rhs, out)
         size = f"{images}x{channels}x{rows}x{columns}-{filters}x{each}x{window}x{window}s{strides[0]}"
-        return workloads.convolution_of(conv, types, size)
+        return workloads.convolution_of(conv, types, size, "depthwise" if conv.groups > 1 else "convolution")

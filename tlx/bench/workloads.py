@@ -348,6 +348,19 @@ LAYERS: Final = (
     (2048, 512, 7, 1, 1),
     (512, 512, 7, 3, 1),
 )
+# The same, with fewer than 16 channels or filters: first and last layers, small networks
+NARROW: Final = (
+    (1, 32, 28, 5, 1),
+    (3, 16, 64, 3, 1),
+    (3, 64, 64, 3, 1),
+    (3, 32, 64, 3, 2),
+    (4, 16, 64, 5, 2),
+    (8, 16, 64, 3, 1),
+    (12, 32, 64, 3, 1),
+    (16, 1, 64, 3, 1),
+    (16, 8, 64, 5, 2),
+    (64, 3, 64, 5, 1),
+)
 DEPTHWISE: Final = ((64, 112), (128, 56), (256, 28), (512, 14))
 
 
@@ -356,21 +369,30 @@ def convolution_workloads() -> Iterator[Workload]:
     for name in _CONVOLUTION_TYPES:
         for channels, filters, side, window, stride in LAYERS:
             yield convolution(name, channels, filters, side, window, stride)
+        for channels, filters, side, window, stride in NARROW:
+            yield convolution(name, channels, filters, side, window, stride, row="narrow")
         for channels, side in DEPTHWISE:
-            yield convolution(name, channels, channels, side, 3, 1, channels)
+            yield convolution(name, channels, channels, side, 3, 1, channels, row="depthwise")
 
 
 def convolution(
-    name: str, channels: int, filters: int, side: int, window: int, stride: int, groups: int = 1
+    name: str,
+    channels: int,
+    filters: int,
+    side: int,
+    window: int,
+    stride: int,
+    groups: int = 1,
+    row: str = "convolution",
 ) -> Workload:
     """One convolution of a `side` x `side` image with a border of half a window."""
     padded = side + 2 * (window // 2)
     conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_CONVOLUTION_TYPES[name])
-    return convolution_of(conv, name, f"{channels}-{filters}.{side}.{window}s{stride}")
+    return convolution_of(conv, name, f"{channels}-{filters}.{side}.{window}s{stride}", row)
 
 
-def convolution_of(conv: ConvolutionProblem, types: str, size: str) -> Workload:
-    """A convolution, whose types and size have these names."""
+def convolution_of(conv: ConvolutionProblem, types: str, size: str, row: str) -> Workload:
+    """A convolution in a row of the table; its types and size have these names."""
     each = conv.channels // conv.groups
     buffers = (
         WorkloadBuffer("y", conv.out, (conv.images, conv.filters, conv.out_rows, conv.out_columns), output=True),
@@ -378,7 +400,7 @@ def convolution_of(conv: ConvolutionProblem, types: str, size: str) -> Workload:
         WorkloadBuffer("w", conv.rhs, (conv.filters, each, conv.window, conv.window)),
     )
     return Workload(
-        row="depthwise" if conv.groups > 1 else "convolution",
+        row=row,
         types=types,
         size=size,
         buffers=buffers,

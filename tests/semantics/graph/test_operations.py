@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -168,6 +169,14 @@ def test_views(case: int, computed: bool, dtype: np.dtype[Any]) -> None:
         check(lambda g, a: g.sum(view(source(a))), lambda a: view(doubled(a)).sum(), x, terms=100)
 
 
+def test_a_pad_keeps_the_order_in_memory() -> None:
+    g = Graph()
+    x = g.parameter("x", (2, 5, 5, 3))
+    g.output(g.pad(g.transpose(x, (0, 3, 1, 2)), (0, 0, 1, 1), (0, 0, 2, 2)))
+    low, high = ("<4 x i32> " + f"<i32 0, i32 {n}, i32 {n}, i32 0>" for n in (1, 2))
+    assert re.search(rf"@llvm.tensor.pad.*{low}, {high}", g.text())
+
+
 def test_shapes() -> None:
     rng = np.random.default_rng(14)
     x, y = rng.standard_normal((3, 4)), rng.standard_normal((3, 2))
@@ -176,6 +185,11 @@ def test_shapes() -> None:
     )
     check(lambda g, a: g.pad(a, (0, -1), (-1, 0)), lambda a: a[:-1, 1:], x)
     check(lambda g, a: g.pad(a, (-3, 0), (2, 1), number=2.5), lambda _: np.full((2, 5), 2.5), x)
+    check(
+        lambda g, a: g.pad(a.T, (1, 0), (0, 2), number=2.5),
+        lambda a: np.pad(a.T, ((1, 0), (0, 2)), constant_values=2.5),
+        x,
+    )
     spread = np.zeros((5, 4))
     spread[::2] = x
     check(lambda g, a: g.pad(a, (0, 0), (0, 0), (1, 0)), lambda _: spread, x)

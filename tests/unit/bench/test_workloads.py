@@ -29,7 +29,7 @@ TINY = [
     *[workloads.batch(name, 3, (4, 4, 4), reduced=True) for name in ("f32", "bf16", "s8")],
     workloads.fused(3),
     *[workloads.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
-    workloads.convolution("f32", 4, 4, 6, 3, 1, 4),
+    workloads.convolution("f32", 4, 4, 6, 3, 1, 4, row="depthwise"),
     *[workloads.pointwise(function, types, 37) for function in workloads.INPUTS for types in ("f32", "bf16")],
     *[workloads.of_rows(function, types, 3, 19) for function in workloads.ROWS for types in ("f32", "bf16")],
 ]
