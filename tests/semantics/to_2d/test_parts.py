@@ -154,6 +154,40 @@ def test_parts_that_others_read_too_hold_the_same_numbers(seed: int, target: str
     assert validate(g.text(), target, runs=1) == []
 
 
+_STORED: Final = f"""
+define void @f(POINTERS) {{
+  %q = getelementptr float, ptr %x, i64 400
+  %a = load <400 x float>, ptr %x
+  %b = load <400 x float>, ptr %q
+  %c = fmul <400 x float> %a, %a
+  %d = fadd <400 x float> %b, %a
+  %ct = call token @llvm.tensor.typeinfo(<400 x float> %c, <2 x i32> <i32 20, i32 20>, {DENSE})
+  %dt = call token @llvm.tensor.typeinfo(<400 x float> %d, <2 x i32> <i32 20, i32 20>, {DENSE})
+  %e = call <800 x float> @llvm.tensor.concat(token %ct, token %dt, i32 AXIS)
+  store <800 x float> %e, ptr TARGET
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("pointers", "stored", "buffers"),
+    [
+        ("ptr noalias %x, ptr noalias %y", "%y", 0),
+        ("ptr %x, ptr %y", "%y", 2),  # the maps may read what they would overwrite
+        ("ptr noalias %x, ptr noalias %y", "%x", 2),  # the second map reads what the first one would overwrite
+    ],
+)
+def test_a_stored_concatenation_is_written_in_place_unless_its_operands_read_it(
+    axis: int, pointers: str, stored: str, buffers: int
+) -> None:
+    text = _STORED.replace("POINTERS", pointers).replace("AXIS", str(axis)).replace("TARGET", stored)
+    assert validate(text, "avx512", runs=1) == []
+    lowered = str(lower(parse(text), "avx512", options=Options(stop_after="to-2d")))
+    assert len(re.findall(r"alloca \[[48]00 x float\]", lowered)) == buffers
+
+
 def _buffers(g: Graph) -> set[str]:
     """Stems of the buffers of a program before its kernels are chosen."""
     text = str(lower(parse(g.text()), "avx512", options=Options(stop_after="to-2d")))

@@ -329,6 +329,7 @@ class SunkStore:
         possible_overlaps: Operands that may overlap the target, which is checked at run time.
         in_place: Whether an operand may be overwritten by the result.
         permutations: The permutations between the operation and the store, which the strides of the target express.
+        parts: The operands of a concatenation that are computed at the store, too, and written where they belong.
     """
 
     op: TensorOp
@@ -338,6 +339,7 @@ class SunkStore:
     possible_overlaps: tuple[TensorView, ...] = ()
     in_place: bool = False
     permutations: tuple[TensorOp, ...] = ()
+    parts: tuple[SunkStore, ...] = ()
 
     @property
     def range(self) -> MemoryLocation:
@@ -356,12 +358,14 @@ class SunkStores:
         by_op: The same, by the id of the operation's instruction.
         explained: Ids of the instructions that are not sunk, for which a remark has said why.
         permuted: Names of the permutations whose results are only written by the operations that are sunk.
+        parts: The operands of concatenations that are sunk with these, by the id of their instruction.
     """
 
     by_store: Mapping[int, SunkStore]
     by_op: Mapping[int, SunkStore]
     explained: AbstractSet[int]
     permuted: AbstractSet[str]
+    parts: Mapping[int, Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,11 +376,22 @@ class Part:
         op: The operation that writes its result there.
         whole: The concatenation, padding or permutation.
         operand: The number of its operand that is written in place.
+        sunk: The place in memory, if that is where the program stores the whole.
     """
 
     op: TensorOp
     whole: TensorOp
     operand: int
+    sunk: TensorView | None = None
+
+
+def place_in(target: TensorView, part: Part) -> TensorView | None:
+    """The memory of a part in that of the whole, in the shape of its result; None if it has no strides there."""
+    result, view = part.op.result, part_view(part.whole, part.operand, target)
+    assert result is not None
+    if view is None or [dim.extent for dim in view.dims] == list(result.extents):
+        return None if view is None else view.reordered(result.layout, result)
+    return view.reshaped(result)
 
 
 class StorageMap(Protocol):
@@ -470,17 +485,15 @@ class OperandViews:
         return None if place is None else self.storage.addressed(place)
 
     def _place(self, part: Part) -> TensorView | None:
-        whole, result = part.whole, part.op.result
+        whole = part.whole
+        if part.sunk is not None:
+            return part.sunk
         assert whole.result is not None
-        assert result is not None
         outer = self.parts.get(id(whole.instruction))
-        target = self._place(outer) if outer is not None else None
         if outer is None:
-            target = TensorView.of(self.storage_of(whole.instruction.value), whole.result)
-        view = None if target is None else part_view(whole, part.operand, target)
-        if view is None or [dim.extent for dim in view.dims] == list(result.extents):
-            return None if view is None else view.reordered(result.layout, result)
-        return view.reshaped(result)
+            return place_in(TensorView.of(self.storage_of(whole.instruction.value), whole.result), part)
+        target = self._place(outer)
+        return None if target is None else place_in(target, part)
 
     def view_of(self, tensor: Tensor) -> TensorOp | None:
         """The operation that an operand is the result of, if that is only another view of the operation's operand."""

@@ -259,11 +259,20 @@ class _Rewriter:
         overlaps = tuple(view for view in sunk.possible_overlaps if id(view.storage.load) not in snapshots)
 
         def emit(target: TensorView) -> None:
+            self._sunk_parts(sunk)
             if sunk.writes_padding:
                 self.b.memset(target.storage.pointer, 0, _bytes_of(sunk.op.instruction.value))
             RULES[sunk.op.intrinsic.name](self.context, self.b, sunk.op, target)
 
         write_with_overlap_check(self.context, self.b, replace(sunk, possible_overlaps=overlaps), emit)
+
+    def _sunk_parts(self, sunk: SunkStore) -> None:
+        """Emit the operands of a concatenation that write directly to where it is stored."""
+        for part in sunk.parts:
+            self._sunk_parts(part)
+            RULES[part.op.intrinsic.name](
+                self.context, self.b, part.op, self.context.memory.storage.addressed(part.target)
+            )
 
     def _tensor_store(self, op: TensorOp) -> None:
         sunk = self.schedule.sunk_stores.by_store.get(id(op.instruction))

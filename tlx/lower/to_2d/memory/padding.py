@@ -171,6 +171,11 @@ def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView |
     return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
 
 
+def has_elements_of(token: TensorType, result: TensorType) -> bool:
+    """Whether a token is a result, or has its elements in the same order in other dimensions."""
+    return token == result or (token.is_row_major and result.is_row_major and not token.is_padded)
+
+
 @dataclass(frozen=True)
 class PaddedSource:
     """A tensor with a border that is not in memory: what copies the tensor writes the border, too.

@@ -38,6 +38,7 @@ from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
+from tlx.lower.to_2d.memory.padding import has_elements_of
 from tlx.lower.to_2d.memory.permutations import PERMUTATIONS
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
@@ -53,7 +54,7 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
         live: Names of the results that are needed in memory.
         sunk_stores: The operations that run where their result is stored.
     """
-    parts: dict[int, Part] = {}
+    parts = dict(sunk_stores.parts)
     estimated = replace(operands, storage=SymbolicStorage(), parts=parts)
     for op in reversed(operands.facts.tensors.ops):  # so that it is known where a whole lies before its parts are
         name = str(op.instruction.result)
@@ -79,7 +80,7 @@ def _candidates(operands: OperandViews, op: TensorOp) -> list[Part]:
         whole = facts.tensors.op_of(reader)
         if whole is None or facts.positions[id(reader)][0] != block or not _is_mover(operands, whole):
             continue
-        if _has_elements_of(token.type, result):
+        if has_elements_of(token.type, result):
             parts += [Part(op, whole, number) for number, tensor in enumerate(whole.tensors) if tensor is token]
     return parts
 
@@ -95,11 +96,6 @@ def _token_readers(facts: Facts, op: TensorOp) -> list[tuple[Tensor, Instruction
         if token is not None and token.kind == "value"
         for use in uses.get(str(user.result), ())
     ]
-
-
-def _has_elements_of(token: TensorType, result: TensorType) -> bool:
-    """Whether a token is a result, or has its elements in the same order in other dimensions."""
-    return token == result or (token.is_row_major and result.is_row_major and not token.is_padded)
 
 
 def _is_mover(operands: OperandViews, whole: TensorOp) -> bool:

@@ -22,11 +22,18 @@ Rewrite of a product `%c = %a @ %b` where `%c` may overlap `%a`::
 Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products, one into the buffer and one in place::
 
     br i1 %overlap, label %overlaps, label %in.place
+
+Rewrite of a concatenation whose operands nothing else reads, and which overlaps no memory that they read::
+
+    %a = fmul <16 x float> %x, %x                          nothing
+    %b = fadd <8 x float> %y, %y                           nothing
+    %u = concat(%a, %b)                              ->    nothing
+    store %u, ptr %c                                       the map, written to %c, and the other one, to %c + 16
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +44,7 @@ from tlx.ir.rewrite import only_user, split_block
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import I64, PointerType, Type, bytes_of
-from tlx.ir.values import Value
+from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView, has_dense_rows, reshaped_strides, storage_type, tensor_bytes
@@ -46,8 +53,9 @@ from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores, is_product
+from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStore, SunkStores, is_product, place_in
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
+from tlx.lower.to_2d.memory.padding import has_elements_of
 from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
 
@@ -75,7 +83,65 @@ def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks
         else:
             explained.add(id(op.instruction))
             remark_temporary(remarks, op, checked)
-    return SunkStores(by_store, by_op, explained, permuted)
+    parts: dict[int, Part] = {}
+    for store, sunk in by_store.items():
+        if not sunk.possible_overlaps:
+            by_store[store] = _with_parts(operands, sunk, sunk.range, buffered - permuted, parts)
+            by_op |= dict(_by_op(by_store[store]))
+    return SunkStores(by_store, by_op, explained, permuted, parts)
+
+
+def _by_op(sunk: SunkStore) -> Iterator[tuple[int, SunkStore]]:
+    yield id(sunk.op.instruction), sunk
+    for part in sunk.parts:
+        yield from _by_op(part)
+
+
+def _with_parts(
+    operands: OperandViews, sunk: SunkStore, stored: MemoryLocation, buffered: AbstractSet[str], parts: dict[int, Part]
+) -> SunkStore:
+    """The store of a concatenation with the operands that can be computed there, too.
+
+    Args:
+        operands: The operands of all operations.
+        sunk: The store, or the part of a store.
+        stored: The bytes that the whole store writes: other parts of it may be written before an operand is read.
+        buffered: Names of the results that need memory.
+        parts: Receives the operands.
+    """
+    if sunk.op.intrinsic.name != "concat" or sunk.writes_padding:
+        return sunk
+    found: list[SunkStore] = []
+    for number, tensor in enumerate(sunk.op.tensors):
+        op = _only_operand(operands, sunk.op, tensor)
+        if op is None or str(op.instruction.result) not in buffered or id(op.instruction) in parts:
+            continue
+        part = Part(op, sunk.op, number)
+        place = place_in(sunk.target, part)
+        if place is None or not (is_product(operands.groups, op) or has_dense_rows(place.dims)):
+            continue
+        candidate = SunkStore(op, sunk.store, place, writes_padding=False)
+        reads = _read_in_place(operands.facts, op, operand_reads(operands, op))
+        is_apart = all(operands.facts.aliases.disjoint(MemoryLocation.of(read.view), stored) for read in reads)
+        if is_apart and _obstacle(operands.facts, candidate, reads) is None:
+            parts[id(op.instruction)] = replace(part, sunk=place)
+            found.append(_with_parts(operands, candidate, stored, buffered, parts))
+    return replace(sunk, parts=tuple(found))
+
+
+def _only_operand(operands: OperandViews, whole: TensorOp, tensor: Tensor) -> TensorOp | None:
+    """The operation in the same block whose result only one operand of a concatenation reads; None if there is none."""
+    facts = operands.facts
+    root = facts.vectors.root(tensor.source) if tensor.kind == "value" else None
+    if not isinstance(root, Local) or facts.vectors.kind(root) != "op":
+        return None
+    op, block = facts.op_of(root), facts.positions[id(whole.instruction)][0]
+    user = only_user(facts.vectors.uses, op.instruction, block)
+    if user is None or user is not tensor.definition or facts.positions[id(op.instruction)][0] != block:
+        return None
+    is_alone = only_user(facts.vectors.uses, user, block) is whole.instruction
+    fits = op.result is not None and not op.result.is_padded and has_elements_of(tensor.type, op.result)
+    return op if is_alone and fits else None
 
 
 def remark_temporary(remarks: Remarks, op: TensorOp, reason: str) -> None:
