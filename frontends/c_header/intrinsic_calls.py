@@ -236,6 +236,8 @@ class _Operation:
         if old is None or written == type_:
             emit_intrinsic(call, row.full_name, type_, args, self._fresh(type_) if old is None else None)
             return
+        if type_ == VOID:
+            raise call.error(f"it returns nothing, but this call returns {written}")
         emit_intrinsic(call, row.full_name, type_, args, self._fresh(type_))
         self._pass_back(call.instruction.value, written, old)
 

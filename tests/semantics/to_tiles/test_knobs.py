@@ -51,7 +51,8 @@ def _as_memory(array: Array) -> Any:
     return array.view(types.get(array.dtype, array.dtype)).reshape(-1)
 
 
-def _check(product: ProductWorkload, knobs: Knobs, target: str, stage: str) -> None:
+def check_product(product: ProductWorkload, knobs: Knobs, target: str, stage: str) -> None:
+    """Evaluate the output of a stage for a product with some knobs, and compare it with numpy."""
     work = product.workload
     arrays = work.arrays()
     options = Options(stop_after=stage, knobs=FixedKnobs(knobs))
@@ -65,7 +66,7 @@ def _check(product: ProductWorkload, knobs: Knobs, target: str, stage: str) -> N
 def test_knobs_do_not_change_what_tiles_compute(target: str, seed: int) -> None:
     rng = random.Random(seed)
     product = _random_product(rng)
-    _check(product, _random_knobs(rng, product, target), target, "to-tiles")
+    check_product(product, _random_knobs(rng, product, target), target, "to-tiles")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -73,20 +74,20 @@ def test_knobs_do_not_change_what_tiles_compute(target: str, seed: int) -> None:
 def test_knobs_do_not_change_what_instructions_compute(target: str, seed: int) -> None:
     rng = random.Random(seed)
     product = _random_product(rng)
-    _check(product, _random_knobs(rng, product, target), target, "legalize")
+    check_product(product, _random_knobs(rng, product, target), target, "legalize")
 
 
 @pytest.mark.parametrize("knobs", ["kc", "mc", "nc", "pack_a", "pack_b", "ahead"])
 def test_each_knob_on_its_own(knobs: str) -> None:
     product = parse_product("matmul 40x70x33 float")
     values: dict[str, Any] = {"kc": 8, "mc": 10, "nc": 32, "pack_a": True, "pack_b": True, "ahead": 4}
-    _check(product, Knobs((5, 32), **{knobs: values[knobs]}), "avx512", "legalize")
+    check_product(product, Knobs((5, 32), **{knobs: values[knobs]}), "avx512", "legalize")
 
 
 @pytest.mark.parametrize("tile", [(16, 64), (64, 16), (16, 32), (16, 16), (32, 16), (48, 16)])
 @pytest.mark.parametrize("words", ["matmul 33x70x40 bfloat -> float", "matmul 64x64x64 i8 -> i32 us"])
 def test_tiles_of_a_matrix_unit(tile: tuple[int, int], words: str) -> None:
-    _check(parse_product(words), Knobs(tile), "amx", "legalize")
+    check_product(parse_product(words), Knobs(tile), "amx", "legalize")
 
 
 def test_last_columns_of_a_part_of_k_with_no_whole_register() -> None:
@@ -94,4 +95,4 @@ def test_last_columns_of_a_part_of_k_with_no_whole_register() -> None:
     product = parse_product("matmul 40x33x23 float")
     options = Options(stop_after="to-tiles", knobs=FixedKnobs(Knobs(kc=20)))
     assert "%kd" in str(lower(parse(product.workload.text()), "generic", options=options))
-    _check(product, Knobs(kc=20), "generic", "to-tiles")
+    check_product(product, Knobs(kc=20), "generic", "to-tiles")

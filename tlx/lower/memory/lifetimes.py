@@ -149,6 +149,8 @@ class Lifetimes:
             scope = ""
         common = next(iter(blocks))
         while not all(self.flow.dominates(common, name) for name in blocks) or self._is_cyclic(common, scope):
+            if self.flow.dominators[common] == common:
+                break  # the entry block, which no valid program branches to
             common = self.flow.dominators[common]
         return common
 
