@@ -7,13 +7,14 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+LIT    = $(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
 # Tests start hundreds of commands: without cached bytecode each of them compiles all of TLX, which doubles its start time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-long test-amx test-nvidia check format coverage bench plot docs site dist clean
+.PHONY: help env demo test test-long test-all test-amx test-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,10 +31,15 @@ demo: $(STAMP) ## run the examples: lower, compile, execute, compare with numpy
 
 test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal
-	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
+	$(LIT)
 
 test-long: $(STAMP) ## run the random tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
+
+# One run collects the tests, imports libraries and fills caches of the processes once, and has one end at which few work.
+test-all: $(STAMP) ## run the tests of `make test` and `make test-long` together
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m "not amx_hardware and not nvidia"
+	$(LIT)
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
