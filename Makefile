@@ -7,6 +7,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+LIT    = $(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
 # Tests start hundreds of commands: without cached bytecode each of them compiles all of TLX, which doubles its start time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,10 +35,16 @@ demo: $(STAMP) ## run the examples: lower, compile, execute, compare with numpy
 
 test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal
-	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
+	$(LIT)
 
 test-long: $(STAMP) ## run the random tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
+
+# One run collects the tests, imports libraries and fills caches of the processes once, and has one end at which few work.
+.PHONY: test-all
+test-all: $(STAMP) ## run the tests of `make test` and `make test-long` together
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m "not amx_hardware and not nvidia"
+	$(LIT)
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.graph.convolution import Convolutions
+from tlx.graph.contraction.convolution import Convolutions
 from tlx.graph.reductions import Axes
 from tlx.graph.value import Operand, Value
 from tlx.intrinsics.numpy_types import is_float

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from tlx.graph.contraction.products import Products
 from tlx.graph.core import BOOL, FLOAT32, listed
-from tlx.graph.products import Products
 from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import is_float, type_of
 from tlx.ir.types import bits_of, vector_of

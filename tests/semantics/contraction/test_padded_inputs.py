@@ -129,7 +129,7 @@ def _decided(target: str, seed: int) -> Target:
     return with_costs(target, **_COPIED, near=near, copied_input=(near, near))
 
 
-@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(50), _TARGETS, 10))
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(50), _TARGETS, 6))
 def test_padded_inputs_mean_the_same(seed: int, target: str) -> None:
     case = _random(np.random.default_rng(seed))
     decided = _decided(target, seed)

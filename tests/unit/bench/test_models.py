@@ -24,7 +24,7 @@ from tlx.tuning import timing
 
 jax: Any = require_module("jax")
 MODELS: Final = select_models([], [], [SMALL])
-BFLOAT: Final = ("mlp", "mlp_train", "resnet50", "gpt2_generate", "lstm")
+BFLOAT: Final = ("mlp", "mlp_train", "gpt2_generate")
 
 
 def model_name(model: Model) -> str:
