@@ -142,7 +142,7 @@ def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunche
         pointers = [_argument(place, names) for place in tree.places if place.constant is None]
         scalars = [LaunchArgument(parameter=scalar) for scalar in tree.scalars]
         for facts in kernels.of(function.name, number, tree, _iterations(host, tree)):
-            shared = [LaunchArgument(temporary=len(names))] if facts.workspace else []
+            shared = [LaunchArgument(temporary=len(names), offset=0)] if facts.workspace else []
             workspace = max(workspace, facts.workspace)
             arguments = (*pointers, *shared, *scalars)
             launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, arguments))
