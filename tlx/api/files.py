@@ -330,10 +330,14 @@ def _named_errors(path: str) -> Generator[None]:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Generator[BinaryIO]:
-    """A file that appears at `path` when the block ends without an error, and never otherwise."""
-    if path.is_dir():
+    """A file that appears at `path` when the block ends without an error, and never otherwise.
+
+    Other processes may create, replace or remove the file meanwhile.
+    """
+    mode = _mode(path)
+    if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if path.exists() and not path.is_file():  # a pipe or a device
+    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device
         with path.open("wb") as file:
             yield file
         return
@@ -342,13 +346,22 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        mode = _mode(path)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _mode(path: Path) -> int | None:
+    """The type and the permissions of a file; None if there is none."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
 
 
 def _replaceable(path: Path) -> Path:
@@ -360,8 +373,15 @@ def _replaceable(path: Path) -> Path:
     path = Path(os.path.realpath(path))  # `Path.resolve` raises another error for a loop
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    if path.exists() and not os.access(path, os.W_OK):  # replacing it would take the permission of its folder alone
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    # Replacing a file takes the permission of its folder alone, so its own is checked. The attempt tells a file that
+    # another process has just removed from one that may not be written; `os.access` does not.
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno != errno.ETXTBSY:  # a program that runs can be replaced, but not written
+            raise
     return path
 
 
