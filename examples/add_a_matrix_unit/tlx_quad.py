@@ -35,7 +35,7 @@ _TILE: Final = VectorType(SIDE * SIDE, FLOAT)
 class Tiles:
     """Operations on tiles, as `tlx.target.matrix_unit.TileOperations` describes them."""
 
-    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, emulate: bool) -> None:
+    def __init__(self, b: Builder, dot: Dot, attributes: Sequence[str], *, rows: int, emulate: bool) -> None:
         self.b = b
 
     def enter(self) -> None:

@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
@@ -257,7 +257,9 @@ class InputLayout(ABC):
 
     def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
-        return copy_cycles(self.dims, self.problem.x.element, target)
+        element = self.problem.x.element
+        permutes = target.vector_bytes == target.blocks.register and target.can_permute(bits_of(element))
+        return copy_cycles(self.dims, element, target, permutes=permutes)
 
 
 def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:
