@@ -3,7 +3,6 @@
 ;
 ; RUN: tlx-lower %s -o /dev/null --no-verify-each --target=avx512
 
-define void @f(ptr %x, ptr %y, i1 %again) {
 define coldcc void @f0(ptr swiftself %b0, ptr %b1, ptr noalias byval([2079 x half]) align 2 %b2, ptr noalias %b3) {
 entry:
   %p2 = getelementptr i8, ptr %b0, i64 24
