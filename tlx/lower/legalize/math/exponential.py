@@ -397,15 +397,18 @@ def tanh(lanes: LaneArithmetic, x: Value) -> Value:
     """The hyperbolic tangent; signed zeros are preserved. That of a small x, or of NaN, is x."""
     small = 2.0**-13 if lanes.single else 2.0**-28
     magnitude = lanes.magnitude(x)
-    is_large = lanes.compare("ogt", magnitude, small)  # LLVM's minimum on Hexagon loses NaN, so none gets there
-    size = lanes.choose(is_large, magnitude, 0.0)
+    is_small = lanes.compare("olt", magnitude, small)
+    size = lanes.choose(is_small, 0.0, magnitude)
     if not lanes.single:
         result = _long_tanh(lanes, size)
     elif lanes.float_instructions is not None:
         result = _tanh_by_table(lanes, lanes.float_instructions, size)
     else:
         result = _short_tanh(lanes, size)
-    return lanes.choose(is_large, lanes.with_sign_of(result, x), x)
+    result = lanes.choose(is_small, x, lanes.with_sign_of(result, x))
+    if lanes.float_instructions is not None:
+        return result
+    return lanes.choose(lanes.compare("uno", x, 0.0), x, result)  # LLVM's minimum on Hexagon loses NaN
 
 
 def _long_tanh(lanes: LaneArithmetic, size: Value) -> Value:
