@@ -142,7 +142,7 @@ def of_bytes(torch: Any, size: int, layouts: str) -> None:
         f"matmul {size} i8 {layouts}",
         module,
         operands,
-        lambda: torch._int_mm(x, stored.t()),
+        lambda: multiply(x, stored.t()),
         2 * size**3,
         "TFLOP/s",
     )
