@@ -18,12 +18,11 @@ from tlx.ir.types import bytes_of
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
-from tlx.lower.to_blocks.kernel import GridFacts, Iterations
+from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
 from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernels
 from tlx.lower.to_blocks.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
-from tlx.lower.to_blocks.threads import is_for_threads, thread_function_kernel
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
