@@ -157,6 +157,9 @@ _LAYOUTS: Final = [
     (replace(_DEPTHWISE, x=(4, 16, 13, 7)), "avx2", _FREE, 5120, "row.end"),
     (replace(_DEPTHWISE, x=(4, 16, 13, 7), channels_last=False), "avx512", _FREE, 5120, "row.end"),
     (replace(_DEPTHWISE, elements=("bfloat", "bfloat"), strides=(2, 2)), "avx512", _FREE, 1500, "row.end"),
+    # The last blocks of rows are below the image: they are not those of the next one.
+    (replace(_DEPTHWISE, x=(3, 16, 6, 7), high=(8, 1)), "avx2", _FREE, 5120, "part.loop"),
+    (replace(_DEPTHWISE, x=(3, 16, 6, 7), w=(8, 16, 3, 3)), "avx2", _COPIED, 5120, "part.loop"),
 ]
 
 
@@ -197,3 +200,20 @@ def test_a_pad_that_something_else_reads_has_a_buffer() -> None:
     assert "%p.buf" not in str(stage1(_CASE.text, decided))
     assert "%p.buf" in str(stage1(text, decided))
     assert validate(text, decided, runs=1) == []
+
+
+def test_a_pad_is_read_in_another_number_of_dimensions() -> None:
+    text = """
+define void @f(ptr %x, ptr noalias %y) {
+  %v = load <16 x float>, ptr %x
+  %t = call token @llvm.tensor.typeinfo(<16 x float> %v, MATRIX <i32 4, i32 4>, MATRIX <i32 0, i32 1>, MATRIX ZEROS)
+  %p = call <36 x float> @llvm.tensor.pad(token %t, MATRIX <i32 1, i32 1>, MATRIX <i32 1, i32 1>, float 3.0)
+  %c = call token @llvm.tensor.typeinfo(<36 x float> %p, CUBE <i32 2, i32 3, i32 6>, CUBE ORDER, CUBE ZEROS)
+  %s = call <6 x float> @llvm.tensor.reduce.add(token %c, CUBE <i32 1, i32 1, i32 6>, CUBE <i32 1, i32 1, i32 6>)
+  store <6 x float> %s, ptr %y
+  ret void
+}
+"""
+    text = text.replace("MATRIX", "<2 x i32>").replace("CUBE", "<3 x i32>").replace("ZEROS", "zeroinitializer")
+    text = text.replace("ORDER", "<i32 0, i32 1, i32 2>")
+    assert validate(text, "avx512", runs=1) == []

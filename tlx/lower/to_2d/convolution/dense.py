@@ -259,12 +259,8 @@ class InputBlocks:
         if len(problem.windows.strides) < 2 or _layout_bytes(image) <= most:
             return None
         padding = problem.padding
-        if padding is not None:
-            data = padding.data.dims
-            if self.images is not None and data[0].stride < data[first].extent * data[first].stride:
-                return None  # offsets do not tell which row of an image they are in
-            if padding.dims[0].extent > 1 and image.slack_elements:
-                return None  # what a row of an image writes behind its end is not written again by the next row
+        if padding is not None and padding.dims[0].extent > 1 and image.slack_elements:
+            return None  # what a row of an image writes behind its end is not written again by the next row
         extent = problem.result.target.dims[first].extent
         for count in (count for count in range(2, extent + 1) if extent % count == 0):
             block = _first_rows(image, extent // count)
@@ -277,6 +273,9 @@ class InputBlocks:
         _, (lhs, _, *others) = problem.contraction.n[1 if first else 0]
         read = problem.input.dims[first].stride * problem.windows.strides[0]
         rows = LoopDim(count, tuple(stride * (extent // count) for stride in (lhs, read, *others)))
+        last_block = (count - 1) * rows.strides[RHS]
+        if padding is not None and self.images is not None and padding.data.dims[0].stride <= last_block:
+            return None  # offsets do not tell which image they are in: the last rows may be in the border below it
         return replace(self, image=block, rows=rows)
 
     def sliced(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
