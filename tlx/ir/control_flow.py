@@ -231,7 +231,8 @@ class Loop(NaturalLoop):
         latch: The block that branches back to the header; None if there are several.
         index: The first phi of the header: the loop variable in loops that the builder makes.
         test: The comparison of the next index with the bound.
-        bounds: First value, end and step of the index, if they are constants.
+        bounds: First value, end and step of the index, if they are constants; the end is what it is compared with,
+            whatever the predicate.
         is_independent: Whether the loop is marked as independent.
     """
 

@@ -408,7 +408,7 @@ def tanh(lanes: LaneArithmetic, x: Value) -> Value:
     result = lanes.choose(is_small, x, lanes.with_sign_of(result, x))
     if lanes.float_instructions is not None:
         return result
-    return lanes.choose(lanes.compare("uno", x, 0.0), x, result)  # LLVM's minimum on Hexagon loses NaN
+    return lanes.choose(lanes.compare("uno", x, 0.0), x, result)  # a machine's minimum may lose NaN
 
 
 def _long_tanh(lanes: LaneArithmetic, size: Value) -> Value:

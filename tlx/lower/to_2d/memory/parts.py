@@ -62,7 +62,7 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
             continue
         candidates = [p for p in _candidates(operands, op) if id(p.whole.instruction) not in sunk_stores.by_op]
         for part in sorted(candidates, key=lambda part: part.whole.intrinsic.name == "pad"):  # a border splits rows
-            if _is_writable(estimated, part) and _sees_all(estimated, part) and not _is_faster_moved(estimated, part):
+            if _is_writable(estimated, part) and _suits_readers(estimated, part) and not _is_faster_moved(estimated, part):
                 parts[id(op.instruction)] = part
                 break
     return parts
@@ -119,7 +119,7 @@ def _is_writable(operands: OperandViews, part: Part) -> bool:
     return is_moved_whole or is_product(operands.groups, part.op) or has_dense_rows(place.dims)
 
 
-def _sees_all(operands: OperandViews, part: Part) -> bool:
+def _suits_readers(operands: OperandViews, part: Part) -> bool:
     """Whether all other readers of a result can read it as a part, and no slower than from a buffer of its own."""
     users = [use.instruction for use in operands.facts.vectors.uses.get(str(part.op.instruction.result), ())]
     if len(users) == len(_token_readers(operands.facts, part.op)) == 1:
