@@ -62,7 +62,11 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
             continue
         candidates = [p for p in _candidates(operands, op) if id(p.whole.instruction) not in sunk_stores.by_op]
         for part in sorted(candidates, key=lambda part: part.whole.intrinsic.name == "pad"):  # a border splits rows
-            if _is_writable(estimated, part) and _suits_readers(estimated, part) and not _is_faster_moved(estimated, part):
+            if (
+                _is_writable(estimated, part)
+                and _suits_readers(estimated, part)
+                and not _is_faster_moved(estimated, part)
+            ):
                 parts[id(op.instruction)] = part
                 break
     return parts
