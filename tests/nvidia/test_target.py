@@ -389,10 +389,10 @@ class SmallMemory:
 class Broken(SmallMemory):
     """A device that fails in everything after its first error."""
 
-    def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None:
+    def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None:  # noqa: ARG002
         raise TlxError(f"kernel {launch.kernel}: an illegal address")
 
-    def free(self, address: int, stream: int) -> None:
+    def free(self, address: int, stream: int) -> None:  # noqa: ARG002
         raise TlxError("freeing: an illegal address")
 
 
