@@ -82,7 +82,9 @@ def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
 
 def _has_dims_of(type_: TensorType, pad: TensorOp) -> bool:
     """Whether a token has the dimensions of a pad's result, in any order."""
-    return pad.result is not None and pad.result.is_row_major and replace(type_, layout=pad.result.layout) == pad.result
+    if pad.result is None or not pad.result.is_row_major or type_.rank != pad.result.rank:
+        return False
+    return replace(type_, layout=pad.result.layout) == pad.result
 
 
 def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
