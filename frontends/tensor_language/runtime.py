@@ -154,7 +154,7 @@ class Binder:
         known: dict[int, int] = {}
 
         def standing_for(one: Any) -> Any:
-            array = None if one is None or isinstance(one, np.ndarray) else function.device.array(one)
+            array = None if one is None or isinstance(one, np.ndarray) else function.array_of(one)
             if array is None:
                 return cast("Any", one)
             copies.keep.append(array.owner)
@@ -610,13 +610,13 @@ def compile(  # noqa: A001 (named as tlx.compile)
     opt_level: int = 2,
     options: Options | None = None,
 ) -> CompiledKernels:
-    """Compile kernels; the result has a function for each, which takes numpy arrays.
+    """Compile kernels; the result has a function for each, which takes numpy arrays, and for a GPU also its arrays.
 
     Args:
         source: A text, the path of a file, a syntax tree, or a kernel written in Python.
-        target: The target, which must run on this machine; a target or its name.
+        target: The target, which must run on this machine; a target or its name, such as "nvidia".
         std: Version of the language that a text is written in.
-        threads: The library that runs work-groups in parallel.
+        threads: The library that runs work-groups in parallel on a CPU; a GPU needs none.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: How to lower.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -175,17 +176,33 @@ class NvidiaCode:
             call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             try:
                 work(int(stream))
-            finally:
-                graph = call("cuStreamEndCapture", stream)
+            except BaseException:
+                _, graph = kinds.cuStreamEndCapture(stream)  # it may fail because the work did
+                if graph is not None and int(graph):
+                    kinds.cuGraphDestroy(graph)
+                raise
+            graph = call("cuStreamEndCapture", stream)
         finally:
             call("cuStreamDestroy", stream)
-        runnable = call("cuGraphInstantiate", graph, 0, about="a graph of kernels")
-        call("cuGraphDestroy", graph)
+        try:
+            runnable = call("cuGraphInstantiate", graph, 0, about="a graph of kernels")
+        finally:
+            call("cuGraphDestroy", graph)
+        return _Graph(self, call, runnable)
 
-        def launch(stream: int) -> None:
-            call("cuGraphLaunch", runnable, stream)
 
-        return launch
+class _Graph:
+    """A graph of kernels, which is destroyed with the object."""
+
+    def __init__(self, code: NvidiaCode, call: Callable[..., Any], runnable: Any) -> None:
+        self._code, self._call, self._runnable = code, call, runnable
+
+    def __call__(self, stream: int) -> None:
+        self._call("cuGraphLaunch", self._runnable, stream)
+
+    def __del__(self) -> None:
+        with suppress(TlxError), self._code.current():
+            self._call("cuGraphExecDestroy", self._runnable)
 
 
 class _Current:

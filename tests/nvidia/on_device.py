@@ -20,5 +20,6 @@ def compile_for_device(source: Any, target: Any = "", **settings: Any) -> Any:  
 
 @pytest.fixture(autouse=True)
 def _on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package takes its `compile` from the module, so it is replaced, and restored, while the module has its own.
+    monkeypatch.setattr(tensor_language, "compile", compile_for_device)
     monkeypatch.setattr(runtime, "compile", compile_for_device)
-    monkeypatch.setattr(tensor_language, "compile", compile_for_device, raising=False)

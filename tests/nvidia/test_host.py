@@ -54,6 +54,23 @@ def test_loops_of_unknown_or_many_iterations_are_refused(trips: str) -> None:
         lowered(sums(trips))
 
 
+def test_nested_loops_of_many_iterations_are_refused() -> None:
+    inner = sums("100").replace("%i", "%j").replace("loop:", "inner:").replace("%loop", "%inner")
+    inner = inner.replace(
+        "br label %inner\ninner:",
+        "br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %m, %next ]\n  br label %inner\ninner:",
+    ).replace("[ 0, %entry ], [ %n,", "[ 0, %loop ], [ %n,")
+    text = inner.replace(
+        "label %end\nend:",
+        "label %next\nnext:\n  %m = add i64 %i, 1\n  %d = icmp slt i64 %m, 100\n"
+        "  br i1 %d, label %loop, label %end\nend:",
+    )
+    with pytest.raises(LoweringError, match="a loop whose iterations depend on each other cannot be launched"):
+        lowered(text)
+    (table,) = table_of(lowered(text.replace("%m, 100", "%m, 3")))
+    assert len(table.launches) == 300
+
+
 def test_constants_of_the_program_are_operands(run: Run) -> None:
     weights = [f"float {n % 5 - 2}.0" for n in range(48)]
     body = f"""{tensor("a", "x", "float", (5, 8))}{tensor("b", "w", "float", (8, 6)).replace("%w", "@w")}
@@ -96,3 +113,41 @@ def test_numbers(run: Run) -> None:
     )
     np.testing.assert_allclose(y, [(x[0] + 3) / 2, -x[3]], rtol=1e-6)
     np.testing.assert_array_equal(z, np.maximum(x, 0))
+
+
+def test_blocks_run_in_the_order_of_control_flow(run: Run) -> None:
+    body = f"""entry:
+  br label %first
+second:
+{tensor("b", "y", "float", (4, 8))}
+  %s = call <32 x float> @llvm.tensor.relu(token %b)
+  store <32 x float> %s, ptr %z
+  br label %end
+first:
+{tensor("a", "x", "float", (4, 8))}
+  %r = call <32 x float> @llvm.tensor.exp(token %a)
+  store <32 x float> %r, ptr %y
+  br label %second
+end:
+"""
+    x = normal((4, 8), np.float32)
+    *_, z = run(function(["x", "y", "z"], body), x, np.zeros_like(x), np.zeros_like(x))
+    np.testing.assert_allclose(z, np.exp(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "to"),
+    [(["x"], "getelementptr float, ptr %x, i64 1"), (["x", "ptr %y"], "getelementptr float, ptr %y, i64 0")],
+    ids=["same-memory", "other-parameter"],
+)
+def test_copies_within_memory_that_may_overlap_are_refused(parameters: list[str], to: str) -> None:
+    body = f"""  %v = load <64 x float>, ptr %x
+  %p = {to}
+  store <64 x float> %v, ptr %p
+{tensor("a", "x", "float", (8, 8))}
+  %r = call <64 x float> @llvm.tensor.exp(token %a)
+  store <64 x float> %r, ptr %x
+"""
+    text = function(parameters, body).replace("ptr noalias %x", "ptr %x")
+    with pytest.raises(LoweringError, match="a copy between parts of memory that may overlap"):
+        lowered(text)

@@ -19,7 +19,7 @@ from tests.nvidia.programs import function, lowered, normal, tensor, typed, with
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.call import ArgumentError
-from tlx.api.device import DeviceFunction
+from tlx.api.device import DeviceFunction, OwnedArray
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import LoweringError, TlxError
 from tlx.ir.types import VOID
@@ -311,6 +311,49 @@ def test_an_array_of_another_device_is_refused() -> None:
         code.array(OnSecondDevice())
 
 
+def driver_that_captures() -> tuple[SimpleNamespace, list[str]]:
+    """A driver that records graphs, and the names of the functions that concern them."""
+    driver, _ = driver_with_contexts(7)
+    calls: list[str] = []
+
+    def function(name: str, *results: Any) -> Any:
+        def called(*_: Any) -> tuple[Any, ...]:
+            calls.append(name)
+            return 0, *results
+
+        return called
+
+    driver.cuStreamCreate, driver.cuStreamDestroy = function("create", 3), function("destroy stream")
+    driver.cuStreamBeginCapture, driver.cuStreamEndCapture = function("begin"), function("end", 4)
+    driver.cuGraphInstantiate, driver.cuGraphDestroy = function("instantiate", 5), function("destroy graph")
+    driver.cuGraphLaunch, driver.cuGraphExecDestroy = function("launch"), function("destroy")
+    driver.CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
+    driver.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
+    return driver, calls
+
+
+def test_a_graph_is_destroyed_with_the_captured_call() -> None:
+    driver, calls = driver_that_captures()
+    code = NvidiaDevice(driver).load("", [])
+    function = DeviceFunction(Prototype("f", VOID, ()), FunctionLaunches("f", (), (), ()), code)
+    call = function.captured()
+    call()
+    del call
+    assert calls == ["create", "begin", "end", "destroy stream", "instantiate", "destroy graph", "launch", "destroy"]
+
+
+@pytest.mark.parametrize("graph", [4, None])
+def test_an_error_while_a_call_is_captured_is_the_one_reported(graph: int | None) -> None:
+    def refused(stream: int) -> None:
+        raise TlxError(f"no memory in stream {stream}")
+
+    driver, calls = driver_that_captures()
+    driver.cuStreamEndCapture = lambda _: (0, graph) if graph else (901, None)  # pyright: ignore[reportUnknownLambdaType]
+    with pytest.raises(TlxError, match="no memory in stream 3"):
+        NvidiaDevice(driver).load("", []).capture(refused)
+    assert calls == ["create", "begin", *(["destroy graph"] if graph else []), "destroy stream"]
+
+
 class SmallMemory:
     """A device with memory for one temporary."""
 
@@ -341,6 +384,32 @@ class SmallMemory:
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         return work
+
+
+class Broken(SmallMemory):
+    """A device that fails in everything after its first error."""
+
+    def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None:  # noqa: ARG002
+        raise TlxError(f"kernel {launch.kernel}: an illegal address")
+
+    def free(self, address: int, stream: int) -> None:  # noqa: ARG002
+        raise TlxError("freeing: an illegal address")
+
+
+def test_the_first_of_several_errors_is_reported() -> None:
+    launches = FunctionLaunches("f", (), (16,), (Launch("k", 1, 32, 0, ()),))
+    with pytest.raises(TlxError, match="kernel k: an illegal address"):
+        DeviceFunction(Prototype("f", VOID, ()), launches, Broken())()
+
+
+def test_an_array_that_could_not_be_allocated_is_not_freed() -> None:
+    device = SmallMemory()
+    first = OwnedArray(device, (4,), np.dtype(np.float32))
+    with pytest.raises(TlxError, match="out of memory"):
+        OwnedArray(device, (8,), np.dtype(np.float32))
+    assert device.allocated == [16]
+    del first
+    assert not device.allocated
 
 
 def test_temporaries_are_freed_when_memory_runs_out() -> None:

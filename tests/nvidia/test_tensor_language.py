@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.nvidia.emulator import COMPILER, OnDevice
+from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
 from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.call import ArgumentError
+from tlx.api.device import OwnedArray
 from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.lower.options import Options
@@ -129,6 +130,19 @@ def test_arrays_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(x, exact)
     with pytest.raises(ArgumentError, match="expected elements of float32, got float16 array"):
         kernel(OnDevice(y.astype(np.float16)))
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_arrays_that_other_code_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their element type is known even where `__cuda_array_interface__` cannot tell it."""
+    on_emulator(monkeypatch)
+    text = FOREACH.replace("f32", "bf16").replace("x?x?", "x?x1").replace("exp2 %x", "neg %x")
+    kernel = tl.compile(text).run
+    x = whole((64, 1), ml_dtypes.bfloat16)
+    owned = OwnedArray(Emulator(lowered(text)), x.shape, x.dtype)
+    owned.fill(x)
+    kernel(owned)
+    np.testing.assert_array_equal(np.asarray(owned), -x)
 
 
 FOREACH: Final = """func @run(%X: memref<f32x?x?>) attributes {subgroup_size=8, work_group_size=[32,1]} {

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from tlx.api.call import ArgumentError, CompiledFunction, array_address, checked_argument
 from tlx.api.signatures import Parameter, Prototype
+from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
@@ -153,6 +155,7 @@ class DeviceFunction(CompiledFunction):
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, temporaries = self._device, list[int]()
         frame = self._frames.pop() if self._frames else _Frame(self._launches)
+        failed = True
         try:
             for size in self._launches.temporaries:
                 temporaries.append(device.allocate(size, stream))
@@ -160,10 +163,10 @@ class DeviceFunction(CompiledFunction):
                 blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
                 if blocks:
                     device.launch(launch, blocks, pointers, stream)
+            failed = False
         finally:
-            for address in temporaries:
-                device.free(address, stream)
             self._frames.append(frame)
+            _free(device, temporaries, stream, failed=failed)
 
 
 class OwnedArray:
@@ -178,14 +181,15 @@ class OwnedArray:
     """
 
     def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-        self.shape, self.dtype, self._code = tuple(shape), dtype, code
+        self.shape, self.dtype, self._code, self.address = tuple(shape), dtype, code, 0
         self.nbytes = prod(self.shape) * dtype.itemsize
         with code.current():
             self.address = code.allocate(self.nbytes, 0)
 
     def __del__(self) -> None:
-        with self._code.current():
-            self._code.free(self.address, 0)
+        if self.address:
+            with suppress(TlxError), self._code.current():
+                self._code.free(self.address, 0)
 
     def __repr__(self) -> str:
         return f"<{self.dtype.name} array of shape {self.shape} on the device>"
@@ -319,13 +323,21 @@ class HostCopies:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        failed = True
         try:
             if kind is None:
                 for low, high in self._written:
                     self._device.download(low, self._copies[low, high], high - low, self._stream)
+                failed = False
         finally:
-            for address in self._copies.values():
-                self._device.free(address, self._stream)
+            _free(self._device, self._copies.values(), self._stream, failed=failed)
+
+
+def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: bool) -> None:
+    """Free memory; after a failure without errors, which would hide the first one."""
+    for address in addresses:
+        with suppress(TlxError) if failed else nullcontext():
+            device.free(address, stream)
 
 
 def memory_bounds(array: Array) -> tuple[int, int]:

@@ -30,8 +30,8 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
 from tlx.ir.types import PointerType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
-from tlx.lower.memory.aliases import size_of
-from tlx.lower.to_blocks.loops import bounds_of, index_of, is_repeated
+from tlx.lower.memory.aliases import AliasAnalysis, size_of
+from tlx.lower.to_blocks.loops import MOST_REPEATED, bounds_of, index_of, is_repeated
 from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
 from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
@@ -118,6 +118,7 @@ class HostFunction:
         target: The machine it is for.
         temporaries: Bytes of each temporary, by the name of the instruction that allocates it.
         copies: For a temporary that iterations share, the indices of the loops each of whose iterations has a copy.
+        blocks: The blocks that can be reached, in the order in which they run.
     """
 
     module: Module
@@ -127,10 +128,11 @@ class HostFunction:
 
     def __post_init__(self) -> None:
         self.loops = FunctionLoops(self.function)
+        self.blocks = [self.loops.flow.blocks[name] for name in self.loops.flow.order]
         self.definitions = definitions(self.function)
         self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
         self.copies: dict[str, tuple[str, ...]] = {}
-        self.plain_stores = PlainStores(self.function)
+        self.plain_stores = PlainStores(AliasAnalysis(self.module, self.function, self.loops.flow))
         self._repeated = {loop.header: loop for loop in self.loops.loops if is_repeated(self.loops, loop)}
         self._indices = dict.fromkeys(map(index_of, self._repeated.values()), 0)
 
@@ -145,7 +147,7 @@ class HostFunction:
         stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
         matches = [
             (match, block)
-            for block in self.function.blocks
+            for block in self.blocks
             for i in block.instructions
             if (match := self._match(snapshot, stores, i)) is not None
         ]
@@ -158,11 +160,11 @@ class HostFunction:
         for match, block in matches:
             for pointer in _written(match):
                 self._privatise(pointer, self.loops.around(block), match)
-        of_blocks: dict[str, list[Match]] = {block.name: [] for block in self.function.blocks}
+        of_blocks: dict[str, list[Match]] = {block.name: [] for block in self.blocks}
         for match, block in matches:
             of_blocks[block.name].append(match)
         trees: list[HostTree] = []
-        for block, indices in self._sequence(list(self.function.blocks), {}):
+        for block, indices in self._sequence(self.blocks, {}):
             self._indices = indices
             trees += [self._tree(match, block) for match in of_blocks[block.name]]
         return trees
@@ -196,7 +198,8 @@ class HostFunction:
     def _check(self) -> None:
         latches = {loop.latch.name: loop for loop in self.loops.independent if loop.latch is not None}
         latches |= {loop.latch.name: loop for loop in self._repeated.values() if loop.latch is not None}
-        known = {loop.header for loop in self.loops.independent} | set(self._repeated)
+        few = {loop.header for loop in self._repeated.values() if self._count(loop) <= MOST_REPEATED}
+        known = {loop.header for loop in self.loops.independent} | few
         headers = {loop.header for loop in self.loops.loops} - known
         for block in self.function.blocks:
             for instruction in block.instructions:
@@ -218,6 +221,10 @@ class HostFunction:
                     last,
                     "compute both sides and choose by a select of vectors, or branch in the caller",
                 )
+
+    def _count(self, loop: Loop) -> int:
+        """How often the body of a repeated loop runs, in all iterations of those around it."""
+        return prod(other.trips for other in self._repeated.values() if loop.header in other.blocks)
 
     def _checks_allocation(self, condition: Value) -> bool:
         """Whether a condition is that a temporary was not allocated, as stage 1 checks."""

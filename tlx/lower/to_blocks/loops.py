@@ -9,11 +9,12 @@ from tlx.ir.values import Local
 from tlx.lower.to_blocks.memory import refused
 
 _PHI_OPERANDS: Final = 4
-_MOST_REPEATED: Final = 1024
+MOST_REPEATED: Final = 1024
+"""Most iterations whose kernels are launched one after the other."""
 
 
 def is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
-    """Whether a loop's kernels are launched for each iteration: these are few, known, and depend on each other."""
+    """Whether a loop's kernels can be launched for each iteration, one after the other: these are known and few."""
     latch, test, index = loop.latch, loop.test, loop.index
     if loop.is_independent or latch is None or test is None or index is None or len(index.operands) != _PHI_OPERANDS:
         return False
@@ -28,7 +29,7 @@ def is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
     is_tested = exits == [latch.name] and last.targets[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
     if not is_counted or not is_tested:
         return False
-    return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED
+    return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= MOST_REPEATED
 
 
 def index_of(loop: Loop) -> str:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import I8, FloatType, IntType, PointerType, VectorType, bytes_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, zero
+from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_blocks.kernel import vector_columns
 from tlx.lower.to_tiles.expression import (
     Expression,
     InstructionNode,
@@ -54,11 +55,18 @@ def match_memory_call(call: Instruction) -> Match:
 class PlainStores:
     """The ordinary stores of a function that kernels can do: of expressions of numbers, and of what was just loaded.
 
+    Args:
+        aliases: What is known about the function's memory.
+
     Attributes:
         loads: The loads, by their identity, whose values only such stores depend on.
+
+    Raises:
+        LoweringError: A vector may be stored over a part of what it was loaded from.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, aliases: AliasAnalysis) -> None:
+        self._aliases, function = aliases, aliases.function
         self._definitions, self._parameters = definitions(function), {argument.name for argument in function.arguments}
         self._matches: dict[int, Match] = {}
         consumed: set[int] = set()
@@ -84,8 +92,10 @@ class PlainStores:
         value, pointer = store.operands
         definition = self._definitions.get(value.name) if isinstance(value, Local) else None
         if definition is not None and definition.opcode == "load" and _is_unchanged(block, definition, number):
+            source = definition.operands[0]
+            self._check_overlap(store, pointer, source)
             view = _bytes(bytes_of(value.type))
-            return Match(store, Copy(view, view), [(pointer, view), (definition.operands[0], view)], [], [definition])
+            return Match(store, Copy(view, view), [(pointer, view), (source, view)], [], [definition])
         if not isinstance(scalar_of(value.type), IntType | FloatType) or _count(value) != 1:
             return None
         reader = _NumberReader(self._definitions, self._parameters, block, number)
@@ -94,6 +104,16 @@ class PlainStores:
         view = MatrixView(scalar_of(value.type), 1, 1, 0, 1)
         problem = Elementwise(view, Expression(1, 1, tuple(reader.nodes)))
         return Match(store, problem, [(pointer, view), *reader.places], reader.scalars, reader.consumed)
+
+    def _check_overlap(self, store: Instruction, to: Value, source: Value) -> None:
+        """Check that threads do not read what others of the same copy have written already."""
+        size = bytes_of(store.operands[0].type)
+        is_by_one_thread = vector_columns(size, I8) == size
+        if is_by_one_thread or str(to) == str(source):
+            return
+        if not self._aliases.disjoint(MemoryLocation(to, size), MemoryLocation(source, size)):
+            what = "a copy between parts of memory that may overlap, which threads read and write in any order"
+            raise LoweringError(f"{what}: mark the pointers 'noalias', or copy through a temporary", store.span)
 
 
 @dataclass(eq=False)

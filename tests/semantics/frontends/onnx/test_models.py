@@ -57,18 +57,31 @@ def square(text: str) -> Array:
     return inputs.picture(text, 416, 416, 28).transpose(2, 0, 1)[None].astype(np.float32)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_object_detector(precision: str) -> None:
+def test_object_detector() -> None:
     path = model("ddddocr_det")
-    session, other = InferenceSession(path, precision=precision), reference(path)
+    session, other = InferenceSession(path), reference(path)
     for word in inputs.WORDS[:3]:
         results, expected = (s.run(None, {"images": square(word)}) for s in (session, other))
-        if precision == "float32":
-            assert_near(results, expected)
-        else:
-            # The boxes with the highest scores are the same, within half a percent of the picture.
-            first, second = (r[0][0, :, 4] * r[0][0, :, 5] for r in (results, expected))
-            assert np.abs(first - second).max() < 0.05
+        assert_near(results, expected)
+
+
+def test_object_detector_in_bfloat() -> None:
+    """The best box is one of the best, where it was.
+
+    A score is the product of two sigmoids of sums that are rounded to 8 bits in each layer: one that is near .5 moves
+    by .03 to .06 with the order of the sums. So the largest errors of the words are averaged.
+    """
+    path = model("ddddocr_det")
+    session, other = InferenceSession(path, precision="bfloat16"), reference(path)
+    errors: list[float] = []
+    for word in inputs.WORDS[:4]:
+        boxes, expected = (s.run(None, {"images": square(word)})[0][0] for s in (session, other))
+        scores, right = (b[:, 4] * b[:, 5] for b in (boxes, expected))
+        errors.append(np.abs(scores - right).max())
+        best = scores.argmax()
+        assert right[best] > 0.95 * right.max()
+        np.testing.assert_allclose(boxes[best, :4], expected[best, :4], atol=0.005 * 416)
+    assert np.mean(errors) < 0.035
 
 
 @pytest.mark.parametrize(("name", "height"), [("ddddocr", 64), ("rapidocr_rec", 48)])

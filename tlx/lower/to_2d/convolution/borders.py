@@ -82,10 +82,9 @@ def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
 
 def _has_dims_of(type_: TensorType, pad: TensorOp) -> bool:
     """Whether a token has the dimensions of a pad's result, in any order."""
-    result = pad.result
-    if result is None or not result.is_row_major or type_.rank != result.rank:
+    if pad.result is None or not pad.result.is_row_major or type_.rank != pad.result.rank:
         return False
-    return replace(type_, layout=result.layout) == result
+    return replace(type_, layout=pad.result.layout) == pad.result
 
 
 def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
