@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -179,12 +179,13 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
-    if has_grid(target):
-        return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
-    if cache is False:
-        code = _compiled(source_input, target, options, opt_level, entry, reading)
-    else:
-        code = _cached(source_input, target, options, opt_level, entry, reading, None if cache is True else cache)
+    cached = None if cache is False else _CachedCode(source_input, target, options, opt_level, reading, cache)
+    code = cached and cached.found_by_name()
+    if code is None:
+        if has_grid(target):
+            return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
+        compiled = partial(_compiled, source_input, target, entry=entry, opt_level=opt_level, reading=reading)
+        code = cached.found_or(compiled) if cached is not None else compiled(options)
     _check_entry(entry, code.defined)
     return code.loaded(entry, libraries)
 
@@ -329,37 +330,67 @@ def _loaded_on_device(
     return CompiledModule(dict(functions), refused_functions(defined), entry, lowered)
 
 
-def _cached(
-    source: SourceInput,
-    target: Target | str,
-    options: Options,
-    opt_level: int,
-    entry: str | None,
-    reading: InputFormat,
-    directory: str | os.PathLike[str] | None,
-) -> _Code:
-    """The code of a module from the cache, or compiled and added to it."""
-    from tlx.api.cache import CacheInput, DiskCache, cached
+class _CachedCode:
+    """The code of a module in the cache on disk."""
 
-    keyed = CacheInput(source.data, source.name)
+    def __init__(
+        self,
+        source: SourceInput,
+        target: Target | str,
+        options: Options,
+        opt_level: int,
+        reading: InputFormat,
+        directory: bool | str | os.PathLike[str],
+    ) -> None:
+        from tlx.api.cache import CacheInput, DiskCache
 
-    def compute(options: Options) -> list[bytes]:
-        code = _compiled(source, target, options, opt_level, entry, reading)
-        facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
-        lowered = cast("str", code.lowered).encode(errors="surrogatepass")
-        return [keyed.dumps(facts), keyed.compress(lowered), *code.images]
+        self._cache = DiskCache(None if directory is True else directory)
+        self._input = CacheInput(source.data, source.name)
+        self._target = target
+        self._options = options
+        suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
+        module = source.is_module
+        self._others = {"result": "object", "level": opt_level, "suffix": suffix, "module": module, "reading": reading}
 
-    suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
-    others = {"result": "object", "level": opt_level, "suffix": suffix, "module": source.is_module, "reading": reading}
-    facts, lowered, *images = cached(
-        DiskCache(directory), keyed, target if options.cpu else _for_host(target), options, others, compute
-    )
-    defined, symbols, workspaces, blocks, start, has_threads = keyed.loads(facts)
-    return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
+    def found_by_name(self) -> _Code | None:
+        """The code, if it is in the cache and the target's name determines it; no target is imported."""
+        from tlx.api.cache import cached_before
+        from tlx.api.cache_key import is_determined_by_name
+
+        if not is_determined_by_name(self._target):
+            return None
+        sections = cached_before(self._cache, self._input, self._target, self._options, self._others)
+        return None if sections is None else self._code(sections)
+
+    def found_or(self, compiled: Callable[[Options], _Code]) -> _Code:
+        """The code from the cache, or compiled and added to it."""
+        from tlx.api.cache import cached
+        from tlx.api.cache_key import is_determined_by_name
+
+        def compute(options: Options) -> list[bytes]:
+            code = compiled(options)
+            facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
+            lowered = cast("str", code.lowered).encode(errors="surrogatepass")
+            return [self._input.dumps(facts), self._input.compress(lowered), *code.images]
+
+        by_name = self._options.cpu or is_determined_by_name(self._target)
+        target = self._target if by_name else _for_host(self._target)
+        return self._code(cached(self._cache, self._input, target, self._options, self._others, compute))
+
+    def _code(self, sections: Sequence[bytes]) -> _Code:
+        facts, lowered, *images = sections
+        defined, symbols, workspaces, blocks, start, has_threads = self._input.loads(facts)
+        return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
 
 
 def _compiled(
-    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+    source: SourceInput,
+    target: Target | str,
+    options: Options,
+    *,
+    opt_level: int,
+    entry: str | None,
+    reading: InputFormat,
 ) -> _Code:
     """Lower and compile a module.
 
