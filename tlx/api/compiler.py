@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from tlx.api import files
 from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.api.signatures import Prototype, prototypes, symbol_name
-from tlx.api.wrappers import inherited_attributes, needs_wrapper, with_workspace, wrapper_definition, wrapper_names
+from tlx.api.signatures import Prototype, symbol_name
 from tlx.diagnostics import UsageError
-from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
+    from tlx.ir.module import Module
     from tlx.target.target import Target
 
 T = TypeVar("T")
@@ -179,7 +178,10 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
-    cached = None if cache is False else _CachedCode(source_input, target, options, opt_level, reading, cache)
+    cached: _CachedCode | None = None
+    if cache is not False:
+        directory = None if cache is True else cache
+        cached = _CachedCode(source_input, target, options, opt_level, reading, directory)
     code = cached and cached.found_by_name()
     if code is None:
         if has_grid(target):
@@ -209,15 +211,19 @@ class SourceInput:
     @classmethod
     def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
         """The input for a source that `compile` takes."""
-        if isinstance(source, Module):
-            if reading != FORMAT_BY_NAME:
-                raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
-            return cls(source.source.name, None, str(source), is_module=True)
         if isinstance(source, str) and ("\n" in source or "{" in source or not source):
             translated = files.ir_name("-", reading) != files.ir_name("-")
             return cls(f"<string>{' (translated)' * translated}", None, source)
-        path = os.fspath(source)
-        return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+        from tlx.ir.module import Module
+
+        if not isinstance(cast("object", source), Module):
+            raise UsageError(f"tlx.compile takes a module, a text or a path, not an object of {type(source).__name__}")
+        if reading != FORMAT_BY_NAME:
+            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
+        return cls(source.source.name, None, str(source), is_module=True)
 
     def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
         """The input as LLVM IR; `threads` runs the work-groups of other languages."""
@@ -340,11 +346,11 @@ class _CachedCode:
         options: Options,
         opt_level: int,
         reading: InputFormat,
-        directory: bool | str | os.PathLike[str],
+        directory: str | os.PathLike[str] | None,
     ) -> None:
         from tlx.api.cache import CacheInput, DiskCache
 
-        self._cache = DiskCache(None if directory is True else directory)
+        self._cache = DiskCache(directory)
         self._input = CacheInput(source.data, source.name)
         self._target = target
         self._options = options
@@ -428,6 +434,8 @@ class LoweredSource:
 
     def lowered_prototype(self, name: str) -> Prototype:
         """The prototype of a lowered function, with the workspace that its caller passes."""
+        from tlx.api.wrappers import with_workspace
+
         return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
 
 
@@ -439,6 +447,8 @@ def lower_source(
     Raises:
         TlxError: The module is wrong or cannot be lowered, or does not define the entry.
     """
+    from tlx.api.prototypes import prototypes
+    from tlx.api.wrappers import inherited_attributes
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
     from tlx.lower.memory.allocation import workspace_size
@@ -462,6 +472,7 @@ def lower_source(
 def _lowered_and_compiled(
     source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
 ) -> _Code:
+    from tlx.api.wrappers import needs_wrapper, wrapper_definition, wrapper_names
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.transform import collect_constructors
     from tlx.llvm.codegen import CodegenError, emit_objects

@@ -14,7 +14,7 @@ import pytest
 import tlx
 from tlx.api import compiler
 from tlx.api.call import ArgumentError
-from tlx.api.signatures import prototypes
+from tlx.api.prototypes import prototypes
 from tlx.diagnostics import TlxError, UsageError
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.llvm import loader
