@@ -182,15 +182,29 @@ def _files_of(package: str) -> str:
         return "built in"
     stamps = [_stamp(Path(own))] if not roots and own is not None else []
     for root in roots:
-        for folder, folders, names in os.walk(root, followlinks=True):
-            folders.sort()
-            stamps += [_stamp(Path(folder, name)) for name in sorted(names) if name.endswith(".py")]
+        stamps += _stamps_in(root)
     return f"{getattr(module, '__version__', '')} {hashlib.sha256(repr(stamps).encode()).hexdigest()}"
 
 
-def _stamp(path: Path) -> tuple[str, int, int]:
+def _stamps_in(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The stamps of the Python files in a folder and in those in it."""
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):  # a path of a package need not exist
+        return
+    except OSError:
+        raise UncacheableError from None
+    for entry in entries:
+        if entry.name.endswith(".py"):
+            yield _stamp(entry)
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _stamps_in(entry.path)
+
+
+def _stamp(path: Path | os.DirEntry[str]) -> tuple[str, int, int]:
     try:
         status = path.stat()
     except OSError:
         raise UncacheableError from None
-    return str(path), status.st_size, status.st_mtime_ns
+    return os.fspath(path), status.st_size, status.st_mtime_ns

@@ -16,32 +16,37 @@ _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
+_FEATURES: Final = frozenset({"flags", "features", "isa", "hart isa", "cpu"})
 _CLOCKS: Final = frozenset({"cpu mhz", "clock", "bogomips"})
 _POSITIONS: Final = frozenset(
     {"processor", "hart", "apicid", "initial apicid", "physical id", "core id", "siblings", "cpu cores"}
 )
+_VARYING: Final = _CLOCKS | _POSITIONS
+"""Lines of /proc/cpuinfo that differ among equal processors, or change while they run."""
 
 
 @cache
 def machine_facts() -> tuple[str, ...] | None:
-    """All that code for this machine depends on, as lines; None where the system has no /proc/cpuinfo.
+    """All that code for this machine depends on, as lines; None where /proc/cpuinfo names neither features nor model.
 
     They determine the value of every target of `tlx.legalize`, `native` among them, and what it costs here: the
     architecture, the processors without their clocks and numbers, the features that the system does not list, and the
     caches.
     """
     try:
-        lines = {line for line in cpuinfo().splitlines() if line.strip() and not _varies(line)}
+        lines = {line for line in cpuinfo().splitlines() if line.strip() and _name(line) not in _VARYING}
     except OSError:
+        return None
+    if not any(_name(line) in _FEATURES for line in lines):
         return None
     unlisted = [sorted(importlib.import_module(name).detect_features()) for name in host_modules(platform.machine())]
     caches = f"caches: {cache_entries()}, of {cache_sharers()}"
     return (f"{sys.platform} {platform.machine()}", *sorted(lines), f"unlisted features: {unlisted}", caches)
 
 
-def _varies(line: str) -> bool:
-    """Whether a line of /proc/cpuinfo differs among equal processors, or changes while they run."""
-    return line.partition(":")[0].strip().lower() in _CLOCKS | _POSITIONS
+def _name(line: str) -> str:
+    """What a line of /proc/cpuinfo says: `flags`, `model name`."""
+    return line.partition(":")[0].strip().lower()
 
 
 def cpuinfo() -> str:

@@ -65,13 +65,14 @@ def _target_module_names(machine: str = "") -> tuple[str, ...]:
     return tuple(names)
 
 
-def target_entry_points() -> list[EntryPoint]:
+@cache
+def target_entry_points() -> tuple[EntryPoint, ...]:
     """The entry points by which other packages provide targets."""
     if not _may_have_entry_points(_TARGET_GROUP):
-        return []
+        return ()
     from importlib.metadata import entry_points
 
-    return list(entry_points(group=_TARGET_GROUP))
+    return tuple(entry_points(group=_TARGET_GROUP))
 
 
 def _may_have_entry_points(group: str) -> bool:

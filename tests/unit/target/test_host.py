@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +17,7 @@ from tlx.legalize.x86.host import detect_features
 from tlx.target import host
 from tlx.target.hardware import Caches, Dot
 from tlx.target.lookup import find_target
+from tlx.target.modules import host_modules
 from tlx.target.target import Target, targets
 
 
@@ -234,3 +237,13 @@ def test_plain_vectors_have_the_features_of_the_machine() -> None:
     riscv = host.best_target([generic], frozenset("imafdcv"), Caches(), "riscv64")
     assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
     assert host.best_target([generic], frozenset("imafdcv"), Caches(), "x86_64").features == ()
+
+
+@pytest.mark.parametrize("name", [name for name, target in targets().items() if target.detect_features])
+def test_features_that_targets_detect_are_facts_of_the_machine(name: str) -> None:
+    """The key of cached code has what the architecture's module for this machine detects."""
+    detect = targets()[name].detect_features
+    assert detect is not None
+    function = detect.func if isinstance(detect, partial) else detect
+    assert function.__module__ in host_modules(targets()[name].triples[0])
+    assert detect() <= importlib.import_module(function.__module__).detect_features()
