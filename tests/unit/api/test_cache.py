@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,15 +170,17 @@ def test_llvm_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "binding").mkdir()
     library = tmp_path / "binding" / "libllvmlite.so"
     spec = importlib.util.spec_from_file_location("llvmlite", tmp_path / "__init__.py")
-    before = key()
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: spec)
-    keys = [before]
+    keys = [key()]
+
+    def find_spec(_name: str) -> ModuleSpec | None:
+        return spec
+
+    monkeypatch.setattr("importlib.util.find_spec", find_spec)
     for size, seconds in ((1, 1), (2, 1), (2, 2)):
         library.write_bytes(bytes(size))
         os.utime(library, (seconds, seconds))
         keys.append(key())
     assert len(set(keys)) == 4
-    library.unlink()
     spec = None
     assert cache_key(b"x", "avx2", Options(), {}) is None
 
