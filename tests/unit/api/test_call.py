@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -522,3 +522,8 @@ def test_wrappers_have_the_features_of_functions_without_tensors() -> None:
 }
 """
     assert tlx.compile(text, "generic", opt_level=0).f(range(8), range(8, 16)).tolist() == list(range(8, 16))
+
+
+def test_source_that_is_none() -> None:
+    with pytest.raises(UsageError, match="takes a module, a text or a path, not an object of int"):
+        tlx.compile(cast("str", 3))
