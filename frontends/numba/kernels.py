@@ -25,7 +25,8 @@ from typing import Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError, unsupported_error
-from tlx.api.signatures import Parameter, Prototype, prototypes
+from tlx.api.prototypes import prototypes
+from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import Source, Span, TlxError, UsageError
 from tlx.frontends.numba.linking import address_of, caller, compiled, numba, numba_type, numba_types, register
 from tlx.frontends.numba.program import Lowering, Program

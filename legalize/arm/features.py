@@ -6,13 +6,11 @@ LLVM, lib/TargetParser/AArch64TargetParser.cpp.
 
 from __future__ import annotations
 
-import ctypes
-import platform
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, I64
 from tlx.ir.values import Value, const_int
+from tlx.legalize.arm.host import LENGTH_MASK, LENGTH_REQUESTS
 from tlx.target.detection import HWCAP, HWCAP2, FeatureBit, FeatureDetector
 
 if TYPE_CHECKING:
@@ -84,25 +82,12 @@ HWCAP_BITS: Final[dict[str, FeatureBit]] = {
     "sme2": (HWCAP2, 37),
 }
 
-_LENGTH_REQUESTS: Final = {"sve": 51, "sme": 64}
-"""Requests of `prctl` for bytes of vectors, of SVE and of streaming mode; Linux, include/uapi/linux/prctl.h."""
-_LENGTH_MASK: Final = 0xFFFF
-
-
-@cache
-def host_vector_length(extension: str) -> frozenset[str]:
-    """The length of this machine's vectors of an extension, as a feature: `sve256`; empty if it has none."""
-    if platform.system() != "Linux" or platform.machine() != "aarch64":
-        return frozenset()
-    answer = ctypes.CDLL(None).prctl(_LENGTH_REQUESTS[extension], 0, 0, 0, 0)
-    return frozenset((f"{extension}{8 * (answer & _LENGTH_MASK)}",)) if answer > 0 else frozenset()
-
 
 def _vector_length(b: Builder, request: int) -> Value:
     """Bytes of the scalable vectors of this thread: `prctl`'s answer without the flags above it."""
     zero = const_int(I64, 0)
     answer = b.call_named("prctl", I32, [const_int(I32, request), zero, zero, zero, zero], "length", "nounwind").value
-    return b.binary("and", answer, const_int(I32, _LENGTH_MASK))
+    return b.binary("and", answer, const_int(I32, LENGTH_MASK))
 
 
 def _has_length(version: Target) -> bool:
@@ -112,7 +97,7 @@ def _has_length(version: Target) -> bool:
 
 def _fits_length(b: Builder, version: Target) -> Value:
     """Whether the machine's vectors are exactly as long as the version's: code is compiled for one length."""
-    request = _LENGTH_REQUESTS["sme" if "+sme" in version.features else "sve"]
+    request = LENGTH_REQUESTS["sme" if "+sme" in version.features else "sve"]
     return b.icmp("eq", _vector_length(b, request), version.vector_bytes)
 
 

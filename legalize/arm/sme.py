@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Raw
-from tlx.legalize.arm.features import host_vector_length
+from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
 from tlx.target.hardware import CompilerVersions

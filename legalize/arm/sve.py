@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import BFLOAT, I8, Type, VectorType
 from tlx.legalize.arm import TRIPLES
-from tlx.legalize.arm.features import DETECT, LINUX_NAMES, host_vector_length
+from tlx.legalize.arm.features import DETECT, LINUX_NAMES
+from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.x86 import TRIPLES
-from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection, unlisted_features
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
+from tlx.legalize.x86.host import detect_features
 from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, WideningLoads, swapped
 from tlx.target.target import Target
 
@@ -89,5 +90,5 @@ TARGET: Final = Target(
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),
     detect=emit_detection,
-    detect_features=unlisted_features,
+    detect_features=detect_features,
 )

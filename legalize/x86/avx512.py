@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize.x86 import TRIPLES
-from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection, unlisted_features
+from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
+from tlx.legalize.x86.host import detect_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
 from tlx.target.target import Target
 
@@ -206,5 +207,5 @@ TARGET: Final = Target(
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
     detect=emit_detection,
-    detect_features=unlisted_features,
+    detect_features=detect_features,
 )

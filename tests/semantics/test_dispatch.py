@@ -15,7 +15,8 @@ from tlx.evaluate import Machine
 from tlx.evaluate.context import AssemblyTable
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS
+from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.legalize.x86.host import CPUID_BITS
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles.versions import at_level, levels

@@ -7,6 +7,7 @@ call        calls of machine code with numpy arrays
 wrappers    functions that take in memory what cannot be passed from outside
 emulation   modules of other machines, which run under an emulator
 signatures  parameters and results of functions, in terms of numpy
+prototypes  the signatures of a module's functions
 files       input and output files: paths and `-`, LLVM IR, bitcode, languages of front ends
 validation  whether each stage's output means the same as the input
 """

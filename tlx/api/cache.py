@@ -239,12 +239,7 @@ def cached(
     key = cache_key(source.data, target, options, others)
     if key is None:
         return compute(options)
-    if (sections := cache.load(key)) is not None:
-        *result, reported = sections
-        remarks, given = source.loads(reported)
-        options.remarks.extend(remarks)
-        for warning in given:
-            warnings.warn(warning, stacklevel=2)
+    if (result := _loaded(cache, key, source, options)) is not None:
         return result
     fresh = options.updated(remarks=Remarks())
     try:
@@ -253,6 +248,26 @@ def cached(
     finally:
         options.remarks.extend(fresh.remarks)
     cache.store(key, [*result, source.dumps((list(fresh.remarks), given))])
+    return result
+
+
+def cached_before(
+    cache: DiskCache, source: CacheInput, target: Target | str, options: Options, others: Mapping[str, Any]
+) -> list[bytes] | None:
+    """What `cached` returns, if it is in the cache."""
+    key = cache_key(source.data, target, options, others)
+    return None if key is None else _loaded(cache, key, source, options)
+
+
+def _loaded(cache: DiskCache, key: str, source: CacheInput, options: Options) -> list[bytes] | None:
+    """A result from the cache, whose remarks and warnings are given again."""
+    if (sections := cache.load(key)) is None:
+        return None
+    *result, reported = sections
+    remarks, given = source.loads(reported)
+    options.remarks.extend(remarks)
+    for warning in given:
+        warnings.warn(warning, stacklevel=2)
     return result
 
 

@@ -2,13 +2,17 @@
 
     input              its bytes, and the language that they are read as
     options            all of the lowering, by value; the level of LLVM's optimiser; what is emitted
-    target             by value, not by name: `native` has the features, caches and costs of this machine
+    target             by name where that determines it together with TLX and the machine, else by value
     knobs              those of the command line, of knobs files, of the tuning database
     TLX                its version, size and modification time of its files; the same for other packages of targets
-    LLVM               the file of its library; the machine that it runs on
+    LLVM               the file of its library
+    machine            its architecture, processors, features and caches: `tlx.target.machine.machine_facts`
 
 A value is described by a text that is the same in every process: dataclasses by their fields, functions by their names.
 What has no such text, such as a lambda in a target, is not cached.
+
+A target of `tlx.legalize` is part of TLX, so its name is enough, and a hit imports no target. The names of other
+packages' targets are found by entry points: where there are any, every target is described by its value.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.lower.knobs import DescribedKnobSource, FirstKnobSource, KnobSource, no_knobs
 from tlx.lower.options import Options
-from tlx.target.lookup import find_target
+from tlx.target.machine import machine_facts
+from tlx.target.modules import target_entry_points
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
@@ -51,13 +56,13 @@ def cache_key(text: bytes, target: Target | str, options: Options, others: Mappi
         others: What else determines the result.
 
     Raises:
-        UsageError: There is no such target.
+        UsageError: There is no such target, and other packages provide targets.
     """
     if options.print_after is not None:
         return None
     try:
         described = _Description()
-        described.add("target", find_target(target) if isinstance(target, str) else target)
+        described.add("target", target if is_determined_by_name(target) else _value(target))
         described.add("knobs", _knobs(options.knobs))
         for option in fields(Options):
             if option.name not in _SIDE_EFFECTS:
@@ -70,6 +75,17 @@ def cache_key(text: bytes, target: Target | str, options: Options, others: Mappi
     digest = hashlib.sha256("\n".join(parts).encode(errors="surrogateescape"))
     digest.update(b"\n" + text)
     return digest.hexdigest()
+
+
+def is_determined_by_name(target: Target | str) -> bool:
+    """Whether the key describes a target by its name, which TLX and the machine give its value."""
+    return isinstance(target, str) and machine_facts() is not None and not target_entry_points()
+
+
+def _value(target: Target | str) -> Target:
+    from tlx.target.lookup import find_target
+
+    return find_target(target) if isinstance(target, str) else target
 
 
 def _knobs(source: KnobSource) -> object:
@@ -144,6 +160,7 @@ class _Description:
 def _environment(packages: AbstractSet[str]) -> Iterator[str]:
     """The programs that compile: TLX and other packages, LLVM, and the machine."""
     yield f"Python {sys.version_info[:2]}, {sys.platform} {platform.machine()}"
+    yield f"machine: {machine_facts()}"
     for package in sorted(packages):
         yield f"{package}: {_files_of(package)}"
     spec = importlib.util.find_spec("llvmlite")
@@ -165,15 +182,29 @@ def _files_of(package: str) -> str:
         return "built in"
     stamps = [_stamp(Path(own))] if not roots and own is not None else []
     for root in roots:
-        for folder, folders, names in os.walk(root, followlinks=True):
-            folders.sort()
-            stamps += [_stamp(Path(folder, name)) for name in sorted(names) if name.endswith(".py")]
+        stamps += _stamps_in(root)
     return f"{getattr(module, '__version__', '')} {hashlib.sha256(repr(stamps).encode()).hexdigest()}"
 
 
-def _stamp(path: Path) -> tuple[str, int, int]:
+def _stamps_in(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The stamps of the Python files in a folder and in those in it."""
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):  # a path of a package need not exist
+        return
+    except OSError:
+        raise UncacheableError from None
+    for entry in entries:
+        if entry.name.endswith(".py"):
+            yield _stamp(entry)
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _stamps_in(entry.path)
+
+
+def _stamp(path: Path | os.DirEntry[str]) -> tuple[str, int, int]:
     try:
         status = path.stat()
     except OSError:
         raise UncacheableError from None
-    return str(path), status.st_size, status.st_mtime_ns
+    return os.fspath(path), status.st_size, status.st_mtime_ns

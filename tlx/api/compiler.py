@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from tlx.api import files
 from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.api.signatures import Prototype, prototypes, symbol_name
-from tlx.api.wrappers import inherited_attributes, needs_wrapper, with_workspace, wrapper_definition, wrapper_names
+from tlx.api.signatures import Prototype, symbol_name
 from tlx.diagnostics import UsageError
-from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
+    from tlx.ir.module import Module
     from tlx.target.target import Target
 
 T = TypeVar("T")
@@ -179,12 +178,16 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
     source_input = SourceInput.of(source, reading)
-    if has_grid(target):
-        return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
-    if cache is False:
-        code = _compiled(source_input, target, options, opt_level, entry, reading)
-    else:
-        code = _cached(source_input, target, options, opt_level, entry, reading, None if cache is True else cache)
+    cached: _CachedCode | None = None
+    if cache is not False:
+        directory = None if cache is True else cache
+        cached = _CachedCode(source_input, target, options, opt_level, reading, directory)
+    code = cached and cached.found_by_name()
+    if code is None:
+        if has_grid(target):
+            return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
+        compiled = partial(_compiled, source_input, target, entry=entry, opt_level=opt_level, reading=reading)
+        code = cached.found_or(compiled) if cached is not None else compiled(options)
     _check_entry(entry, code.defined)
     return code.loaded(entry, libraries)
 
@@ -208,15 +211,19 @@ class SourceInput:
     @classmethod
     def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
         """The input for a source that `compile` takes."""
-        if isinstance(source, Module):
-            if reading != FORMAT_BY_NAME:
-                raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
-            return cls(source.source.name, None, str(source), is_module=True)
         if isinstance(source, str) and ("\n" in source or "{" in source or not source):
             translated = files.ir_name("-", reading) != files.ir_name("-")
             return cls(f"<string>{' (translated)' * translated}", None, source)
-        path = os.fspath(source)
-        return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+        from tlx.ir.module import Module
+
+        if not isinstance(cast("object", source), Module):
+            raise UsageError(f"tlx.compile takes a module, a text or a path, not an object of {type(source).__name__}")
+        if reading != FORMAT_BY_NAME:
+            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
+        return cls(source.source.name, None, str(source), is_module=True)
 
     def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
         """The input as LLVM IR; `threads` runs the work-groups of other languages."""
@@ -329,37 +336,67 @@ def _loaded_on_device(
     return CompiledModule(dict(functions), refused_functions(defined), entry, lowered)
 
 
-def _cached(
-    source: SourceInput,
-    target: Target | str,
-    options: Options,
-    opt_level: int,
-    entry: str | None,
-    reading: InputFormat,
-    directory: str | os.PathLike[str] | None,
-) -> _Code:
-    """The code of a module from the cache, or compiled and added to it."""
-    from tlx.api.cache import CacheInput, DiskCache, cached
+class _CachedCode:
+    """The code of a module in the cache on disk."""
 
-    keyed = CacheInput(source.data, source.name)
+    def __init__(
+        self,
+        source: SourceInput,
+        target: Target | str,
+        options: Options,
+        opt_level: int,
+        reading: InputFormat,
+        directory: str | os.PathLike[str] | None,
+    ) -> None:
+        from tlx.api.cache import CacheInput, DiskCache
 
-    def compute(options: Options) -> list[bytes]:
-        code = _compiled(source, target, options, opt_level, entry, reading)
-        facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
-        lowered = cast("str", code.lowered).encode(errors="surrogatepass")
-        return [keyed.dumps(facts), keyed.compress(lowered), *code.images]
+        self._cache = DiskCache(directory)
+        self._input = CacheInput(source.data, source.name)
+        self._target = target
+        self._options = options
+        suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
+        module = source.is_module
+        self._others = {"result": "object", "level": opt_level, "suffix": suffix, "module": module, "reading": reading}
 
-    suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
-    others = {"result": "object", "level": opt_level, "suffix": suffix, "module": source.is_module, "reading": reading}
-    facts, lowered, *images = cached(
-        DiskCache(directory), keyed, target if options.cpu else _for_host(target), options, others, compute
-    )
-    defined, symbols, workspaces, blocks, start, has_threads = keyed.loads(facts)
-    return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
+    def found_by_name(self) -> _Code | None:
+        """The code, if it is in the cache and the target's name determines it; no target is imported."""
+        from tlx.api.cache import cached_before
+        from tlx.api.cache_key import is_determined_by_name
+
+        if not is_determined_by_name(self._target):
+            return None
+        sections = cached_before(self._cache, self._input, self._target, self._options, self._others)
+        return None if sections is None else self._code(sections)
+
+    def found_or(self, compiled: Callable[[Options], _Code]) -> _Code:
+        """The code from the cache, or compiled and added to it."""
+        from tlx.api.cache import cached
+        from tlx.api.cache_key import is_determined_by_name
+
+        def compute(options: Options) -> list[bytes]:
+            code = compiled(options)
+            facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
+            lowered = cast("str", code.lowered).encode(errors="surrogatepass")
+            return [self._input.dumps(facts), self._input.compress(lowered), *code.images]
+
+        by_name = self._options.cpu or is_determined_by_name(self._target)
+        target = self._target if by_name else _for_host(self._target)
+        return self._code(cached(self._cache, self._input, target, self._options, self._others, compute))
+
+    def _code(self, sections: Sequence[bytes]) -> _Code:
+        facts, lowered, *images = sections
+        defined, symbols, workspaces, blocks, start, has_threads = self._input.loads(facts)
+        return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
 
 
 def _compiled(
-    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
+    source: SourceInput,
+    target: Target | str,
+    options: Options,
+    *,
+    opt_level: int,
+    entry: str | None,
+    reading: InputFormat,
 ) -> _Code:
     """Lower and compile a module.
 
@@ -397,6 +434,8 @@ class LoweredSource:
 
     def lowered_prototype(self, name: str) -> Prototype:
         """The prototype of a lowered function, with the workspace that its caller passes."""
+        from tlx.api.wrappers import with_workspace
+
         return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
 
 
@@ -408,6 +447,8 @@ def lower_source(
     Raises:
         TlxError: The module is wrong or cannot be lowered, or does not define the entry.
     """
+    from tlx.api.prototypes import prototypes
+    from tlx.api.wrappers import inherited_attributes
     from tlx.ir.parser.module import parse, parse_fully
     from tlx.ir.prepared import block_sizes
     from tlx.lower.memory.allocation import workspace_size
@@ -431,6 +472,7 @@ def lower_source(
 def _lowered_and_compiled(
     source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
 ) -> _Code:
+    from tlx.api.wrappers import needs_wrapper, wrapper_definition, wrapper_names
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.transform import collect_constructors
     from tlx.llvm.codegen import CodegenError, emit_objects

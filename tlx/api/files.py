@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -308,11 +307,13 @@ def check_writable(path: str) -> None:
     Raises:
         UsageError: It cannot.
     """
+    from tempfile import TemporaryFile
+
     with _named_errors(path):
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # an existing file is replaced
-            with tempfile.TemporaryFile(dir=_replaceable(Path(path)).parent):
+            with TemporaryFile(dir=_replaceable(Path(path)).parent):
                 pass
 
 

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tlx.api.signatures import Prototype, prototype_of
+from tlx.api.prototypes import prototype_of
+from tlx.api.signatures import Prototype
 from tlx.diagnostics import EvaluationError, Note, TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.memory import UNDEFINED, AddressSpace, MemoryRegion

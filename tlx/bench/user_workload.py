@@ -13,7 +13,8 @@ from math import prod
 from typing import Final
 
 from tlx.api import files
-from tlx.api.signatures import Parameter, Prototype, prototypes
+from tlx.api.prototypes import prototypes
+from tlx.api.signatures import Parameter, Prototype
 from tlx.bench.recognition import RecognisedWorkload, recognise
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.products import axes_of

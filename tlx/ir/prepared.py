@@ -9,9 +9,10 @@ define void @f.prepare(ptr %w.prepared, ptr %w)     block and array, for each su
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tlx.ir.module import Module
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
 
 CONSTANT: Final = '"tlx-constant"'
 """Attribute of a pointer argument whose memory does not change from the preparation to the last call."""

@@ -13,7 +13,6 @@ import ctypes
 import os
 import re
 from collections.abc import Iterator
-from ctypes.util import find_library
 from pathlib import Path
 from typing import Final, Literal
 
@@ -95,6 +94,8 @@ def _installed() -> str | None:
 
 def _candidates() -> Iterator[str]:
     yield from _INSTALLED
+    from ctypes.util import find_library
+
     for name in ("omp", "gomp"):
         if library := find_library(name):  # last, as it runs other programs
             yield library

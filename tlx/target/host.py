@@ -8,17 +8,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture as canonical_architecture
 from tlx.target.hardware import Caches
+from tlx.target.machine import cache_entries, cache_sharers, cpuinfo
 from tlx.target.target import Target, normalized_feature, targets
-
-_CPUINFO: Final = Path("/proc/cpuinfo")
-_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")
 _G: Final = ("i", "m", "a", "f", "d", "zicsr", "zifencei")
@@ -84,7 +80,7 @@ def cpu_flags() -> frozenset[str]:
     Those that Linux does not list are spelled as LLVM does.
     """
     with contextlib.suppress(OSError):
-        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+        text = cpuinfo()
         readers = {target.features_in_cpuinfo for target in _host_targets() if target.features_in_cpuinfo}
         if listed := _features_in_cpuinfo(text).union(*(read(text) for read in readers)):
             finders = {target.detect_features for target in _host_targets() if target.detect_features is not None}
@@ -117,9 +113,9 @@ def _host_targets() -> tuple[Target, ...]:
 
 def host_caches() -> Caches:
     """Data caches that one thread can count on; the defaults where the system does not report them."""
-    sizes = {level: size for kind, level, size in _cache_entries() if kind in ("Data", "Unified")}
+    sizes = {level: size for kind, level, size in cache_entries() if kind in ("Data", "Unified")}
     default = Caches()
-    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3), _sharers())
+    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3), cache_sharers())
 
 
 def _flags_by_llvm() -> frozenset[str]:
@@ -157,22 +153,3 @@ def _linux_names() -> dict[str, str]:
 @cache
 def _plain_names(flags: frozenset[str]) -> frozenset[str]:
     return frozenset(map(normalized_feature, flags))
-
-
-def _sharers() -> int:
-    """Processors that share the last-level cache, "0-7,16-23" being 16; 1 where the system does not report it."""
-    with contextlib.suppress(OSError, ValueError):
-        ranges = (_CACHES / "index3" / "shared_cpu_list").read_text().strip().split(",")
-        ends = [[int(end) for end in range_.split("-")] for range_ in ranges]
-        return sum(end[-1] - end[0] + 1 for end in ends)
-    return 1
-
-
-def _cache_entries() -> list[tuple[str, int, int]]:
-    """(kind, level, bytes) of each cache of the first processor."""
-    entries: list[tuple[str, int, int]] = []
-    for entry in sorted(_CACHES.glob("index*")):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
-            entries.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
-    return entries

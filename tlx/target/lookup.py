@@ -18,7 +18,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.target.target import Target, target_modules, target_of_module, targets
+from tlx.target.modules import target_modules
+from tlx.target.target import Target, target_of_module, targets
 
 
 def multiversion(targets: Sequence[Target]) -> Target:

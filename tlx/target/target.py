@@ -7,15 +7,10 @@ names it under the entry point group `tlx.legalize`. The core finds targets by d
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
@@ -37,6 +32,7 @@ from tlx.target.hardware import (
     VectorRegisters,
 )
 from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
+from tlx.target.modules import target_entry_points, target_modules
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -488,49 +484,6 @@ def _features_for(version: Target, versions: Sequence[Target], extra: Sequence[s
     return tuple(f for f in extra if f[0] == "-" or f[1:] not in optional or f[1:] in version.optional)
 
 
-_TARGET_GROUP: Final = "tlx.legalize"
-
-
-SEMANTICS_MODULE: Final = "semantics"
-"""Module of an architecture's folder that defines its instructions for the evaluator; it is not a target."""
-
-
-@cache
-def target_modules(machine: str = "") -> dict[str, str]:
-    """The modules that may hold a target, by their last names: `avx2` -> `tlx.legalize.x86.avx2`.
-
-    They are in `tlx.legalize` or in one of its folders, each of which is for the machines of its `TRIPLES`. A module
-    whose name begins with an underscore is not a target.
-
-    Args:
-        machine: Architecture of the machines that the modules are for, as the system spells it; empty for any.
-    """
-    modules = {name.rpartition(".")[2]: name for name in _target_module_names(machine)}
-    return {name: modules[name] for name in sorted(modules) if not name.startswith("_") and name != SEMANTICS_MODULE}
-
-
-def semantics_modules() -> list[str]:
-    """The modules that define the instructions of an architecture for the evaluator."""
-    return [name for name in _target_module_names() if name.endswith(f".{SEMANTICS_MODULE}")]
-
-
-@cache
-def _target_module_names(machine: str = "") -> tuple[str, ...]:
-    """The modules in `tlx.legalize` and in its folders for a machine."""
-    names: list[str] = []
-    package = importlib.import_module(_TARGET_GROUP)
-    for info in pkgutil.iter_modules(package.__path__):
-        name = f"{_TARGET_GROUP}.{info.name}"
-        if info.ispkg:
-            folder = importlib.import_module(name)
-            if machine and architecture(machine) not in map(architecture, folder.TRIPLES):
-                continue
-            names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
-        else:
-            names.append(name)
-    return tuple(names)
-
-
 @cache
 def targets(machine: str = "") -> dict[str, Target]:
     """Targets by name: the modules of `tlx.legalize`, then other packages' entry points.
@@ -551,32 +504,8 @@ def targets(machine: str = "") -> dict[str, Target]:
 
 def _targets_of_packages() -> list[Target]:
     """The targets that other packages provide by entry points."""
-    if not _may_have_entry_points(_TARGET_GROUP):
-        return []
-    from importlib.metadata import entry_points
-
-    loaded = [entry.load() for entry in entry_points(group=_TARGET_GROUP)]
+    loaded = [entry.load() for entry in target_entry_points()]
     return [target for target in loaded if isinstance(target, Target)]
-
-
-def _may_have_entry_points(group: str) -> bool:
-    """Whether some package may have entry points of a group; importing `importlib.metadata` takes 20 ms.
-
-    Packages are folders with a file of entry points in the folders of `sys.path`; where other kinds may exist, the
-    answer is yes.
-    """
-    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
-    if "importlib.metadata" in sys.modules or finders != [PathFinder]:
-        return True
-    for path in sys.path:
-        folder = Path(path)
-        if folder.is_file():
-            return True
-        with suppress(OSError):
-            files = [*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")]
-            if any(f"[{group}]" in file.read_text(encoding="utf-8", errors="replace") for file in files):
-                return True
-    return False
 
 
 def matrix_emulations() -> list[MatrixEmulation]:

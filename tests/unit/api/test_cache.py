@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from tlx.llvm import codegen
 from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
+from tlx.target import machine
 from tlx.target.lookup import find_target
 from tlx.target.target import Target, targets
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
@@ -74,7 +77,9 @@ OTHER_VALUES: Final[dict[str, Any]] = {
 
 
 def test_key_is_the_same_for_the_same_compilation() -> None:
-    assert key() == key() == key(remarks=Remarks()) == key(target=find_target("avx2"))
+    assert key() == key() == key(remarks=Remarks())
+    assert key(target=find_target("avx2")) == key(target=find_target("avx2"))
+    assert key(target="native") == key(target="native")
 
 
 @pytest.mark.parametrize("option", [f.name for f in fields(Options) if f.name not in ("print_after", "remarks")])
@@ -99,6 +104,85 @@ def test_caches_features_and_costs_of_the_machine_are_part_of_the_key() -> None:
         replace(target, dots=tuple(replace(dot, cycles=dot.cycles + 1) for dot in target.dots)),
     ]
     assert len({key(target=other) for other in [target, *others]}) == 4
+
+
+CPUINFO: Final = """processor : 0
+model name : Fast Processor
+flags : fma avx2 avx512f
+cpu MHz : 2000.000
+"""
+
+
+@pytest.fixture
+def described(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
+    """A function that gives the keys for targets by name on a machine."""
+
+    def keys(
+        cpuinfo: str = CPUINFO,
+        caches: tuple[tuple[str, int, int], ...] = (("Data", 1, 32 << 10), ("Unified", 2, 1 << 20)),
+        sharers: int = 2,
+        unlisted: frozenset[str] = frozenset(),
+        architecture: str = "x86_64",
+    ) -> list[str]:
+        monkeypatch.setattr(machine, "cpuinfo", lambda: cpuinfo)
+        monkeypatch.setattr(machine, "cache_entries", lambda: list(caches))
+        monkeypatch.setattr(machine, "cache_sharers", lambda: sharers)
+        monkeypatch.setattr("platform.machine", lambda: architecture)
+        for module in ("x86", "arm"):
+            monkeypatch.setattr(f"tlx.legalize.{module}.host.detect_features", lambda: unlisted)
+        machine.machine_facts.cache_clear()
+        return [key(target=name) for name in ("native", "avx2")]
+
+    yield keys
+    machine.machine_facts.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        {"cpuinfo": CPUINFO.replace(" avx512f", "")},
+        {"cpuinfo": CPUINFO.replace("Fast", "Slow")},
+        {"caches": (("Data", 1, 48 << 10), ("Unified", 2, 1 << 20))},
+        {"caches": (("Data", 1, 32 << 10), ("Unified", 2, 2 << 20))},
+        {"sharers": 4},
+        {"unlisted": frozenset({"amx-fp16"})},
+        {"architecture": "aarch64"},
+    ],
+    ids=str,
+)
+def test_each_fact_of_the_machine_is_part_of_the_key(described: Callable[..., list[str]], fact: dict[str, Any]) -> None:
+    """Also of a target by name: its dot products cost what they do on this machine."""
+    assert not {*described()} & {*described(**fact)}
+
+
+def test_clocks_and_numbers_of_processors_are_not_part_of_the_key(described: Callable[..., list[str]]) -> None:
+    other = CPUINFO.replace("2000", "3000")
+    assert described(other + "\n" + CPUINFO.replace(": 0", ": 1")) == described()
+
+
+def test_unknown_machine_has_targets_by_value(described: Callable[..., list[str]]) -> None:
+    """What its features are, LLVM says."""
+    described("processor : 0\n")
+    assert key(target="avx2") == key(target=find_target("avx2"))
+
+
+def test_llvm_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "binding").mkdir()
+    library = tmp_path / "binding" / "libllvmlite.so"
+    spec = importlib.util.spec_from_file_location("llvmlite", tmp_path / "__init__.py")
+    keys = [key()]
+
+    def find_spec(_name: str) -> ModuleSpec | None:
+        return spec
+
+    monkeypatch.setattr("importlib.util.find_spec", find_spec)
+    for size, seconds in ((1, 1), (2, 1), (2, 2)):
+        library.write_bytes(bytes(size))
+        os.utime(library, (seconds, seconds))
+        keys.append(key())
+    assert len(set(keys)) == 4
+    spec = None
+    assert cache_key(b"x", "avx2", Options(), {}) is None
 
 
 def tuned(path: Path, best: str, *, cpu: str = "cpu", threads: int = 1) -> TunedKnobs:
@@ -151,34 +235,100 @@ def test_what_has_no_lasting_name_is_not_cached() -> None:
 PRINT_KEY: Final = """
 import sys, tlx
 tlx.__version__ = sys.argv[1]
+tlx.__path__.append(sys.argv[2])
 from dataclasses import replace
 from tlx.api.cache_key import cache_key
 from tlx.lower.options import Options
 from tlx.target.lookup import find_target
 import plugin.target
 target = replace(find_target("avx2"), detect_features=plugin.target.detect)
-print(cache_key(b"x", target, Options(), {"set": frozenset("abcdefgh")}))
+for target in ("avx2", target):
+    print(cache_key(b"x", target, Options(), {"set": frozenset("abcdefgh")}))
 """
 
 
 def test_programs_are_part_of_the_key(tmp_path: Path) -> None:
-    """The version of TLX, and the files of a package that the target is from; not the process."""
+    """The version and the files of TLX, and the files of a package that the target is from; not the process."""
     package = tmp_path / "plugin"
     package.mkdir()
     (package / "__init__.py").touch()
     module = package / "target.py"
+    own = tmp_path / "own"
+    (own / "folder").mkdir(parents=True)
 
-    def printed(version: str = "1", code: str = "return frozenset()") -> str:
+    def printed(
+        version: str = "1", code: str = "return frozenset()", rule: str = "", time: int = 1, name: str = "rule.py"
+    ) -> list[str]:
         module.write_text(f"def detect():\n    {code}\n")
         os.utime(module, (1, 1))
+        for old in own.glob("folder/*.py"):
+            old.unlink()
+        file = own / "folder" / name
+        file.write_text(rule)
+        os.utime(file, (time, time))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-        command = [sys.executable, "-B", "-c", PRINT_KEY, version]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        command = [sys.executable, "-B", "-c", PRINT_KEY, version, str(own)]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
 
-    keys = [printed(), printed("2"), printed(code="return frozenset({'x'})")]
-    assert len(set(keys)) == 3
-    assert printed() == keys[0]
-    assert all(len(found.strip()) == 64 for found in keys)
+    first = printed()
+    others = [printed("2"), printed(rule="x = 1\n"), printed(time=2), printed(name="other.py")]
+    named, valued = zip(first, *others, strict=True)
+    assert len({*named, *valued}) == 10
+    assert all(len(found) == 64 for found in (*named, *valued))
+    changed_package = printed(code="return frozenset({'x'})")
+    assert changed_package[0] == first[0], "a target of TLX is not from that package"
+    assert changed_package[1] != first[1]
+    assert printed() == first
+
+
+OUTSIDE: Final = """
+from dataclasses import replace
+from tlx.target.lookup import target_of_module
+def detect():
+    return frozenset({})
+TARGET = replace(target_of_module("avx2"), name="outside", detect_features=detect)
+"""
+PRINT_OUTSIDE_KEYS: Final = """
+from tlx.api.cache_key import cache_key
+from tlx.lower.options import Options
+print(*(cache_key(b"x", name, Options(), {}) for name in ("avx2", "outside")))
+"""
+
+
+def test_targets_of_other_packages_are_part_of_the_key(tmp_path: Path) -> None:
+    """One may have the name of a target of TLX."""
+    (tmp_path / "outside-1.0.dist-info").mkdir()
+    (tmp_path / "outside-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    entries = tmp_path / "outside-1.0.dist-info" / "entry_points.txt"
+
+    def printed(feature: str) -> list[str]:
+        (tmp_path / "outside.py").write_text(OUTSIDE.replace("{}", f"{{'{feature}'}}"))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        command = [sys.executable, "-B", "-c", PRINT_OUTSIDE_KEYS]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
+
+    entries.write_text("[tlx.legalize]\noutside = outside:TARGET\n")
+    first, second = printed("a"), printed("long")
+    assert len({key(others={}), first[0], first[1], second[1]}) == 4
+    assert first[0] == second[0]
+
+
+HIT: Final = """
+import sys, tlx
+module = tlx.compile(sys.argv[1], cache=sys.argv[2])
+print(*sorted(name for name in sys.modules if name.startswith("tlx.")))
+"""
+
+
+def test_a_hit_imports_neither_targets_nor_stages(tmp_path: Path) -> None:
+    def imported() -> list[str]:
+        command = [sys.executable, "-c", HIT, ANSWER, str(tmp_path)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
+
+    unused = {"tlx.target.target", "tlx.target.host", "tlx.lower.pipeline", "tlx.ir.module", "tlx.api.wrappers"}
+    assert unused <= {*imported()}
+    assert not unused & {*imported()}
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import pytest
 import tlx
 from tlx.api import compiler
 from tlx.api.call import ArgumentError
-from tlx.api.signatures import prototypes
+from tlx.api.prototypes import prototypes
 from tlx.diagnostics import TlxError, UsageError
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.llvm import loader
@@ -522,3 +522,8 @@ def test_wrappers_have_the_features_of_functions_without_tensors() -> None:
 }
 """
     assert tlx.compile(text, "generic", opt_level=0).f(range(8), range(8, 16)).tolist() == list(range(8, 16))
+
+
+def test_source_that_is_none() -> None:
+    with pytest.raises(UsageError, match="takes a module, a text or a path, not an object of int"):
+        tlx.compile(cast("str", 3))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.api.signatures import Parameter, prototype_of
+from tlx.api.prototypes import prototype_of
+from tlx.api.signatures import Parameter
 from tlx.ir.parser.module import parse_fully
 
 _DECLARED = """

@@ -23,6 +23,7 @@ from tlx.target.hardware import Dot
 from tlx.target.host import version_for
 from tlx.target.lookup import find_target
 from tlx.target.matrix_unit import MatrixUnit, TileKind, TileOperations
+from tlx.target.modules import target_entry_points
 from tlx.target.target import Target, targets
 
 
@@ -147,9 +148,11 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
     targets.cache_clear()
+    target_entry_points.cache_clear()
     yield
     sys.modules.pop("tlx_outside_target", None)
     targets.cache_clear()
+    target_entry_points.cache_clear()
 
 
 @pytest.mark.usefixtures("outside")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -11,10 +13,11 @@ from llvmlite.binding import get_host_cpu_features
 
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
-from tlx.legalize.x86.features import unlisted_features
+from tlx.legalize.x86.host import detect_features
 from tlx.target import host
 from tlx.target.hardware import Caches, Dot
 from tlx.target.lookup import find_target
+from tlx.target.modules import host_modules
 from tlx.target.target import Target, targets
 
 
@@ -109,7 +112,7 @@ def test_native_features_agree_with_llvm() -> None:
 
 
 def test_unlisted_features_agree_with_llvm() -> None:
-    actual = unlisted_features()
+    actual = detect_features()
     assert actual == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in llvm_flags()}
     assert actual <= host.cpu_flags()
 
@@ -234,3 +237,13 @@ def test_plain_vectors_have_the_features_of_the_machine() -> None:
     riscv = host.best_target([generic], frozenset("imafdcv"), Caches(), "riscv64")
     assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
     assert host.best_target([generic], frozenset("imafdcv"), Caches(), "x86_64").features == ()
+
+
+@pytest.mark.parametrize("name", [name for name, target in targets().items() if target.detect_features])
+def test_features_that_targets_detect_are_facts_of_the_machine(name: str) -> None:
+    """The key of cached code has what the architecture's module for this machine detects."""
+    detect = targets()[name].detect_features
+    assert detect is not None
+    function = detect.func if isinstance(detect, partial) else detect
+    assert function.__module__ in host_modules(targets()[name].triples[0])
+    assert detect() <= importlib.import_module(function.__module__).detect_features()
