@@ -72,7 +72,7 @@ class NvidiaOperations:
         """bar.sync 0."""
         b.call_named("llvm.nvvm.barrier0", VOID, [])
 
-    def meet(self, b: Builder, size: int) -> None:
+    def subgroup_barrier(self, b: Builder, size: int) -> None:
         """bar.warp.sync."""
         b.call_named("llvm.nvvm.bar.warp.sync", VOID, [self._members(b, size)])
 

@@ -53,7 +53,7 @@ class GridOperations(Protocol):
         """Wait for all threads of the block; what they wrote to shared memory is visible then."""
         ...
 
-    def meet(self, b: Builder, size: int) -> None:
+    def subgroup_barrier(self, b: Builder, size: int) -> None:
         """Wait for all threads of a subgroup: `size` adjacent ones of a warp; they see what each has written."""
         ...
 

@@ -46,9 +46,9 @@ def barrier(b: Builder) -> None:
     b.call_named(f"{PREFIX}barrier", VOID, [])
 
 
-def meet(b: Builder, size: Value) -> None:
+def subgroup_barrier(b: Builder, size: Value) -> None:
     """Wait for all threads of the subgroup, which has that many (i32); they see what each has written."""
-    b.call_named(f"{PREFIX}meet", VOID, [size])
+    b.call_named(f"{PREFIX}subgroup.barrier", VOID, [size])
 
 
 def shuffle(b: Builder, value: Value, lane: Value, size: Value) -> Value:

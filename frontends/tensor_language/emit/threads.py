@@ -49,7 +49,7 @@ def barrier(e: Emitter) -> None:
     if e.subgroup is None:
         thread_calls.barrier(e.b)
     else:
-        thread_calls.meet(e.b, _size(e))
+        thread_calls.subgroup_barrier(e.b, _size(e))
 
 
 def once(e: Emitter, results: Sequence[Type], body: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:

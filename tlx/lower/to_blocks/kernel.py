@@ -279,8 +279,8 @@ def _operation(b: Builder, grid: GridUnit, call: Instruction) -> Value | None:
             return operations.shared(b)
         case "barrier":
             operations.barrier(b)
-        case "meet":
-            operations.meet(b, _size(arguments[0]))
+        case "subgroup.barrier":
+            operations.subgroup_barrier(b, _size(arguments[0]))
         case "shuffle":
             return operations.shuffle(b, arguments[0], arguments[1], _size(arguments[2]))
         case "ballot":
