@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -271,17 +272,20 @@ def test_code_is_for_the_shared_memory_of_the_device(major: int, minor: int, kib
     assert NvidiaDevice(fake_driver(major, minor, kibibytes << 10)).processor == processor
 
 
+def recorded(calls: list[str], name: str, *results: Any) -> Callable[..., tuple[Any, ...]]:
+    """A function of the driver that succeeds with these results, and adds its name to the calls."""
+
+    def called(*_: Any) -> tuple[Any, ...]:
+        calls.append(name)
+        return 0, *results
+
+    return called
+
+
 def driver_with_contexts(current: int) -> tuple[SimpleNamespace, list[str]]:
     """A driver whose primary context is 7, and the names of the functions that were called."""
     calls: list[str] = []
-
-    def function(name: str, *results: Any) -> Any:
-        def called(*_: Any) -> tuple[Any, ...]:
-            calls.append(name)
-            return 0, *results
-
-        return called
-
+    function = partial(recorded, calls)
     driver = fake_driver(8, 0, 163 << 10)
     driver.cuDevicePrimaryCtxRetain = function("retain", 7)
     driver.cuCtxGetCurrent = function("get", current)
@@ -315,14 +319,7 @@ def driver_that_captures() -> tuple[SimpleNamespace, list[str]]:
     """A driver that records graphs, and the names of the functions that concern them."""
     driver, _ = driver_with_contexts(7)
     calls: list[str] = []
-
-    def function(name: str, *results: Any) -> Any:
-        def called(*_: Any) -> tuple[Any, ...]:
-            calls.append(name)
-            return 0, *results
-
-        return called
-
+    function = partial(recorded, calls)
     driver.cuStreamCreate, driver.cuStreamDestroy = function("create", 3), function("destroy stream")
     driver.cuStreamBeginCapture, driver.cuStreamEndCapture = function("begin"), function("end", 4)
     driver.cuGraphInstantiate, driver.cuGraphDestroy = function("instantiate", 5), function("destroy graph")
