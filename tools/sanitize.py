@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tlx.api.compiler import SourceInput, lower_source
 from tlx.api.files import FORMAT_BY_NAME
+from tlx.api.lowering import Compilation, SourceInput, lower_source
 from tlx.api.wrappers import slot_wrapper_definition
 from tlx.diagnostics import LoweringError
 from tlx.fuzz.generation.model import RandomFunction
@@ -84,7 +84,8 @@ class Trial:
         """
         text = self.drawn.compiled_for(self.program.text)
         source = SourceInput("<program>", None, text)
-        lowered = lower_source(source, self.target, self.drawn.options(Options()), None, FORMAT_BY_NAME)
+        options = self.drawn.options(Options())
+        lowered = lower_source(Compilation(source, FORMAT_BY_NAME, self.target, options))
         wrappers = [
             slot_wrapper_definition(lowered.defined[f.name], _symbol(number), lowered.attributes.get(f.name, ""))
             for number, f in enumerate(self.program.functions)

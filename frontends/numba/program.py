@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.api import files
-from tlx.api.cache import CacheInput, DiskCache, cached
+from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 from tlx.api.cache_key import cache_key
 from tlx.api.files import InputFormat
 from tlx.diagnostics import UsageError
@@ -102,7 +102,8 @@ class Lowering:
             result = compute(self.options)
         else:
             source = CacheInput(text.encode(errors="surrogatepass"), name)
-            result = cached(self.cache, source, self.target, self.options, {"result": "numba"}, compute)
+            entry = CacheEntry(self.cache, source, self.target, self.options, {"result": "numba"})
+            result = entry.found_or(compute)
         return result[0].decode(errors="surrogatepass")
 
 

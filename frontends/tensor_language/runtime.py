@@ -29,8 +29,9 @@ import numpy as np
 
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
-from tlx.api.compiler import Namespace, has_grid
+from tlx.api.compiler import Namespace
 from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
+from tlx.api.lowering import has_grid
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted

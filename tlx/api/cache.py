@@ -25,6 +25,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -213,17 +214,8 @@ class CacheInput:
         return zlib.compress(data, _FAST)
 
 
-def cached(
-    cache: DiskCache,
-    source: CacheInput,
-    target: Target | str,
-    options: Options,
-    others: Mapping[str, Any],
-    compute: Callable[[Options], list[bytes]],
-) -> list[bytes]:
-    """The result of a compilation, from a cache or computed and stored there.
-
-    Its remarks go to `options.remarks`, and its warnings are given, whether it is from the cache or not.
+class CacheEntry:
+    """A compilation whose result a cache may hold.
 
     Args:
         cache: The cache.
@@ -231,44 +223,58 @@ def cached(
         target: The target, or its name.
         options: How to lower.
         others: What else determines the result.
-        compute: Compiles the input with these options.
 
     Raises:
-        TlxError: That of `compute`, or there is no such target.
+        UsageError: There is no such target, and other packages provide targets.
     """
-    key = cache_key(source.data, target, options, others)
-    if key is None:
-        return compute(options)
-    if (result := _loaded(cache, key, source, options)) is not None:
+
+    def __init__(
+        self,
+        cache: DiskCache,
+        source: CacheInput,
+        target: Target | str,
+        options: Options,
+        others: Mapping[str, Any],
+    ) -> None:
+        self._cache, self._source, self._options = cache, source, options
+        self._key = cache_key(source.data, target, options, others)
+
+    @cached_property
+    def found(self) -> list[bytes] | None:
+        """The result, if the cache holds it; its remarks go to the options, and its warnings are given again."""
+        sections = self._cache.load(self._key) if self._key is not None else None
+        if sections is None:
+            return None
+        *result, reported = sections
+        remarks, given = self._source.loads(reported)
+        self._options.remarks.extend(remarks)
+        for warning in given:
+            warnings.warn(warning, stacklevel=2)
         return result
-    fresh = options.updated(remarks=Remarks())
-    try:
-        with recorded_warnings() as given:
-            result = compute(fresh)
-    finally:
-        options.remarks.extend(fresh.remarks)
-    cache.store(key, [*result, source.dumps((list(fresh.remarks), given))])
-    return result
 
+    def found_or(self, compute: Callable[[Options], list[bytes]]) -> list[bytes]:
+        """The result, from the cache or computed and stored there.
 
-def cached_before(
-    cache: DiskCache, source: CacheInput, target: Target | str, options: Options, others: Mapping[str, Any]
-) -> list[bytes] | None:
-    """What `cached` returns, if it is in the cache."""
-    key = cache_key(source.data, target, options, others)
-    return None if key is None else _loaded(cache, key, source, options)
+        Its remarks go to the options, and its warnings are given, whether it is from the cache or not.
 
+        Args:
+            compute: Compiles the input with these options.
 
-def _loaded(cache: DiskCache, key: str, source: CacheInput, options: Options) -> list[bytes] | None:
-    """A result from the cache, whose remarks and warnings are given again."""
-    if (sections := cache.load(key)) is None:
-        return None
-    *result, reported = sections
-    remarks, given = source.loads(reported)
-    options.remarks.extend(remarks)
-    for warning in given:
-        warnings.warn(warning, stacklevel=2)
-    return result
+        Raises:
+            TlxError: That of `compute`.
+        """
+        if self._key is None:
+            return compute(self._options)
+        if self.found is not None:
+            return self.found
+        fresh = self._options.updated(remarks=Remarks())
+        try:
+            with recorded_warnings() as given:
+                result = compute(fresh)
+        finally:
+            self._options.remarks.extend(fresh.remarks)
+        self._cache.store(self._key, [*result, self._source.dumps((list(fresh.remarks), given))])
+        return result
 
 
 class _SourcePickler(pickle.Pickler):

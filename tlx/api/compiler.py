@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from tlx.api import files
-from tlx.api.call import CompiledFunction, PreparableFunction, Preparation, unsupported_error
-from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.api.signatures import Prototype, symbol_name
+from tlx.api.call import CompiledFunction, PreparableFunction, Preparation
+from tlx.api.files import InputFormat
+from tlx.api.lowering import Compilation, SourceInput, listed_names, lower_source, refused_functions
+from tlx.api.signatures import Prototype
 from tlx.diagnostics import UsageError
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
@@ -22,6 +22,7 @@ from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
+    from tlx.api.cache import CacheEntry, DiskCache
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
@@ -109,7 +110,7 @@ class FunctionNamespace(Namespace[F]):
         if not self._named and len(self._refused) == 1:
             raise next(iter(self._refused.values()))
         if len(self._named) != 1:
-            raise UsageError(f"name the function to call, of {_listed(self._named)}")
+            raise UsageError(f"name the function to call, of {listed_names(self._named)}")
         return next(iter(self._named.values()))
 
     def __getitem__(self, name: str) -> F:
@@ -121,7 +122,7 @@ class FunctionNamespace(Namespace[F]):
         if name in self._refused:
             raise self._refused[name]
         if name not in self._named:
-            raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._named)}")
+            raise UsageError(f"the module defines no function @{name}; it defines {listed_names(self._named)}")
         return self._named[name]
 
 
@@ -175,67 +176,18 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or an option or its
             value is invalid.
     """
-    options = (options or Options()).updated(**settings)
     reading = InputFormat(language, std)
-    source_input = SourceInput.of(source, reading)
-    cached: _CachedCode | None = None
-    if cache is not False:
-        directory = None if cache is True else cache
-        cached = _CachedCode(source_input, target, options, opt_level, reading, directory)
+    options = (options or Options()).updated(**settings)
+    compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
+    directory = None if cache is True or cache is False else cache
+    cached = None if cache is False else _CachedCode(compilation, directory)
     code = cached and cached.found_by_name()
     if code is None:
-        if has_grid(target):
-            return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
-        compiled = partial(_compiled, source_input, target, entry=entry, opt_level=opt_level, reading=reading)
-        code = cached.found_or(compiled) if cached is not None else compiled(options)
-    _check_entry(entry, code.defined)
+        if compilation.has_grid:
+            return _loaded_on_device(compilation, cached and cached.cache)
+        code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
+    compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInput:
-    """What is compiled.
-
-    Attributes:
-        name: Its name in diagnostics.
-        path: Its path; None for a text or a module.
-        contents: The file's contents, the text, or the module as text.
-        is_module: Whether it is a module.
-    """
-
-    name: str
-    path: str | None
-    contents: str | bytes
-    is_module: bool = False
-
-    @classmethod
-    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
-        """The input for a source that `compile` takes."""
-        if isinstance(source, str) and ("\n" in source or "{" in source or not source):
-            translated = files.ir_name("-", reading) != files.ir_name("-")
-            return cls(f"<string>{' (translated)' * translated}", None, source)
-        if isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            return cls(files.ir_name(path, reading), path, files.read_bytes(path))
-        from tlx.ir.module import Module
-
-        if not isinstance(cast("object", source), Module):
-            raise UsageError(f"tlx.compile takes a module, a text or a path, not an object of {type(source).__name__}")
-        if reading != FORMAT_BY_NAME:
-            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
-        return cls(source.source.name, None, str(source), is_module=True)
-
-    def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
-        """The input as LLVM IR; `threads` runs the work-groups of other languages."""
-        if self.path is not None:
-            return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
-        text = cast("str", self.contents)
-        return text if self.is_module else files.assembly_of(text, "<string>", threads, reading)
-
-    @property
-    def data(self) -> bytes:
-        """The contents as bytes."""
-        return self.contents if isinstance(self.contents, bytes) else self.contents.encode(errors="surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,101 +239,77 @@ class _Code:
         return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
 
 
-def has_grid(target: Target | str) -> bool:
-    """Whether a target's code runs on a device."""
-    from tlx.target.lookup import find_target
-
-    found = find_target(target) if isinstance(target, str) else target
-    return found.grid is not None
-
-
-def _loaded_on_device(
-    source: SourceInput,
-    target: Target | str,
-    options: Options,
-    opt_level: int,
-    entry: str | None,
-    reading: InputFormat,
-    cache: bool | str | os.PathLike[str],
-) -> CompiledModule:
+def _loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> CompiledModule:
     """A module, lowered for a device of this machine and loaded there."""
-    from tlx.api.cache import CacheInput, DiskCache, cached
+    from tlx.api.cache import CacheEntry, CacheInput
     from tlx.api.device import assembly_of, loaded_functions
     from tlx.target.lookup import find_target, foreign_triple
 
+    source, target, options = compilation.source, compilation.target, compilation.options
     grid = (find_target(target) if isinstance(target, str) else target).grid
     assert grid is not None
     device = grid.device()
     changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
+    changed = options.updated(**changes)
     keyed = CacheInput(source.data, source.name)
 
     def compute(options: Options) -> list[bytes]:
-        lowered = lower_source(source, target, options, entry, reading)
+        lowered = lower_source(replace(compilation, options=options))
         text = with_platform(str(lowered.module), changes["triple"])
-        code = assembly_of(text, device, opt_level)
+        code = assembly_of(text, device, compilation.opt_level)
         return [keyed.dumps(lowered.defined), keyed.compress(text.encode(errors="surrogatepass")), code]
 
-    changed = options.updated(**changes)
-    others = {"result": "device", "level": opt_level, "module": source.is_module, "reading": reading}
-    others |= {"processor": device.processor, "name": source.name}
-    if cache is False:
+    if cache is None:
         facts, text, code = compute(changed)
     else:
-        directory = None if cache is True else cache
-        facts, text, code = cached(DiskCache(directory), keyed, target, changed, others, compute)
+        others = {"result": "device", "level": compilation.opt_level, "module": source.is_module}
+        others |= {"reading": compilation.reading, "processor": device.processor, "name": source.name}
+        facts, text, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
     defined: dict[str, Prototype] = keyed.loads(facts)
-    _check_entry(entry, defined)
+    compilation.check_entry(defined)
     lowered = zlib.decompress(text).decode(errors="surrogatepass")
     functions = loaded_functions(lowered, code, defined, device)
-    return CompiledModule(dict(functions), refused_functions(defined), entry, lowered)
+    return CompiledModule(dict(functions), refused_functions(defined), compilation.entry, lowered)
 
 
 class _CachedCode:
-    """The code of a module in the cache on disk."""
+    """The code of a compilation for this machine in the cache on disk."""
 
-    def __init__(
-        self,
-        source: SourceInput,
-        target: Target | str,
-        options: Options,
-        opt_level: int,
-        reading: InputFormat,
-        directory: str | os.PathLike[str] | None,
-    ) -> None:
+    def __init__(self, compilation: Compilation, directory: str | os.PathLike[str] | None) -> None:
         from tlx.api.cache import CacheInput, DiskCache
+        from tlx.api.cache_key import is_determined_by_name
 
-        self._cache = DiskCache(directory)
-        self._input = CacheInput(source.data, source.name)
-        self._target = target
-        self._options = options
-        suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
-        module = source.is_module
-        self._others = {"result": "object", "level": opt_level, "suffix": suffix, "module": module, "reading": reading}
+        self.cache = DiskCache(directory)
+        self._compilation = compilation
+        self._input = CacheInput(compilation.source.data, compilation.source.name)
+        target = compilation.target
+        self._by_name = self._entry(target) if is_determined_by_name(target) else None
 
     def found_by_name(self) -> _Code | None:
         """The code, if it is in the cache and the target's name determines it; no target is imported."""
-        from tlx.api.cache import cached_before
-        from tlx.api.cache_key import is_determined_by_name
+        return self._code(self._by_name.found) if self._by_name is not None and self._by_name.found else None
 
-        if not is_determined_by_name(self._target):
-            return None
-        sections = cached_before(self._cache, self._input, self._target, self._options, self._others)
-        return None if sections is None else self._code(sections)
-
-    def found_or(self, compiled: Callable[[Options], _Code]) -> _Code:
+    def found_or_compiled(self) -> _Code:
         """The code from the cache, or compiled and added to it."""
-        from tlx.api.cache import cached
-        from tlx.api.cache_key import is_determined_by_name
 
         def compute(options: Options) -> list[bytes]:
-            code = compiled(options)
+            code = _compiled(replace(self._compilation, options=options))
             facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
             lowered = cast("str", code.lowered).encode(errors="surrogatepass")
             return [self._input.dumps(facts), self._input.compress(lowered), *code.images]
 
-        by_name = self._options.cpu or is_determined_by_name(self._target)
-        target = self._target if by_name else _for_host(self._target)
-        return self._code(cached(self._cache, self._input, target, self._options, self._others, compute))
+        target = self._compilation.target
+        entry = self._by_name or self._entry(target if self._compilation.options.cpu else _for_host(target))
+        return self._code(entry.found_or(compute))
+
+    def _entry(self, target: Target | str) -> CacheEntry:
+        from tlx.api.cache import CacheEntry
+
+        source = self._compilation.source
+        suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
+        others = {"result": "object", "level": self._compilation.opt_level, "suffix": suffix}
+        others |= {"module": source.is_module, "reading": self._compilation.reading}
+        return CacheEntry(self.cache, self._input, target, self._compilation.options, others)
 
     def _code(self, sections: Sequence[bytes]) -> _Code:
         facts, lowered, *images = sections
@@ -389,15 +317,7 @@ class _CachedCode:
         return _Code(defined, symbols, workspaces, blocks, start, has_threads, images, lowered)
 
 
-def _compiled(
-    source: SourceInput,
-    target: Target | str,
-    options: Options,
-    *,
-    opt_level: int,
-    entry: str | None,
-    reading: InputFormat,
-) -> _Code:
+def _compiled(compilation: Compilation) -> _Code:
     """Lower and compile a module.
 
     Garbage is not collected until the lowered module is gone, whose objects a collection would visit.
@@ -405,73 +325,10 @@ def _compiled(
     from tlx.ir.parser.module import without_collection
 
     with without_collection():
-        return _lowered_and_compiled(source, target, options, opt_level, entry, reading)
+        return _lowered_and_compiled(compilation)
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredSource:
-    """A lowered module, and what its callers must know.
-
-    Attributes:
-        module: The lowered module.
-        defined: The functions that it defines, by name.
-        attributes: Processor and features of its functions, as attributes.
-        workspaces: Bytes of workspace that functions take as their last argument.
-        blocks: Bytes of prepared blocks of functions with arguments that are constant over calls.
-    """
-
-    module: Module
-    defined: dict[str, Prototype]
-    attributes: dict[str, str]
-    workspaces: dict[str, int]
-    blocks: dict[str, tuple[int, ...]]
-
-    @property
-    def called(self) -> list[Prototype]:
-        """The functions that can be called from numpy."""
-        refused = refused_functions(self.defined)
-        return [prototype for prototype in self.defined.values() if prototype.name not in refused]
-
-    def lowered_prototype(self, name: str) -> Prototype:
-        """The prototype of a lowered function, with the workspace that its caller passes."""
-        from tlx.api.wrappers import with_workspace
-
-        return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
-
-
-def lower_source(
-    source: SourceInput, target: Target | str, options: Options, entry: str | None, reading: InputFormat
-) -> LoweredSource:
-    """Read and lower a module.
-
-    Raises:
-        TlxError: The module is wrong or cannot be lowered, or does not define the entry.
-    """
-    from tlx.api.prototypes import prototypes
-    from tlx.api.wrappers import inherited_attributes
-    from tlx.ir.parser.module import parse, parse_fully
-    from tlx.ir.prepared import block_sizes
-    from tlx.lower.memory.allocation import workspace_size
-    from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
-
-    name = source.name
-    module = parse(source.text("grid" if has_grid(target) else options.threads, reading), name)
-    if concerns_front_ends(module.source.text):
-        module = parse(str(raise_front_ends(module)), name)
-    source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
-    defined = prototypes(source_module)
-    _check_entry(entry, defined)
-    source_attributes = inherited_attributes(source_module)
-    lowered = lower(module, target, options=options, is_compiled=True)
-    attributes = source_attributes | inherited_attributes(lowered)  # it has parsed functions with tensors only
-    workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
-    blocks = {symbol_name(name): sizes for name, sizes in block_sizes(lowered).items()}
-    return LoweredSource(lowered, defined, attributes, workspaces, blocks)
-
-
-def _lowered_and_compiled(
-    source: SourceInput, target: Target | str, options: Options, opt_level: int, entry: str | None, reading: InputFormat
-) -> _Code:
+def _lowered_and_compiled(compilation: Compilation) -> _Code:
     from tlx.api.wrappers import needs_wrapper, wrapper_definition, wrapper_names
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.transform import collect_constructors
@@ -479,8 +336,9 @@ def _lowered_and_compiled(
     from tlx.llvm.judge import check_module
     from tlx.target.target import matrix_emulations
 
-    host_target = _for_host(target)
-    lowered = lower_source(source, host_target if not options.cpu else target, options, entry, reading)
+    options = compilation.options
+    host_target = _for_host(compilation.target)
+    lowered = lower_source(compilation if options.cpu else replace(compilation, target=host_target))
     called = lowered.called
     wrappers = wrapper_names([p.name for p in called if needs_wrapper(p)], lowered.defined)
     text = str(lowered.module)
@@ -490,7 +348,7 @@ def _lowered_and_compiled(
     )
     code = collect_constructors(code, _START)
     emulations = matrix_emulations() if options.emulate_matrix else []
-    level = min(opt_level, *(emulation.opt_level for emulation in emulations)) if emulations else opt_level
+    level = min([compilation.opt_level, *(emulation.opt_level for emulation in emulations)])
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
     try:
         images = emit_objects(code, level, options.cpu, ",".join(options.features), llvm_options=emulating)
@@ -506,17 +364,6 @@ def _lowered_and_compiled(
     return _Code(lowered.defined, symbols, lowered.workspaces, lowered.blocks, start, has_threads, images, text)
 
 
-def refused_functions(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:
-    """Errors for the functions that cannot be called from numpy, by name."""
-    return {p.name: error for p in defined.values() if (error := unsupported_error(p))}
-
-
-def _check_entry(entry: str | None, defined: Collection[str]) -> None:
-    """Reject an entry that is not defined."""
-    if entry is not None and entry not in defined:
-        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(defined)}")
-
-
 def _for_host(target: Target | str) -> Target:
     """The target with the instruction costs of this machine.
 
@@ -530,7 +377,3 @@ def _for_host(target: Target | str) -> Target:
         name = target if isinstance(target, str) else target.name
         raise UsageError(f"target {name} is for {triple}, not for this machine: run its code under an emulator")
     return with_host_dot_costs(find_target(target) if isinstance(target, str) else target, cpu_flags())
-
-
-def _listed(names: Collection[str]) -> str:
-    return ", ".join(f"@{name}" for name in names) or "nothing"

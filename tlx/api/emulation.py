@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError, checked_argument, empty_result
-from tlx.api.compiler import FunctionNamespace, LoweredSource, SourceInput, lower_source, refused_functions
+from tlx.api.compiler import FunctionNamespace
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
+from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions
 from tlx.api.signatures import Parameter, Prototype
 from tlx.api.wrappers import quoted_name, slot_wrapper_definition
 from tlx.diagnostics import UsageError
@@ -217,7 +218,8 @@ def compile_emulated(
     if not options.triple:
         raise UsageError(f"emulator '{emulator}': name the triple of the programs that it runs by --mtriple=")
     command, tools = emulator_command(emulator, options.triple), toolchain(options.triple)
-    lowered = lower_source(SourceInput.of(source, reading), target, options, entry, reading)
+    compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
+    lowered = lower_source(compilation)
     refused = refused_functions(lowered.defined)
     for prototype in lowered.called:
         if isinstance(prototype.result, PointerType):

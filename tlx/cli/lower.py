@@ -93,7 +93,7 @@ def _cached(
 ) -> bytes | str:
     """The output, from the cache or added to it."""
     from tlx.api import files
-    from tlx.api.cache import CacheInput, DiskCache, cached
+    from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 
     data = files.read_bytes(file)
     source = CacheInput(data, files.ir_name(file, reading))
@@ -104,7 +104,7 @@ def _cached(
 
     suffix = os.path.splitext(file)[1]  # noqa: PTH122 (a path with a NUL is reported when it is read)
     others = {"result": emission, "suffix": suffix, "reading": reading}
-    (result,) = cached(DiskCache(directory), source, target, options, others, compute)
+    (result,) = CacheEntry(DiskCache(directory), source, target, options, others).found_or(compute)
     output = zlib.decompress(result)
     return output.decode() if emission.kind == "ll" and emission.level is None else output
 

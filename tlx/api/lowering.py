@@ -1,0 +1,183 @@
+"""What the Python API compiles: a module, a text or a file; and its lowering, with what callers must know of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from tlx.api import files
+from tlx.api.call import unsupported_error
+from tlx.api.files import FORMAT_BY_NAME, InputFormat
+from tlx.api.signatures import Prototype, symbol_name
+from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
+    from tlx.ir.module import Module
+    from tlx.llvm import openmp
+    from tlx.lower.options import Options
+    from tlx.target.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInput:
+    """What is compiled.
+
+    Attributes:
+        name: Its name in diagnostics.
+        path: Its path; None for a text or a module.
+        contents: The file's contents, the text, or the module as text.
+        is_module: Whether it is a module.
+    """
+
+    name: str
+    path: str | None
+    contents: str | bytes
+    is_module: bool = False
+
+    @classmethod
+    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
+        """The input for a source that `tlx.compile` takes.
+
+        Raises:
+            UsageError: It is of another type, or a file that cannot be read.
+        """
+        if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+            translated = files.ir_name("-", reading) != files.ir_name("-")
+            return cls(f"<string>{' (translated)' * translated}", None, source)
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+        from tlx.ir.module import Module
+
+        if not isinstance(cast("object", source), Module):
+            raise UsageError(f"tlx.compile takes a module, a text or a path, not an object of {type(source).__name__}")
+        if reading != FORMAT_BY_NAME:
+            raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
+        return cls(source.source.name, None, str(source), is_module=True)
+
+    def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
+        """The input as LLVM IR; `threads` runs the work-groups of other languages."""
+        if self.path is not None:
+            return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
+        text = cast("str", self.contents)
+        return text if self.is_module else files.assembly_of(text, "<string>", threads, reading)
+
+    @property
+    def data(self) -> bytes:
+        """The contents as bytes."""
+        return self.contents if isinstance(self.contents, bytes) else self.contents.encode(errors="surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What is compiled, and how.
+
+    Attributes:
+        source: The input.
+        reading: The language that it is read as.
+        target: The machine to aim at.
+        options: Options of the lowering.
+        opt_level: LLVM's optimisation level, 0 to 3.
+        entry: Name of the function that calling the result calls; None for the only one.
+    """
+
+    source: SourceInput
+    reading: InputFormat
+    target: Target | str
+    options: Options
+    opt_level: int = 2
+    entry: str | None = None
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether the target's code runs on a device."""
+        return has_grid(self.target)
+
+    def check_entry(self, defined: Collection[str]) -> None:
+        """Reject an entry that is not defined.
+
+        Raises:
+            UsageError: It is not.
+        """
+        if self.entry is not None and self.entry not in defined:
+            raise UsageError(f"the module defines no function @{self.entry}; it defines {listed_names(defined)}")
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredSource:
+    """A lowered module, and what its callers must know.
+
+    Attributes:
+        module: The lowered module.
+        defined: The functions that it defines, by name.
+        attributes: Processor and features of its functions, as attributes.
+        workspaces: Bytes of workspace that functions take as their last argument.
+        blocks: Bytes of prepared blocks of functions with arguments that are constant over calls.
+    """
+
+    module: Module
+    defined: dict[str, Prototype]
+    attributes: dict[str, str]
+    workspaces: dict[str, int]
+    blocks: dict[str, tuple[int, ...]]
+
+    @property
+    def called(self) -> list[Prototype]:
+        """The functions that can be called from numpy."""
+        refused = refused_functions(self.defined)
+        return [prototype for prototype in self.defined.values() if prototype.name not in refused]
+
+    def lowered_prototype(self, name: str) -> Prototype:
+        """The prototype of a lowered function, with the workspace that its caller passes."""
+        from tlx.api.wrappers import with_workspace
+
+        return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
+
+
+def lower_source(compilation: Compilation) -> LoweredSource:
+    """Read and lower a module.
+
+    Raises:
+        TlxError: The module is wrong or cannot be lowered, or does not define the entry.
+    """
+    from tlx.api.prototypes import prototypes
+    from tlx.api.wrappers import inherited_attributes
+    from tlx.ir.parser.module import parse, parse_fully
+    from tlx.ir.prepared import block_sizes
+    from tlx.lower.memory.allocation import workspace_size
+    from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
+
+    source, options = compilation.source, compilation.options
+    name = source.name
+    module = parse(source.text("grid" if compilation.has_grid else options.threads, compilation.reading), name)
+    if concerns_front_ends(module.source.text):
+        module = parse(str(raise_front_ends(module)), name)
+    source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
+    defined = prototypes(source_module)
+    compilation.check_entry(defined)
+    source_attributes = inherited_attributes(source_module)
+    lowered = lower(module, compilation.target, options=options, is_compiled=True)
+    attributes = source_attributes | inherited_attributes(lowered)  # it has parsed functions with tensors only
+    workspaces = {name: workspace_size(lowered, defined[name].name) or 0 for name in defined}
+    blocks = {symbol_name(name): sizes for name, sizes in block_sizes(lowered).items()}
+    return LoweredSource(lowered, defined, attributes, workspaces, blocks)
+
+
+def has_grid(target: Target | str) -> bool:
+    """Whether a target's code runs on a device."""
+    from tlx.target.lookup import find_target
+
+    found = find_target(target) if isinstance(target, str) else target
+    return found.grid is not None
+
+
+def refused_functions(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:
+    """Errors for the functions that cannot be called from numpy, by name."""
+    return {p.name: error for p in defined.values() if (error := unsupported_error(p))}
+
+
+def listed_names(names: Collection[str]) -> str:
+    """Names of functions, for a message."""
+    return ", ".join(f"@{name}" for name in names) or "nothing"
