@@ -22,7 +22,6 @@ from tlx.lower.legalize import legalize
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
-from tlx.lower.to_blocks import to_blocks
 from tlx.lower.to_tiles import to_tiles
 from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, resolve_target
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 def _to_tiles_or_blocks(module: Module, context: LoweringContext) -> None:
     """Stage 2 of the target."""
     if context.target.grid is not None:
+        from tlx.lower.to_blocks import to_blocks  # processors do without it: their start is shorter
+
         to_blocks(module, context)
     else:
         to_tiles(module, context)
