@@ -21,7 +21,7 @@ from tlx.lower.to_2d.loop_nests import CollapsedDims
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.target.hardware import drawn_cycles
 
-MOST_CHAINED: Final = 64
+MOST_CHAINED: Final = 256
 """Largest number of products that are summed in one tree."""
 
 
