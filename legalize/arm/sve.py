@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
 
 _CYCLES: Final = 0.25
+_TUNING: Final = {32: ('"tune-cpu"="generic"',)}
+"""By bytes of a vector. LLVM's tuning for Neoverse V1, the one processor with this length, does not load and repeat an
+element of A by LD1RW but by LDR and DUP, which takes the ports of the products."""
 
 
 def _of_length(target: Target) -> Target:
@@ -36,7 +39,7 @@ def _of_length(target: Target) -> Target:
     scale = target.vector_bytes // GRANULE_BYTES
     return replace(
         target,
-        attributes=(f"vscale_range({scale},{scale})",),
+        attributes=(f"vscale_range({scale},{scale})", *_TUNING.get(target.vector_bytes, ())),
         matrix=mmla_unit(target.vector_bytes, target.core.products),
         requires=("sve", f"sve{8 * target.vector_bytes}"),
     )

@@ -109,6 +109,8 @@ def fuzz(
     from tlx.fuzz.graphs.generator import graph_operations
     from tlx.fuzz.worker import GRAPHS
 
+    if not malformed:
+        _check_bfloat16()
     if replay is not None:
         from tlx.api import files
 
@@ -144,6 +146,14 @@ def fuzz(
             passed = campaign.fuzz(plan, bars.echo, step)
     if not passed:
         ctx.exit(1)
+
+
+def _check_bfloat16() -> None:
+    """Check that numpy has arrays of bfloat16, which the programs are called on."""
+    from importlib.util import find_spec
+
+    if find_spec("ml_dtypes") is None:
+        raise UsageError("random programs have arrays of bfloat16; they need ml_dtypes: pip install 'tlx[bfloat16]'")
 
 
 def _targets(text: str) -> tuple[str, ...]:

@@ -136,8 +136,25 @@ def emit_code(
         notes = _remedies(message, machine) if rejected.kind == "emit" else []
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {message}", notes=notes) from None
     except LLVMCrashError as crash:
+        avoiding = _avoiding(crash.message)
+        if not set(avoiding) <= set(llvm_options):
+            options = (*llvm_options, *avoiding)
+            return emit_code(text, kind, opt_level, cpu, features, triple, llvm_options=options, jit=jit, passes=passes)
         notes = _remedies(crash.message, machine)
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {crash.message}", notes=notes) from None
+
+
+_DEFECTS: Final = {"Target hint is outside allocation order": ("-enable-misched=0",)}
+"""Assertions that fail on valid code, and options with which LLVM compiles it.
+
+On Power, LLVM 22 suggests a register of another class for an accumulator of which only a part is needed later; without
+the scheduler before register allocation, there are registers enough. Builds without assertions ignore the suggestion.
+"""
+
+
+def _avoiding(message: str) -> tuple[str, ...]:
+    """Options with which LLVM does not crash as a message says; none if none are known."""
+    return next((options for assertion, options in _DEFECTS.items() if assertion in message), ())
 
 
 _LESS_WORK: Final = ("-disable-lsr", "-combiner-store-merging=0")
@@ -175,7 +192,7 @@ def emit_objects(
     def emit(part: str) -> bytes:
         process = idle.pop()
         try:
-            return emit_code(part, "obj", opt_level, cpu, features, passes=False, process=process)
+            return emit_code(part, "obj", opt_level, cpu, features, llvm_options=options, passes=False, process=process)
         finally:
             idle.append(process)
 

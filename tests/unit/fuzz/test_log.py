@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,12 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
         FuzzLog.read(tmp_path)
     with pytest.raises(UsageError, match="No such file"):
         FuzzLog.read(tmp_path / "missing" / "log")
+
+
+def test_arrays_of_bfloat16_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(UsageError, match="they need ml_dtypes"):
+        CliRunner().invoke(command, ["--count=1"], standalone_mode=False, catch_exceptions=False)
 
 
 def test_failures_of_machine_code_are_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

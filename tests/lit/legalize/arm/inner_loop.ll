@@ -16,7 +16,7 @@
 ; RUN: %assembly %t.s --mcpu=apple-m1 --bound=1.02
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=NEON --implicit-check-not="stack {{[1-9]}}"
 ; RUN: tlx-lower %s -o %t.ll --target=sve --mcpu=neoverse-v1 --mtriple=aarch64-linux-gnu
-; RUN: clang-19 --target=aarch64-linux-gnu -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: clang-19 --target=aarch64-linux-gnu -mcpu=neoverse-v1 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=neoverse-v1 --bound=1.02
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=SVE --implicit-check-not="stack {{[1-9]}}"
 ; RUN: tlx-lower %s -o %t.ll --target=sve --mcpu=a64fx --mtriple=aarch64-linux-gnu
