@@ -50,10 +50,10 @@ def merge_equal_pads(function: Function) -> None:
 def _described(known: Mapping[str, Instruction], replaced: Mapping[str, Value], tensor: Value) -> tuple[str, ...]:
     """What says which tensor a token is: the vector and its shape, or the token, which has read memory."""
     definition = known.get(tensor.name) if isinstance(tensor, Local) else None
-    if definition is None or not _calls(definition, "typeinfo") or not isinstance(definition.args[0], Local):
+    if definition is None or not _calls(definition, "typeinfo"):
         return (str(tensor),)
     vector, *shape = definition.args
-    if not isinstance(vector.type, VectorType):
+    if not isinstance(vector, Local) or not isinstance(vector.type, VectorType):
         return (str(tensor),)
     return (str(replaced.get(vector.name, vector)), *map(str, shape))
 
