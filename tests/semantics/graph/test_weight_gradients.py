@@ -184,7 +184,7 @@ def test_threads_share_groups_of_images(first: bool) -> None:
         compiled = tlx.compile(graph.text(), options=options).f
         results.append(np.zeros((3, 3, 16, 20), np.float32))
         compiled(x, w, results[-1])
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
     assert any("threads share 8 iterations" in remark.message for remark in remarks.items)
     np.testing.assert_allclose(results[0], reference(x.astype(np.float64), w.astype(np.float64), case), 1e-4, 1e-3)
 
