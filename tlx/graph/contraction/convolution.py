@@ -40,6 +40,8 @@ _MOST_POSITIONS: Final = 25
 _LEAST_CHANNELS: Final = 3
 """The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and
 kernel, with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
+_LEAST_COLUMNS: Final = 16
+"""Columns of sums that fill registers; of fewer ones, there are better fewer rows."""
 _MOST_ROWS: Final = 64
 """The most rows of images that one product adds up in registers."""
 _NEAR_BYTES: Final = 1 << 19
@@ -213,6 +215,8 @@ class Convolutions(Indexing):
                     value = self.reshape(value, (1, *shape))
                     self._write(target, self._map("convolution", add, [target, value], sums) if rounds > 1 else value)
         total = self.sum(result, 0) if groups > 1 else self.reshape(result, products.shape)
+        if products.is_exchanged:
+            total = self.transpose(total, [*range(total.rank - 2), total.rank - 1, total.rank - 2])
         return self.convert(total, to)
 
     def _stored_in_order(self, x: Value) -> Value:
@@ -280,7 +284,8 @@ class _Positions:
         is_converted: Whether images are converted to float.
         slide: How the kernel slides.
         spatial: The output's spatial dimensions, by their number in `slide`.
-        rows_first: Whether the output's last dimensions are those of `x` and `w`, in this order.
+        rows_first: Whether the sums' last dimensions are those of `x` and `w`, in this order.
+        is_exchanged: Whether this order is not the output's, so that rows of sums are long.
         is_reversed: Whether positions of the output go down.
     """
 
@@ -291,6 +296,7 @@ class _Positions:
     slide: _Slide
     spatial: tuple[int, ...]
     rows_first: bool
+    is_exchanged: bool
     is_reversed: bool
 
     @classmethod
@@ -313,13 +319,16 @@ class _Positions:
             return None
         spatial = tuple(letters.index(letter) for letter in output[:-2])
         in_order = output[-2:] == roles
+        rows, columns = channels if in_order else reversed(channels)
+        is_exchanged = columns < min(rows, _LEAST_COLUMNS)
+        order = in_order != is_exchanged, is_exchanged
         size, views = x.dtype.itemsize, (_stored_view(x), _stored_view(w))
-        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, in_order, roles == "CN")
+        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, *order, roles == "CN")
         return products if all(view.is_nested for view in products.parts(1)) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The output's extents."""
+        """The sums' extents."""
         matrix = self.x.shape[0], self.w.shape[0]
         return (*(self.slide.sizes[d] for d in self.spatial), *(matrix if self.rows_first else reversed(matrix)))
 
