@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
+import tlx
 from tests.semantics.graph.checks import Array, check, random, same
 from tlx.graph import Graph, Value
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
 
 
 def reference(x: Array, w: Array, case: dict[str, Any]) -> Array:
@@ -92,6 +95,13 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "one dimension": {"x": (4, 30, 16), "w": (4, 28, 16), "layouts": ("CXN", "IXO", "XNC"), "padding": ((0, 1),)},
     "few channels": {"x": (3, 8, 8, 3), "w": (3, 8, 8, 5), "layouts": LAST, "padding": ((1, 1), (1, 1))},
+    "groups of several images": {
+        "x": (8, 35, 7, 64),
+        "w": (8, 33, 5, 96),
+        "layouts": LAST,
+        "padding": ((0, 0), (0, 0)),
+    },
+    "one group": {"x": (12, 6, 6, 96), "w": (12, 6, 6, 160), "layouts": LAST, "padding": ((1, 1), (1, 1))},
     "three dimensions": {
         "x": (2, 6, 5, 6, 16),
         "w": (2, 5, 5, 6, 16),
@@ -156,6 +166,27 @@ def test_images_are_added_up_together() -> None:
     expected = reference(x.astype(np.float64), w.astype(np.float64), case)
     graph = same(builder(case), (expected,), x, w, targets=("native", "avx2"))
     assert " phi " not in graph.text()  # no loop over images
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_threads_share_groups_of_images(first: bool) -> None:
+    """Groups have sums and copies of their own; how many threads there are changes no bit."""
+    case: dict[str, Any] = {"layouts": FIRST if first else LAST, "padding": ((1, 1), (1, 1))}
+    rng = np.random.default_rng(4)
+    x, w = (random(rng, (16, c, 32, 32) if first else (16, 32, 32, c), np.dtype(np.float32)) for c in (16, 20))
+    remarks = Remarks()
+    graph = Graph("f")
+    graph.output(
+        builder(case)(graph, graph.parameter("x", x.shape, "float32"), graph.parameter("w", w.shape, "float32"))
+    )
+    results: list[Array] = []
+    for options in (Options(), Options(threads="openmp", remarks=remarks)):
+        compiled = tlx.compile(graph.text(), options=options).f
+        results.append(np.zeros((3, 3, 16, 20), np.float32))
+        compiled(x, w, results[-1])
+    np.testing.assert_array_equal(results[0], results[1])
+    assert any("threads share 8 iterations" in remark.message for remark in remarks.items)
+    np.testing.assert_allclose(results[0], reference(x.astype(np.float64), w.astype(np.float64), case), 1e-4, 1e-3)
 
 
 def test_random_positions() -> None:

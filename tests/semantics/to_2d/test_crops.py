@@ -78,6 +78,8 @@ def _program(seed: int) -> str:
     for _ in range(int(rng.integers(1, 4))):
         part = _part(rng, whole)
         g.output(_read(g, rng, _part(rng, part) if rng.integers(3) == 0 else part, dtype))
+        if rng.integers(3) == 0:
+            g.output(part)
     if rng.integers(2):
         g.output(-whole)
     return g.text()

@@ -5,14 +5,20 @@ products of the input's channels and the result's. Each position is a matrix pro
 the border, added up over a few images at a time, which stay in the caches. Images whose channels are not innermost are
 copied, and those of bfloat or half are converted to float, since each product would pack pairs of them:
 
-    for image                                                  y[p] += x[image, rows that p reads, channels]^T
-      for position p                                                   @ w[image, rows that p needs, filters]
+    for group of images, independent of the others
+      for image                                                y[group, p] += x[image, rows that p reads, channels]^T
+        for position p                                                        @ w[image, rows that p needs, filters]
+    y[p] = the sum of all y[group, p]
+
+A group has sums of its own where these are small, so that threads share the groups: they share no products of so few
+rows and columns.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from typing import Final, Literal
@@ -24,6 +30,7 @@ from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import is_float, type_of
 from tlx.ir import values as ir
+from tlx.ir.control_flow import INDEPENDENT_METADATA
 from tlx.ir.types import I64, vector_of
 
 Padding = Literal["valid", "same"] | Sequence[tuple[int, int]]
@@ -33,10 +40,14 @@ _MOST_POSITIONS: Final = 25
 _LEAST_CHANNELS: Final = 3
 """The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and
 kernel, with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
+_LEAST_COLUMNS: Final = 16
+"""Columns of sums that fill registers; of fewer ones, there are better fewer rows."""
 _MOST_ROWS: Final = 64
 """The most rows of images that one product adds up in registers."""
 _NEAR_BYTES: Final = 1 << 19
 """Bytes of images that stay in the caches while all positions read them."""
+_SUMS_BYTES: Final = 1 << 20
+"""The most bytes that the sums of all groups of images take."""
 _ROLES: Final = {"input": "NC", "kernel": "OI", "output": "NC"}
 
 
@@ -181,24 +192,32 @@ class Convolutions(Indexing):
         slide, images = products.slide, products.images_at_a_time
         x, w = self._stored_in_order(x), self._stored_in_order(w)
         sums = FLOAT32 if products.is_converted else to
-        result = self._buffer(products.shape, sums)
-        self._write(result, self.full(products.shape, 0, sums))
-        add = self._operation("add", sums)
-        with self._loop(x.shape[1] // images) as number:
-            first = self._builder.mul(number, images)
-            parts = [self._images(v, first, images, is_converted=products.is_converted) for v in (x, w)]
-            for position in product(*map(range, slide.sizes)):
-                views = products.views(position, parts[0].view, parts[1].view)
-                if not all(v.count for v in views):
-                    continue
-                lhs, rhs = (self._with_view(v, view) for v, view in zip(parts, views, strict=True))
-                lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
-                value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], sums)
-                starts, shape = products.place(position)
-                target = self._with_view(result, result.view.sliced(starts, shape, [1] * len(shape)))
-                value = self.reshape(value, shape)
-                self._write(target, self._map("convolution", add, [target, value], sums))
-        return self.convert(result, to)
+        groups = products.groups(sums)
+        result = self._buffer((groups, *products.shape), sums)
+        self._write(result, self.full(result.shape, 0, sums))
+        add, zero = self._operation("add", sums), ir.ConstInt(I64, 0)
+        rounds = x.shape[1] // (images * groups)
+        with self._loop_from(0, groups) as group:
+            group.mark = INDEPENDENT_METADATA
+            partial = self._at(result, [group.index, *[zero] * (result.rank - 1)], (1, *products.shape))
+            with self._loop(rounds) if rounds > 1 else nullcontext(zero) as number:
+                first = self._builder.mul(self._builder.add(self._builder.mul(group.index, rounds), number), images)
+                parts = [self._images(v, first, images, is_converted=products.is_converted) for v in (x, w)]
+                for position in product(*map(range, slide.sizes)):
+                    views = products.views(position, parts[0].view, parts[1].view)
+                    if not all(v.count for v in views):
+                        continue
+                    lhs, rhs = (self._with_view(v, view) for v, view in zip(parts, views, strict=True))
+                    lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
+                    value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], sums)
+                    starts, shape = products.place(position)
+                    target = self._at(partial, [zero, *(ir.ConstInt(I64, n) for n in starts)], (1, *shape))
+                    value = self.reshape(value, (1, *shape))
+                    self._write(target, self._map("convolution", add, [target, value], sums) if rounds > 1 else value)
+        total = self.sum(result, 0) if groups > 1 else self.reshape(result, products.shape)
+        if products.is_exchanged:
+            total = self.transpose(total, [*range(total.rank - 2), total.rank - 1, total.rank - 2])
+        return self.convert(total, to)
 
     def _stored_in_order(self, x: Value) -> Value:
         """A value in memory, with the order of dimensions that it has already."""
@@ -265,7 +284,8 @@ class _Positions:
         is_converted: Whether images are converted to float.
         slide: How the kernel slides.
         spatial: The output's spatial dimensions, by their number in `slide`.
-        rows_first: Whether the output's last dimensions are those of `x` and `w`, in this order.
+        rows_first: Whether the sums' last dimensions are those of `x` and `w`, in this order.
+        is_exchanged: Whether this order is not the output's, so that rows of sums are long.
         is_reversed: Whether positions of the output go down.
     """
 
@@ -276,6 +296,7 @@ class _Positions:
     slide: _Slide
     spatial: tuple[int, ...]
     rows_first: bool
+    is_exchanged: bool
     is_reversed: bool
 
     @classmethod
@@ -298,13 +319,16 @@ class _Positions:
             return None
         spatial = tuple(letters.index(letter) for letter in output[:-2])
         in_order = output[-2:] == roles
+        rows, columns = channels if in_order else reversed(channels)
+        is_exchanged = columns < min(rows, _LEAST_COLUMNS)
+        order = in_order != is_exchanged, is_exchanged
         size, views = x.dtype.itemsize, (_stored_view(x), _stored_view(w))
-        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, in_order, roles == "CN")
+        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, *order, roles == "CN")
         return products if all(view.is_nested for view in products.parts(1)) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The output's extents."""
+        """The sums' extents."""
         matrix = self.x.shape[0], self.w.shape[0]
         return (*(self.slide.sizes[d] for d in self.spatial), *(matrix if self.rows_first else reversed(matrix)))
 
@@ -315,6 +339,12 @@ class _Positions:
         most = max(1, min(_MOST_ROWS // math.prod(self.w.shape[2:-1]), _NEAR_BYTES // each))
         counts = (n for n in range(1, most + 1) if self.x.shape[1] % n == 0)
         return max(n for n in counts if all(view.is_nested for view in self.parts(n)))
+
+    def groups(self, sums: DType) -> int:
+        """Groups of images with sums of their own: as many as there is memory for."""
+        count = self.x.shape[1] // self.images_at_a_time
+        most = max(1, _SUMS_BYTES // (math.prod(self.shape) * sums.itemsize))
+        return max(n for n in range(1, most + 1) if count % n == 0)
 
     def parts(self, images: int) -> list[View]:
         """The parts of some images that are multiplied, at all positions."""

@@ -33,6 +33,7 @@ from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.contraction.packed import contract_packed_operands
 from tlx.lower.to_2d.decisions import decide
 from tlx.lower.to_2d.loop_fusion import fuse_loops
+from tlx.lower.to_2d.memory.equal_pads import merge_equal_pads
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite
@@ -50,6 +51,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     functions = [function for function in module.functions if not is_kernel(module, function)]
     for function in functions:
         raise_vectors(module, function)
+        merge_equal_pads(function)
         contract_packed_operands(module, function, context.target_of(module, function))
     facts = [_facts(module, function, context) for function in functions]
     decisions = [decide(known, context.remarks) for known in facts]

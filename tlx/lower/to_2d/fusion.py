@@ -45,7 +45,8 @@ from tlx.lower.to_2d.analysis.tensor_operations import (
     only_element,
     splat_value,
 )
-from tlx.lower.to_2d.memory.padding import is_crop, padded_dims, part_view
+from tlx.lower.to_2d.memory.padding import is_crop, padded_dims
+from tlx.lower.to_2d.memory.part_views import Part, place_in
 from tlx.lower.to_2d.memory.permutations import permuted_view
 
 LeafKey = tuple[str, TensorType]
@@ -366,32 +367,6 @@ class SunkStores:
     explained: AbstractSet[int]
     permuted: AbstractSet[str]
     parts: Mapping[int, Part]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The place of a result in the result of a concatenation, padding or permutation.
-
-    Attributes:
-        op: The operation that writes its result there.
-        whole: The concatenation, padding or permutation.
-        operand: The number of its operand that is written in place.
-        sunk: The place in memory, if that is where the program stores the whole.
-    """
-
-    op: TensorOp
-    whole: TensorOp
-    operand: int
-    sunk: TensorView | None = None
-
-
-def place_in(target: TensorView, part: Part) -> TensorView | None:
-    """The memory of a part in that of the whole, in the shape of its result; None if it has no strides there."""
-    result, view = part.op.result, part_view(part.whole, part.operand, target)
-    assert result is not None
-    if view is None or [dim.extent for dim in view.dims] == list(result.extents):
-        return None if view is None else view.reordered(result.layout, result)
-    return view.reshaped(result)
 
 
 class StorageMap(Protocol):

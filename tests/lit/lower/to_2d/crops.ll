@@ -39,3 +39,22 @@ define void @map(ptr noalias %x, ptr noalias %y, ptr noalias %z) {
   store <48 x float> %r, ptr %z
   ret void
 }
+
+; A part that is a result of the program, too: the store copies it from where it lies.
+; CHECK-LABEL: define void @stored(
+; CHECK-NOT:     %q.buf
+; CHECK:         %[[Q:.*]] = getelementptr inbounds float, ptr %s.buf, i64 8
+; CHECK-NEXT:    %[[ROWS:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[Q]], <2 x i32> <i32 16, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 24>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %z, token %[[ROWS]], <2 x i32> <i32 0, i32 8>)
+; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 16, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 24>)
+define void @stored(ptr noalias %x, ptr noalias %y, ptr noalias %z) {
+  %v = load <384 x float>, ptr %x
+  %s = fmul <384 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<384 x float> %s, <2 x i32> <i32 16, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %q = call <128 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 0, i32 -8>, <2 x i32> <i32 0, i32 -8>, float 0.0)
+  %qt = call token @llvm.tensor.typeinfo(<128 x float> %q, <2 x i32> <i32 16, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr elementtype(float) %z, token %qt, <2 x i32> zeroinitializer)
+  %p = call <256 x float> @llvm.tensor.contract(token %qt, token %qt, <1 x i32> <i32 1>, <1 x i32> <i32 1>)
+  store <256 x float> %p, ptr %y
+  ret void
+}

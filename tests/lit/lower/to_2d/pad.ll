@@ -76,3 +76,33 @@ define void @between(ptr %x, ptr noalias %c) {
   store <21 x i32> %v, ptr %c
   ret void
 }
+
+; Equal pads are one, also of another token of the tensor; another value in the border makes another pad.
+; CHECK-LABEL: define void @equal(
+; CHECK-NEXT:    %p.buf = alloca [30 x float]
+; CHECK-NEXT:    %s.buf = alloca [30 x float]
+; CHECK-NOT:     alloca [30 x float]
+; CHECK:         ret void
+define void @equal(ptr %x, ptr noalias %c, ptr noalias %d, ptr noalias %e, ptr noalias %f) {
+  %v = load <12 x float>, ptr %x
+  %w = fmul <12 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %w, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %u = call token @llvm.tensor.typeinfo(<12 x float> %w, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %p = call <30 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 0.0)
+  %q = call <30 x float> @llvm.tensor.pad(token %t, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 0.0)
+  %r = call <30 x float> @llvm.tensor.pad(token %u, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 0.0)
+  %s = call <30 x float> @llvm.tensor.pad(token %u, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, float 1.0)
+  %pt = call token @llvm.tensor.typeinfo(<30 x float> %p, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %qt = call token @llvm.tensor.typeinfo(<30 x float> %q, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %rt = call token @llvm.tensor.typeinfo(<30 x float> %r, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %st = call token @llvm.tensor.typeinfo(<30 x float> %s, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %a = call <5 x float> @llvm.tensor.reduce.add(token %pt, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 1, i32 1>)
+  %b = call <6 x float> @llvm.tensor.reduce.add(token %qt, <2 x i32> <i32 5, i32 1>, <2 x i32> <i32 1, i32 1>)
+  %g = call <5 x float> @llvm.tensor.reduce.max(token %rt, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 1, i32 1>)
+  %h = call <6 x float> @llvm.tensor.reduce.max(token %st, <2 x i32> <i32 5, i32 1>, <2 x i32> <i32 1, i32 1>)
+  store <5 x float> %a, ptr %c
+  store <6 x float> %b, ptr %d
+  store <5 x float> %g, ptr %e
+  store <6 x float> %h, ptr %f
+  ret void
+}

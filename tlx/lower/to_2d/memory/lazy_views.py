@@ -13,6 +13,9 @@ Rewrite of the scores of two heads, whose queries are the columns of one matrix:
 
 A permutation is copied if its result has no strides in the operand's memory, or if several readers are not products and
 neighbours in a row of the result are not neighbours in memory.
+
+A part or permutation of a result may be stored as well: the store copies it from where it lies. One that is only stored
+is none of these views, as it is written where it is stored; nor is one of a load, whose memory the store may change.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ def find_lazy_views(operands: OperandViews) -> frozenset[str]:
             continue
         candidate = replace(estimated, views=estimated.views | {name})
         users = [use.instruction for use in operands.facts.vectors.uses.get(name, [])]
-        if users and all(_sees_view(candidate, user) for user in users):
+        if users and all(_sees_view(candidate, user) for user in users) and _suits_stores(estimated, op):
             lazy.add(name)
             estimated = candidate
     return frozenset(lazy)
@@ -76,12 +79,18 @@ def _readers(operands: OperandViews, op: TensorOp) -> list[TensorOp | None]:
     return [facts.tensors.op_of(user) for user in (*(u for u in users if u not in tokens), *others)]
 
 
+def _suits_stores(operands: OperandViews, op: TensorOp) -> bool:
+    """Whether no store reads an operation's result, or others do, too, and no store can change its operand."""
+    stores = [reader is not None and reader.pointer is not None for reader in _readers(operands, op)]
+    return not any(stores) or (not all(stores) and operands.view(op.tensors[0]).storage.load is None)
+
+
 def _multiplies(op: TensorOp | None) -> bool:
     return op is not None and op.intrinsic.name in PRODUCTS
 
 
 def _sees_view(operands: OperandViews, user: Instruction) -> bool:
-    """Whether a use can read the operand's memory, in its own shape; a store copies it."""
+    """Whether a use can read the operand's memory, in its own shape."""
     facts = operands.facts
     own = facts.tensors.op_of(user)
     if own is not None:
@@ -90,4 +99,4 @@ def _sees_view(operands: OperandViews, user: Instruction) -> bool:
     if token is None or token.kind != "value" or operands.view(token).shape != token.type.shape:
         return False
     readers = [facts.tensors.op_of(use.instruction) for use in facts.vectors.uses.get(str(user.result), [])]
-    return all(reader is not None and reader.pointer is None for reader in readers)
+    return all(reader is not None for reader in readers)

@@ -20,7 +20,6 @@ from tlx.ir.types import FloatType, Type
 from tlx.ir.values import ConstFloat, Value, const_float
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.memory.copies import copy, fill, restrided_view, slice_view
-from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
 WriteCopy = Callable[[TensorBuilder, TensorView, TensorView], None]
 
@@ -151,29 +150,6 @@ def spread_dims(target: TensorView, dims: Sequence[PaddedDim]) -> tuple[list[Str
     pairs = list(zip(dims, target.dims, strict=True))
     strided = [StridedDim(padded.count, dim.stride * padded.step) for padded, dim in pairs]
     return strided, sum(padded.at * dim.stride for padded, dim in pairs)
-
-
-def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView | None:
-    """The part of `target`, the result of an operation that moves elements, to which one of its operands is moved.
-
-    Returns:
-        The part with its dimensions in logical order; None if a permuted operand has no strides in the result.
-    """
-    if whole.intrinsic.name in PERMUTATIONS:
-        return unpermuted_view(target, whole)
-    if whole.intrinsic.name == "pad":
-        dims, offset = spread_dims(target, padded_dims(whole))
-    else:
-        ((axis,),) = whole.dims
-        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * target.dims[axis].stride
-        extents = whole.tensors[operand].type.extents
-        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, target.dims, strict=True)]
-    return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
-
-
-def has_elements_of(token: TensorType, result: TensorType) -> bool:
-    """Whether a token is a result, or has its elements in the same order in other dimensions."""
-    return token == result or (token.is_row_major and result.is_row_major and not token.is_padded)
 
 
 @dataclass(frozen=True)

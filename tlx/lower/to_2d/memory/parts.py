@@ -36,9 +36,9 @@ from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStores, SymbolicStorage, has_dilated_input, is_product
+from tlx.lower.to_2d.fusion import OperandViews, SunkStores, SymbolicStorage, has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.lower.to_2d.memory.padding import has_elements_of
+from tlx.lower.to_2d.memory.part_views import Part, has_elements_of
 from tlx.lower.to_2d.memory.permutations import PERMUTATIONS
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS

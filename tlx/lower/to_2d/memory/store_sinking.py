@@ -53,9 +53,9 @@ from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.fusion import OperandViews, Part, SunkStore, SunkStores, is_product, place_in
+from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores, is_product
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
-from tlx.lower.to_2d.memory.padding import has_elements_of
+from tlx.lower.to_2d.memory.part_views import Part, has_elements_of, place_in
 from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
 
 

@@ -1,0 +1,66 @@
+"""Part views: where an operand of a concatenation, padding or permutation lies in the result.
+
+    a a a b b b b b      %u = concat(%a, %b) along axis 1, of 2 x 3 and 2 x 5
+    a a a b b b b b      %a at element 0 of %u, %b at element 3, rows 8 apart
+
+`memory.parts` and `memory.store_sinking` choose the operations that write their results there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.tensors.model import TensorOp
+from tlx.lower.memory.views import StridedDim, TensorView
+from tlx.lower.to_2d.memory.padding import padded_dims, spread_dims
+from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The place of a result in the result of a concatenation, padding or permutation.
+
+    Attributes:
+        op: The operation that writes its result there.
+        whole: The concatenation, padding or permutation.
+        operand: The number of its operand that is written in place.
+        sunk: The place in memory, if that is where the program stores the whole.
+    """
+
+    op: TensorOp
+    whole: TensorOp
+    operand: int
+    sunk: TensorView | None = None
+
+
+def place_in(target: TensorView, part: Part) -> TensorView | None:
+    """The memory of a part in that of the whole, in the shape of its result; None if it has no strides there."""
+    result, view = part.op.result, part_view(part.whole, part.operand, target)
+    assert result is not None
+    if view is None or [dim.extent for dim in view.dims] == list(result.extents):
+        return None if view is None else view.reordered(result.layout, result)
+    return view.reshaped(result)
+
+
+def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView | None:
+    """The part of `target`, the result of an operation that moves elements, to which one of its operands is moved.
+
+    Returns:
+        The part with its dimensions in logical order; None if a permuted operand has no strides in the result.
+    """
+    if whole.intrinsic.name in PERMUTATIONS:
+        return unpermuted_view(target, whole)
+    if whole.intrinsic.name == "pad":
+        dims, offset = spread_dims(target, padded_dims(whole))
+    else:
+        ((axis,),) = whole.dims
+        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * target.dims[axis].stride
+        extents = whole.tensors[operand].type.extents
+        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, target.dims, strict=True)]
+    return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
+
+
+def has_elements_of(token: TensorType, result: TensorType) -> bool:
+    """Whether a token is a result, or has its elements in the same order in other dimensions."""
+    return token == result or (token.is_row_major and result.is_row_major and not token.is_padded)
