@@ -13,6 +13,7 @@ import pytest
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
 from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
+from tests.nvidia.programs import with_grids
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.call import ArgumentError
 from tlx.api.device import OwnedArray
@@ -165,7 +166,7 @@ def test_foreach(compile_kernels: Compile) -> None:
 
 
 def lowered(text: str) -> str:
-    module = str(tl.translate(text, threads="grid"))
+    module = str(tl.translate(text, threads=with_grids().grid or "none"))
     return lower_text(module, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
 
 

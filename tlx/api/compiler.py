@@ -23,6 +23,7 @@ from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
     from tlx.ir.module import Module
+    from tlx.target.grid_unit import GridUnit
     from tlx.target.target import Target
 
 T = TypeVar("T")
@@ -184,7 +185,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         cached = _CachedCode(source_input, target, options, opt_level, reading, directory)
     code = cached and cached.found_by_name()
     if code is None:
-        if has_grid(target):
+        if grid_of(target) is not None:
             return _loaded_on_device(source_input, target, options, opt_level, entry, reading, cache)
         compiled = partial(_compiled, source_input, target, entry=entry, opt_level=opt_level, reading=reading)
         code = cached.found_or(compiled) if cached is not None else compiled(options)
@@ -225,7 +226,7 @@ class SourceInput:
             raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
         return cls(source.source.name, None, str(source), is_module=True)
 
-    def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
+    def text(self, threads: openmp.Threads | GridUnit, reading: InputFormat) -> str:
         """The input as LLVM IR; `threads` runs the work-groups of other languages."""
         if self.path is not None:
             return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
@@ -287,12 +288,12 @@ class _Code:
         return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
 
 
-def has_grid(target: Target | str) -> bool:
-    """Whether a target's code runs on a device."""
+def grid_of(target: Target | str) -> GridUnit | None:
+    """The grid of a target whose code runs on a device."""
     from tlx.target.lookup import find_target
 
     found = find_target(target) if isinstance(target, str) else target
-    return found.grid is not None
+    return found.grid
 
 
 def _loaded_on_device(
@@ -307,9 +308,9 @@ def _loaded_on_device(
     """A module, lowered for a device of this machine and loaded there."""
     from tlx.api.cache import CacheInput, DiskCache, cached
     from tlx.api.device import assembly_of, loaded_functions
-    from tlx.target.lookup import find_target, foreign_triple
+    from tlx.target.lookup import foreign_triple
 
-    grid = (find_target(target) if isinstance(target, str) else target).grid
+    grid = grid_of(target)
     assert grid is not None
     device = grid.device()
     changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
@@ -455,7 +456,7 @@ def lower_source(
     from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
 
     name = source.name
-    module = parse(source.text("grid" if has_grid(target) else options.threads, reading), name)
+    module = parse(source.text(grid_of(target) or options.threads, reading), name)
     if concerns_front_ends(module.source.text):
         module = parse(str(raise_front_ends(module)), name)
     source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)

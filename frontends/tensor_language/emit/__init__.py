@@ -15,7 +15,5 @@ of its second parameter (`operations.core.rules_of`).
     threads         threads of a grid that run work-items: shuffles, votes, barriers
     blas            BLAS instructions of collective regions: loops, packing, run-time sizes
     tensors         BLAS instructions of static sizes as tensor operations
-    matrices        cooperative matrices: arithmetic, and the components of work-items
-    matrix_memory   loads, stores, atomic updates and prefetches of cooperative matrices
-    distributed     cooperative matrices on a grid, whose components the threads of a subgroup hold
+    matrices        cooperative matrices
 """

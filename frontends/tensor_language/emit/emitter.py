@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx.diagnostics import LoweringError
 from tlx.frontends.tensor_language.analysis import FirstWrites
@@ -36,6 +36,9 @@ from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType,
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
 from tlx.ir.values import ConstInt, Value
+
+if TYPE_CHECKING:
+    from tlx.target.grid_unit import FragmentProduct
 
 
 def register_type(type_: ScalarType) -> IntType | FloatType:
@@ -280,12 +283,16 @@ class WorkItem:
         lane: Its number in the subgroup, i32.
         subgroup: The linear number of its subgroup, i32.
         shared: The work-group's memory.
+        products: The products of fragments that the grid has for subgroups of this size.
+        by_components: Types of matrices whose components have to be those that the language says.
     """
 
     number: Value
     lane: Value
     subgroup: Value
     shared: SharedMemory
+    products: tuple[FragmentProduct, ...]
+    by_components: frozenset[CoopMatrixType]
 
 
 @dataclass(eq=False)

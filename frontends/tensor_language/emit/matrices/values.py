@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import arithmetic, distributed
+from tlx.frontends.tensor_language.emit import arithmetic
 from tlx.frontends.tensor_language.emit.arithmetic import convert, from_memory, lane_ids, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
@@ -48,6 +48,7 @@ from tlx.frontends.tensor_language.emit.emitter import (
     register_type,
     tensor_element,
 )
+from tlx.frontends.tensor_language.emit.matrices import distributed
 from tlx.frontends.tensor_language.emit.subgroups import to_uniform
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.operations.subgroups import (
@@ -121,7 +122,7 @@ def convert_matrix(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
     """A matrix cast to another component type or use."""
     source, component = matrix.type.component, type_.component
     if e.item is not None:
-        return distributed.relaid(e, Matrix(matrix.type, convert(e, matrix.parts, source, component)), type_)
+        return distributed.converted(e, matrix, type_)
     if source == component:
         return Matrix(type_, matrix.parts)
     if source.kind == component.kind == "float":
@@ -276,7 +277,7 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
     operand = _operand_type(a.type.component, b.type.component, accumulated)
     if e.item is not None:
         wide = _as(e, c, accumulated)
-        result = Matrix(wide.type, distributed.product(e, a, b, wide, operand))
+        result = distributed.product(e, a, b, wide, operand)
         e.bind(i.result, convert_matrix(e, convert_matrix(e, result, c.type), matrix_type(i)))
         return
     a, b = _as(e, a, operand), _as(e, b, operand)
@@ -389,7 +390,8 @@ def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
     matrix = e.matrix(i.matrix)
     layout = WorkItemLayout(matrix.type, e.launch.subgroup_size)
     if e.item is not None:
-        components = [_component(e, i, matrix, number) for number in range(layout.components)]
+        count = distributed.layout_of(e, matrix.type).components
+        components = [_component(e, i, matrix, number) for number in range(count)]
         e.bind(i.result, distributed.from_components(e, matrix_type(i), components))
         return
     source, target = spill(e, matrix), new_buffer(e, matrix.type)

@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import atomics, distributed, threads
+from tlx.frontends.tensor_language.emit import atomics, threads
 from tlx.frontends.tensor_language.emit.arithmetic import is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.emit.matrices import (
+from tlx.frontends.tensor_language.emit.matrices import distributed
+from tlx.frontends.tensor_language.emit.matrices.fragments import LINE_BYTES, FragmentLayout, loaded, loads_lines
+from tlx.frontends.tensor_language.emit.matrices.values import (
     Buffer,
     as_tensor,
     from_tensor,
@@ -230,7 +232,8 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
                 return atomics.load_scalar(e, address, memory, i.semantics)
             return read_parts(e, address, memory.element)
 
-        e.bind(i.result, _each_component(e, where, type_, None, read))
+        matrix = None if i.atomic else _from_lines(e, where, type_)
+        e.bind(i.result, matrix or _each_component(e, where, type_, None, read))
         return
     if where.is_tensor and not i.atomic:
         e.bind(i.result, _load_tensor(e, where, type_))
@@ -300,6 +303,20 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     e.bind(i.result, reload(e, target))
 
 
+def _from_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix | None:
+    """On a grid, a matrix loaded as fragments, if its lines in shared memory are aligned."""
+    memref, layout, size = where.memref, distributed.layout_of(e, type_), type_.component.size
+    first, pitch = memref.stride
+    if not isinstance(layout, FragmentLayout) or not loads_lines(layout, by_rows=where.by_rows):
+        return None
+    if memref.type.address_space != "local" or where.is_checked or not is_int(first, 1):
+        return None
+    aligned = memref.alignment % LINE_BYTES == 0 and isinstance(where.x, ConstInt) and isinstance(pitch, ConstInt)
+    if not aligned or any(value.value * size % LINE_BYTES for value in (where.x, pitch)):
+        return None
+    return Matrix(type_, loaded(e, layout, _first_address(e, where), pitch.value, by_rows=where.by_rows))
+
+
 def _each_component(
     e: Emitter, where: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
 ) -> Matrix:
@@ -314,8 +331,9 @@ def _each_component(
     """
     b, components = e.b, list[Parts]()
     zeros = tuple(threads.zero_of(register_type(type_.component)) for _ in range(2 if _is_complex(type_) else 1))
-    for number in range(distributed.layout_of(e, type_).components):
-        entry = distributed.entry_of(e, type_, number)
+    layout = distributed.layout_of(e, type_)
+    for number in range(layout.components):
+        entry = distributed.entry_of(e, layout, number)
         along, across = (entry.column, entry.row) if where.by_rows else (entry.row, entry.column)
         x, y = b.add(where.x, along), b.add(where.y, across)
         inside = [c for c in (entry.exists, _inside(e, where, x, y)) if c is not None]
