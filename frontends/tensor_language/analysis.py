@@ -51,6 +51,7 @@ from tlx.frontends.tensor_language.operations.subgroups import (
     CooperativeMatrixApply,
     CooperativeMatrixExtract,
     CooperativeMatrixInsert,
+    CooperativeMatrixLoad,
     CooperativeMatrixStore,
     SubgroupBroadcast,
     SubgroupOperation,
@@ -111,18 +112,30 @@ def varying_names(function: Function) -> frozenset[int]:
     return frozenset(analysis.varying)
 
 
-def types_by_components(function: Function, varying: frozenset[int]) -> frozenset[CoopMatrixType]:
-    """Types of the matrices of which a kernel can tell which entries each work-item holds.
+@dataclass(frozen=True, slots=True)
+class MatrixUses:
+    """How a kernel uses cooperative matrices.
 
-    A kernel reads and writes components by their numbers, or combines entries with what differs between work-items.
+    Attributes:
+        by_components: Types of matrices of which it can tell which entries each work-item holds: it reads or writes
+            components by their numbers, or combines entries with what differs between work-items.
+        copied: Types of matrices that it only loads and stores.
+    """
+
+    by_components: frozenset[CoopMatrixType]
+    copied: frozenset[CoopMatrixType]
+
+
+def matrix_uses(function: Function, varying: frozenset[int]) -> MatrixUses:
+    """How a kernel uses cooperative matrices.
 
     Args:
         function: The kernel, which has been checked.
         varying: Its `varying_names`.
     """
-    analysis = _ComponentAnalysis(varying)
+    analysis = _MatrixAnalysis(varying)
     analysis.region(function.body, {})
-    return frozenset(analysis.types)
+    return MatrixUses(frozenset(analysis.by_components), frozenset(analysis.known - analysis.computed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +146,18 @@ class _Known:
     varies: bool
 
 
-class _ComponentAnalysis:
+def _copies(i: Instruction) -> bool:
+    """Whether an instruction only copies the matrices that it takes, column by column."""
+    if isinstance(i, CooperativeMatrixLoad | CooperativeMatrixStore):
+        return not i.atomic and i.transpose != "t"
+    return isinstance(i, For | If | Yield)
+
+
+class _MatrixAnalysis:
     def __init__(self, varying: frozenset[int]) -> None:
-        self.types: set[CoopMatrixType] = set()
+        self.by_components: set[CoopMatrixType] = set()
+        self.known: set[CoopMatrixType] = set()
+        self.computed: set[CoopMatrixType] = set()
         self._varying = varying
 
     def region(self, region: Region, outside: Mapping[str, _Known]) -> None:
@@ -146,7 +168,12 @@ class _ComponentAnalysis:
                 of_matrix = scope[i.matrix.text].type
                 assert of_matrix is not None
                 if not isinstance(i, CooperativeMatrixApply) or self._depends_on_work_item(i.body, scope):
-                    self.types.add(of_matrix)
+                    self.by_components.add(of_matrix)
+            results = {reference.type for reference in i.types if isinstance(reference.type, CoopMatrixType)}
+            self.known |= results
+            if not _copies(i):
+                operands = {scope[name.text].type for name in i.operands() if name.text in scope}
+                self.computed |= results | {type_ for type_ in operands if type_ is not None}
             inner = dict(scope)
             if isinstance(i, For):
                 inner |= self._known(i.carried, [reference.type for reference in i.types])

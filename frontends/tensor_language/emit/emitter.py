@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.analysis import FirstWrites
+from tlx.frontends.tensor_language.analysis import FirstWrites, MatrixUses
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
@@ -284,7 +284,7 @@ class WorkItem:
         subgroup: The linear number of its subgroup, i32.
         shared: The work-group's memory.
         products: The products of fragments that the grid has for subgroups of this size.
-        by_components: Types of matrices whose components have to be those that the language says.
+        uses: How the kernel uses matrices.
     """
 
     number: Value
@@ -292,7 +292,7 @@ class WorkItem:
     subgroup: Value
     shared: SharedMemory
     products: tuple[FragmentProduct, ...]
-    by_components: frozenset[CoopMatrixType]
+    uses: MatrixUses
 
 
 @dataclass(eq=False)

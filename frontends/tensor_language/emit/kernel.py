@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source
-from tlx.frontends.tensor_language.analysis import first_writes, types_by_components, varying_names
+from tlx.frontends.tensor_language.analysis import first_writes, matrix_uses, varying_names
 from tlx.frontends.tensor_language.emit.arithmetic import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
@@ -215,7 +215,7 @@ def emit_for_grid(module: Module, kernel: Function, grid: GridUnit) -> None:
     launch = Launch(ids, tuple(counts), size, shape)
     e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
     products = tuple(p for p in grid.products if isinstance(p, FragmentProduct)) if size == grid.warp else ()
-    e.item = WorkItem(thread, lane, subgroup, shared, products, types_by_components(kernel, e.varying))
+    e.item = WorkItem(thread, lane, subgroup, shared, products, matrix_uses(kernel, e.varying))
     bind_parameters(e, kernel, [*values[:-3], *ids, *counts])
     e.run(kernel.body)
     b.span = None

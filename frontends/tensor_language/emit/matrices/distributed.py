@@ -4,7 +4,8 @@
 
 A layout belongs to a type of matrices. It is that of fragments (`fragments.FragmentLayout`) where the grid multiplies
 such operands or gives such sums, unless the kernel accesses components by their numbers or combines them with values
-that differ between work-items; otherwise it is that of the language (`WorkItemLayout`).
+that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied are
+chunks of memory (`chunks.ChunkLayout`).
 
 Components have the register type. Where threads need the entries of others, a matrix passes through the subgroup's
 scratch memory, column by column. So does the product of matrices that are no operands of a product of fragments:
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from tlx.frontends.tensor_language.emit import threads
 from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, gathered, negated, to_memory
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
+from tlx.frontends.tensor_language.emit.matrices.chunks import ChunkLayout
 from tlx.frontends.tensor_language.emit.matrices.fragments import FragmentLayout, fits, multiplied, product_of
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
@@ -33,10 +35,17 @@ _ALIGNMENT = 16
 Layout = WorkItemLayout | FragmentLayout
 
 
-def layout_of(e: Emitter, type_: CoopMatrixType) -> Layout:
-    """How a matrix is distributed over the work-items of a subgroup."""
+def chunks_of(e: Emitter, type_: CoopMatrixType) -> ChunkLayout | None:
+    """How a matrix that is only copied is distributed over the work-items of a subgroup; None for others."""
     assert e.item is not None
-    if type_ not in e.item.by_components and any(fits(product, type_) for product in e.item.products):
+    layout = ChunkLayout(type_, e.launch.subgroup_size)
+    return layout if type_ in e.item.uses.copied and layout.is_exact else None
+
+
+def layout_of(e: Emitter, type_: CoopMatrixType) -> Layout:
+    """How a matrix that is not only copied is distributed over the work-items of a subgroup."""
+    assert e.item is not None
+    if type_ not in e.item.uses.by_components and any(fits(product, type_) for product in e.item.products):
         return FragmentLayout(type_)
     return WorkItemLayout(type_, e.launch.subgroup_size)
 

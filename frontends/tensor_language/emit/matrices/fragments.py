@@ -196,7 +196,7 @@ def loads_lines(layout: FragmentLayout, *, by_rows: bool) -> bool:
     return layout.adjacent * size * _LANES_OF_LINE == LINE_BYTES and (along_lines or size == LINE_BYTES // _LINES)
 
 
-def loaded(e: Emitter, layout: FragmentLayout, address: Value, pitch: int, *, by_rows: bool) -> Parts:
+def loaded(e: Emitter, layout: FragmentLayout, address: Value, pitch: Value, *, by_rows: bool) -> Parts:
     """A matrix from shared memory.
 
     Args:
