@@ -161,7 +161,7 @@ def _bytes(type_: str) -> int:
 
 def for_this_machine(ir: str) -> str:
     """The module for this CPU: the GPU's operations are calls of the emulator, and memory accesses are checked."""
-    ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!.*|declare .*@llvm\.nvvm\..*)$", "", ir)
+    ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!nvvm\..*|!\d+ = !\{ptr @.*|declare .*@llvm\.nvvm\..*)$", "", ir)
     ir = re.sub(r"addrspacecast (ptr.*?) to ptr( addrspace\(\d\))?", r"bitcast \1 to ptr", ir)
     ir = re.sub(r" addrspace\(\d\)", "", ir).replace("ptx_kernel ", "")
     for name, function in _RENAMED.items():
