@@ -115,7 +115,9 @@ def _without_assembly(line: str) -> str:
     """The line of inline PTX as calls of the emulator, through the memory %emu.sums and %emu.descriptors."""
     match = _ASSEMBLY.match(line)
     if match is None:
-        return line.replace("entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [16 x i64]")
+        return line.replace(
+            "entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [16 x i64]"
+        )
     text, result = match["text"], match["result"]
     if text.startswith("fence"):
         return ""

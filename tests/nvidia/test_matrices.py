@@ -80,9 +80,7 @@ PRODUCT: Final = """func @run(%A: memref<{a}x?x?>, %B: memref<{a}x?x?>, %C: memr
         ("f64", "f64", 32, 16, 12, (".t", "")),
     ],
 )  # fmt: skip
-def test_product(
-    compile_kernels: Compile, a: str, c: str, m: int, n: int, k: int, transposed: tuple[str, str]
-) -> None:
+def test_product(compile_kernels: Compile, a: str, c: str, m: int, n: int, k: int, transposed: tuple[str, str]) -> None:
     text = PRODUCT.format(a=a, c=c, m=m, n=n, k=k, ta=transposed[0], tb=transposed[1], check="")
     assert "mma.sync" in assembly(text)
     x, y, z = whole(a, m, k), whole(a, k, n, seed=1), whole(c, m, n, seed=2)
@@ -140,7 +138,8 @@ def test_local_memory(compile_kernels: Compile, a: str, c: str, turn: str, x: in
     np.testing.assert_array_equal(sums, wide(left[:, 4:36]) @ wide(part))
 
 
-CHAIN: Final = """func @run(%A: memref<f16x32x32>, %B: memref<f16x32x32>, %C: memref<f16x32x16>, %D: memref<f32x32x16>, %f: f32)
+CHAIN: Final = """func @run(%A: memref<f16x32x32>, %B: memref<f16x32x32>, %C: memref<f16x32x16>,
+    %D: memref<f32x32x16>, %f: f32)
     attributes {subgroup_size=32, work_group_size=[32,1]} {
   %c0 = constant 0 : index
   %c3 = constant 3 : i32
@@ -180,7 +179,8 @@ def test_sums_become_operands_in_registers(compile_kernels: Compile) -> None:
     np.testing.assert_array_equal(d, -s @ wide(c))
 
 
-COMPONENTS: Final = """func @run(%A: memref<bf16x32x16>, %B: memref<bf16x16x32>, %C: memref<f32x32x32>, %S: memref<f32x32>)
+COMPONENTS: Final = """func @run(%A: memref<bf16x32x16>, %B: memref<bf16x16x32>, %C: memref<f32x32x32>,
+    %S: memref<f32x32>)
     attributes {subgroup_size=32, work_group_size=[32,1]} {
   %c0 = constant 0 : index
   parallel {

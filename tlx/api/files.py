@@ -124,7 +124,9 @@ def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading:
     return text
 
 
-def assembly_of(text: str, name: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def assembly_of(
+    text: str, name: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME
+) -> str:
     """The LLVM assembly of a text: the text itself unless `reading` names a front end's language.
 
     Raises:
@@ -242,7 +244,9 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _translated(front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, reading: InputFormat) -> object:
+def _translated(
+    front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, reading: InputFormat
+) -> object:
     check_translatable(text, name, front_end.TITLE)
     return front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1])
 

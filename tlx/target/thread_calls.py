@@ -24,10 +24,10 @@ from tlx.ir.types import I1, I32, VOID, PointerType, StructType
 from tlx.ir.values import const_int
 
 if TYPE_CHECKING:
-    from tlx.ir.types import Type
-    from tlx.target.grid_unit import FragmentProduct
     from tlx.ir.builder import Builder
+    from tlx.ir.types import Type
     from tlx.ir.values import Value
+    from tlx.target.grid_unit import FragmentProduct
 
 BLOCK_ATTRIBUTE: Final = "tlx-block"
 PREFIX: Final = "tlx.thread."

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source
 from tlx.frontends.tensor_language.analysis import first_writes, matrix_uses, varying_names
-from tlx.frontends.tensor_language.emit.arithmetic import from_memory
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import (
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     from_memory,
     index,
     is_int,
@@ -378,7 +378,9 @@ def subview(e: Emitter, i: Subview) -> None:
         if slice_.size is not None and slice_.size != 0:
             shape.append(_extent(e, slice_.size))
             stride.append(step)
-    moves = [_multiple_of(_extent(e, slice_.offset), step) for slice_, step in zip(i.slices, operand.stride, strict=True)]
+    moves = [
+        _multiple_of(_extent(e, slice_.offset), step) for slice_, step in zip(i.slices, operand.stride, strict=True)
+    ]
     alignment = math.gcd(operand.alignment, *(move * type_.element.size for move in moves))
     pointer = pointer_at(e, operand, offset)
     e.bind(i.result, _viewed(type_, pointer, shape, stride, alignment))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import gathered
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered
 from tlx.frontends.tensor_language.emit.emitter import Emitter, memory_type
 from tlx.frontends.tensor_language.types import CoopMatrixType
 from tlx.ir.types import I32, I64, VectorType

@@ -4,8 +4,8 @@
 
 A layout belongs to a type of matrices. It is that of fragments (`fragments.FragmentLayout`) where the grid multiplies
 such operands or gives such sums, unless the kernel accesses components by their numbers or combines them with values
-that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied are
-chunks of memory (`chunks.ChunkLayout`).
+that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied
+are chunks of memory (`chunks.ChunkLayout`).
 
 Components have the register type. Where threads need the entries of others, a matrix passes through the subgroup's
 scratch memory, column by column. So does the product of matrices that are no operands of a product of fragments:
@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, gathered, negated, to_memory
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered, negated
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, from_memory, to_memory
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
 from tlx.frontends.tensor_language.emit.matrices.chunks import ChunkLayout
 from tlx.frontends.tensor_language.emit.matrices.fragments import FragmentLayout, fits, multiplied, product_of

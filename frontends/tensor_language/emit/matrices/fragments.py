@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import from_memory, gathered
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Parts, memory_type, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType
 from tlx.ir.types import HALF, I16, I32, I64, IntType, Type, bits_of
@@ -142,7 +143,7 @@ def multiplied(
     left, right, start = operands
     c = FragmentLayout(CoopMatrixType(F32, a.type.rows, b.type.columns, "matrix_acc"))
     of_a, of_b = _registers(e, left, a), _registers(e, right, b)
-    sums = [e.b.extract_element(start, number) for number in range(c.components)]
+    sums: list[Value] = [e.b.extract_element(start, number) for number in range(c.components)]
     down, across = product.rows // _LINES, product.columns // _LINES
     chunks = product.depth // a.block[1]
     for k in range(a.blocks[1] // chunks):
@@ -162,7 +163,7 @@ def multiplied(
 
 def _registers(e: Emitter, components: Value, layout: FragmentLayout) -> list[Value]:
     """A register for each block."""
-    scalars = [e.b.extract_element(components, number) for number in range(layout.components)]
+    scalars: list[Value] = [e.b.extract_element(components, number) for number in range(layout.components)]
     count, component = layout.adjacent, layout.type.component
     if count == 1:
         return scalars

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import atomics, threads
-from tlx.frontends.tensor_language.emit.arithmetic import is_int
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.matrices import distributed
 from tlx.frontends.tensor_language.emit.matrices.chunks import (
@@ -423,9 +423,7 @@ def _address_in(e: Emitter, where: Window) -> Callable[[Value, Value], Value]:
     return lambda row, column: address_of(e, where.memref, [e.b.add(where.x, row), e.b.add(where.y, column)])
 
 
-def _places_of_chunks(
-    e: Emitter, where: Window, layout: ChunkLayout
-) -> Iterator[tuple[Value, Value, Value | None]]:
+def _places_of_chunks(e: Emitter, where: Window, layout: ChunkLayout) -> Iterator[tuple[Value, Value, Value | None]]:
     """Indices of the elements that a thread holds, and whether each is in bounds."""
     for chunk in range(layout.chunks):
         row, column = layout.place(e, chunk)
