@@ -54,7 +54,7 @@ def assembly(text: str) -> str:
     """The PTX of a program."""
     module = str(tl.translate(text, threads=with_grids().grid or "none"))
     lowered = lower_text(module, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
-    return emit_code(with_platform(lowered, "nvptx64-nvidia-cuda"), "asm", 3, "sm_80").decode()
+    return emit_code(with_platform(lowered, "nvptx64-nvidia-cuda"), "asm", 1, "sm_80").decode()
 
 
 PRODUCT: Final = """func @run(%A: memref<{a}x?x?>, %B: memref<{a}x?x?>, %C: memref<{c}x?x?>, %D: memref<{c}x?x?>)
@@ -73,11 +73,10 @@ PRODUCT: Final = """func @run(%A: memref<{a}x?x?>, %B: memref<{a}x?x?>, %C: memr
 @pytest.mark.parametrize(
     ("a", "c", "m", "n", "k", "transposed"),
     [
-        ("bf16", "f32", 32, 8, 16, ("", ".t")), ("bf16", "f32", 64, 24, 48, ("", "")),
+        ("bf16", "f32", 32, 8, 16, ("", ".t")), ("bf16", "f32", 64, 8, 32, ("", "")),
         ("bf16", "bf16", 32, 16, 32, (".t", "")), ("f16", "f32", 32, 8, 16, (".t", ".t")),
-        ("f16", "f16", 32, 16, 16, ("", "")), ("i8", "i32", 32, 8, 32, ("", "")),
-        ("i8", "i32", 64, 16, 64, (".t", "")), ("f64", "f64", 32, 8, 4, ("", ".t")),
-        ("f64", "f64", 32, 16, 12, (".t", "")),
+        ("f16", "f16", 32, 16, 16, ("", "")),
+        ("i8", "i32", 64, 8, 32, (".t", "")), ("f64", "f64", 32, 16, 12, ("", ".t")),
     ],
 )  # fmt: skip
 def test_product(compile_kernels: Compile, a: str, c: str, m: int, n: int, k: int, transposed: tuple[str, str]) -> None:
