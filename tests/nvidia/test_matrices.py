@@ -14,6 +14,7 @@ from tests.nvidia.emulator import COMPILER
 from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
+from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
@@ -237,3 +238,14 @@ def test_copies(compile_kernels: Compile, a: str, size: int) -> None:
         exact[x : x + 64, :8] = source[x : x + 64, :8]
         kernel(source, target, x)
         np.testing.assert_array_equal(wide(target), wide(exact))
+
+
+def test_products_that_the_grid_lacks_are_refused() -> None:
+    text = """define void @f(ptr %p, i64 %x, i64 %y, i64 %z) "tlx-features"="target" "tlx-stage"="tiles" "tlx-block"="32,0" {
+  %d = call { float } @tlx.thread.multiply.f.fp128.f.fp128.float(float 0.0, i32 0, i32 0)
+  ret void
+}
+declare { float } @tlx.thread.multiply.f.fp128.f.fp128.float(float, i32, i32)
+"""
+    with pytest.raises(LoweringError, match=r"the target's grid has no product of fragments f\.fp128\.f\.fp128\.float"):
+        lower_text(text, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
