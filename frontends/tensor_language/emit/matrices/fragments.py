@@ -142,7 +142,7 @@ def multiplied(
     """
     left, right, start = operands
     c = FragmentLayout(CoopMatrixType(F32, a.type.rows, b.type.columns, "matrix_acc"))
-    of_a, of_b = _registers(e, left, a), _registers(e, right, b)
+    of_a, of_b = registers_of(e, left, a), registers_of(e, right, b)
     sums: list[Value] = [e.b.extract_element(start, number) for number in range(c.components)]
     down, across = product.rows // _LINES, product.columns // _LINES
     chunks = product.depth // a.block[1]
@@ -161,8 +161,11 @@ def multiplied(
     return gathered(e, sums)
 
 
-def _registers(e: Emitter, components: Value, layout: FragmentLayout) -> list[Value]:
+def registers_of(e: Emitter, components: Value, layout: FragmentLayout) -> list[Value]:
     """A register for each block."""
+    assert e.item is not None
+    if components in e.item.registers:
+        return list(e.item.registers[components])
     scalars: list[Value] = [e.b.extract_element(components, number) for number in range(layout.components)]
     count, component = layout.adjacent, layout.type.component
     if count == 1:
@@ -197,8 +200,8 @@ def loads_lines(layout: FragmentLayout, *, by_rows: bool) -> bool:
     return layout.adjacent * size * _LANES_OF_LINE == LINE_BYTES and (along_lines or size == LINE_BYTES // _LINES)
 
 
-def loaded(e: Emitter, layout: FragmentLayout, address: Value, pitch: Value, *, by_rows: bool) -> Parts:
-    """A matrix from shared memory.
+def load_registers(e: Emitter, layout: FragmentLayout, address: Value, pitch: Value, *, by_rows: bool) -> Parts:
+    """A matrix from shared memory: a register for each block.
 
     Args:
         e: The emitter.
@@ -213,18 +216,32 @@ def loaded(e: Emitter, layout: FragmentLayout, address: Value, pitch: Value, *, 
     lane = b.cast("zext", e.item.lane, I64)
     line, matrix = b.binary("and", lane, const_int(I64, _LINES - 1)), b.binary("lshr", lane, const_int(I64, 3))
     (down, across), (rows, columns) = layout.blocks, layout.block
-    scalars: list[Value] = []
+    transposed = by_rows == layout.lines_are_columns
+    registers: dict[int, Value] = {}
     for first in range(0, down * across, thread_calls.MATRICES):
-        number = b.umin(b.add(matrix, first), down * across - 1)
-        row = b.mul(b.binary("urem", number, const_int(I64, down)), rows)
-        column = b.mul(b.binary("udiv", number, const_int(I64, down)), columns)
+        if layout.lines_are_columns or down % 2 or across % 2:  # four that follow each other
+            number = b.umin(b.add(matrix, first), down * across - 1)
+            row, column = b.binary("urem", number, const_int(I64, down)), b.binary("udiv", number, const_int(I64, down))
+            numbers = range(first, min(first + thread_calls.MATRICES, down * across))
+        else:  # two by two, as products take them
+            corner_column, corner_row = (2 * k for k in divmod(first // thread_calls.MATRICES, down // 2))
+            row = b.add(b.binary("and", matrix, const_int(I64, 1)), corner_row)
+            column = b.add(b.binary("lshr", matrix, const_int(I64, 1)), corner_column)
+            numbers = [(corner_column + k // 2) * down + corner_row + k % 2 for k in range(thread_calls.MATRICES)]
+        row, column = b.mul(row, rows), b.mul(column, columns)
         along, lines = (column, row) if by_rows else (row, column)
         at = b.gep(element, address, b.add(along, b.mul(b.add(lines, line), pitch)))
-        transposed = by_rows == layout.lines_are_columns
-        registers = thread_calls.load_fragments(b, at, transposed=transposed)
-        for register in registers[: down * across - first]:
-            scalars += _unpacked(e, register, layout.adjacent, type_.component)
-    return (gathered(e, scalars),)
+        registers |= zip(numbers, thread_calls.load_fragments(b, at, transposed=transposed), strict=False)
+    return tuple(registers[number] for number in range(down * across))
+
+
+def from_registers(e: Emitter, layout: FragmentLayout, registers: Parts) -> Value:
+    """The components of a matrix, given a register for each block."""
+    assert e.item is not None
+    count, component = layout.adjacent, layout.type.component
+    components = gathered(e, [scalar for register in registers for scalar in _unpacked(e, register, count, component)])
+    e.item.registers[components] = registers
+    return components
 
 
 def _unpacked(e: Emitter, register: Value, count: int, type_: ScalarType) -> list[Value]:

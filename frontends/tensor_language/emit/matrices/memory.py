@@ -29,7 +29,14 @@ from tlx.frontends.tensor_language.emit.matrices.chunks import (
     store_chunks,
     words_of,
 )
-from tlx.frontends.tensor_language.emit.matrices.fragments import LINE_BYTES, FragmentLayout, loaded, loads_lines
+from tlx.frontends.tensor_language.emit.matrices.fragments import (
+    LINE_BYTES,
+    FragmentLayout,
+    from_registers,
+    load_registers,
+    loads_lines,
+    registers_of,
+)
 from tlx.frontends.tensor_language.emit.matrices.values import (
     Buffer,
     as_tensor,
@@ -327,16 +334,14 @@ def _load_on_grid(
     if not lines or where.memref.type.address_space != "local":
         return Matrix(type_, load_each())
     assert isinstance(layout, FragmentLayout)
-    first = where.memref.stride[1]
-    return Matrix(
-        type_,
-        _either(
-            e,
-            _has_lines(e, where, type_),
-            lambda: loaded(e, layout, _first_address(e, where), first, by_rows=where.by_rows),
-            load_each,
-        ),
+    pitch = where.memref.stride[1]
+    registers = _either(
+        e,
+        _has_lines(e, where, type_),
+        lambda: load_registers(e, layout, _first_address(e, where), pitch, by_rows=where.by_rows),
+        lambda: tuple(registers_of(e, load_each()[0], layout)),
     )
+    return Matrix(type_, (from_registers(e, layout, registers),))
 
 
 def _either(e: Emitter, condition: Value | bool, fast: Callable[[], Parts], slow: Callable[[], Parts]) -> Parts:
