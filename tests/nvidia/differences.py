@@ -1,4 +1,4 @@
-"""Tests of the tensor language that do not hold on a GPU, each with the fact about the machine, or about CPUs, behind it.
+"""Tests of the tensor language that do not hold on a GPU, each with the fact about the machine or about CPUs behind it.
 
 The plugins `on_emulator` and `on_device` skip them.
 """
