@@ -241,12 +241,12 @@ def test_copies(compile_kernels: Compile, a: str, size: int) -> None:
 
 
 def test_products_that_the_grid_lacks_are_refused() -> None:
-    text = """define void @f(ptr %p, i64 %x, i64 %y, i64 %z) #0 {
-  %d = call { float } @tlx.thread.multiply.f.fp128.f.fp128.float(float 0.0, i32 0, i32 0)
+    attributes = '"tlx-features"="target" "tlx-stage"="tiles" "tlx-block"="32,0"'
+    text = f"""define void @f(ptr %p, i64 %x, i64 %y, i64 %z) {attributes} {{
+  %d = call {{ float }} @tlx.thread.multiply.f.fp128.f.fp128.float(float 0.0, i32 0, i32 0)
   ret void
-}
-declare { float } @tlx.thread.multiply.f.fp128.f.fp128.float(float, i32, i32)
-attributes #0 = { "tlx-features"="target" "tlx-stage"="tiles" "tlx-block"="32,0" }
+}}
+declare {{ float }} @tlx.thread.multiply.f.fp128.f.fp128.float(float, i32, i32)
 """
     with pytest.raises(LoweringError, match=r"the target's grid has no product of fragments f\.fp128\.f\.fp128\.float"):
         lower_text(text, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
