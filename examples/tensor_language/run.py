@@ -86,6 +86,15 @@ def attention() -> Outcome:
     return error(o, exact), seconds
 
 
+def product() -> Outcome:
+    """300 x 200 times 200 x 400, whose sizes are no multiples of the tiles."""
+    kernel = kernels.compile(HERE / "product.tl")
+    a, b = (normal(*shape).astype(bfloat16, order="F") for shape in ((300, 200), (200, 400)))
+    c = np.full((300, 400), np.nan, np.float32, order="F")
+    seconds = timed(lambda: kernel.product(a, b, c, groups=(2, 4)))
+    return error(c, a.astype(float) @ b.astype(float)), seconds
+
+
 # The examples, and bounds of their rounding errors: of f32 sums, and of weights rounded to bf16.
 EXAMPLES: Final[dict[str, tuple[Callable[[], Outcome], float]]] = {
     "fused.tl": (lambda: fused("fused.tl", "v2"), 1e-6),
@@ -93,6 +102,7 @@ EXAMPLES: Final[dict[str, tuple[Callable[[], Outcome], float]]] = {
     "ader_dg.tl": (ader_dg, 1e-6),
     "tall_skinny.tl": (tall_skinny, 1e-6),
     "attention.tl": (attention, 2**-8),
+    "product.tl": (product, 1e-6),
 }
 
 

@@ -46,7 +46,6 @@ from tlx.frontends.tensor_language.translation import emitted as emitted
 from tlx.frontends.tensor_language.translation import parse as parse
 from tlx.frontends.tensor_language.translation import translate as translate
 from tlx.llvm.openmp import Threads as Threads
-from tlx.llvm.openmp import Workers as Workers
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import Kernel as Kernel
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
     from tlx.frontends.tensor_language.runtime import compile as compile  # noqa: A004 (named as tlx.compile)
     from tlx.ir.module import Module
+    from tlx.target.grid_unit import GridUnit
 
 LANGUAGE: Final = "tl"  # its name for `-x`
 TITLE: Final = "the tensor language"
@@ -73,7 +73,7 @@ _LAZY: Final = {
 
 
 def TRANSLATE(  # noqa: N802 (front ends are discovered by this name)
-    text: str, filename: str, threads: Workers, std: Standard = "v2"
+    text: str, filename: str, threads: Threads | GridUnit, std: Standard = "v2"
 ) -> Module:
     """The TLX IR of a text in one of the `STANDARDS`."""
     return translate(text, filename, std=std, threads=threads)

@@ -27,7 +27,7 @@ loop that may not run, counts as a part. A write covers all elements if it is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -50,12 +50,14 @@ from tlx.frontends.tensor_language.operations.subgroups import (
     Builtin,
     CooperativeMatrixApply,
     CooperativeMatrixExtract,
+    CooperativeMatrixInsert,
+    CooperativeMatrixLoad,
     CooperativeMatrixStore,
     SubgroupBroadcast,
     SubgroupOperation,
 )
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.types import CoopMatrixType, Extent, MemrefType
+from tlx.frontends.tensor_language.types import CoopMatrixType, Extent, MemrefType, Type
 from tlx.frontends.tensor_language.work_items import work_group_sizes
 
 
@@ -108,6 +110,115 @@ def varying_names(function: Function) -> frozenset[int]:
     analysis = _DivergenceAnalysis("subgroup", masked=True)
     analysis.region(function.body)
     return frozenset(analysis.varying)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUses:
+    """How a kernel uses cooperative matrices.
+
+    Attributes:
+        by_components: Types of matrices of which it can tell which entries each work-item holds: it reads or writes
+            components by their numbers, or combines entries with what differs between work-items.
+        copied: Types of matrices that it only loads and stores.
+    """
+
+    by_components: frozenset[CoopMatrixType]
+    copied: frozenset[CoopMatrixType]
+
+
+def matrix_uses(function: Function, varying: frozenset[int]) -> MatrixUses:
+    """How a kernel uses cooperative matrices.
+
+    Args:
+        function: The kernel, which has been checked.
+        varying: Its `varying_names`.
+    """
+    analysis = _MatrixAnalysis(varying)
+    analysis.region(function.body, {})
+    return MatrixUses(frozenset(analysis.by_components), frozenset(analysis.known - analysis.computed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a name: the type of the matrix that it is, and whether it may vary."""
+
+    type: CoopMatrixType | None
+    varies: bool
+
+
+def _copies(i: Instruction) -> bool:
+    """Whether an instruction only copies the matrices that it takes, column by column."""
+    if isinstance(i, CooperativeMatrixLoad | CooperativeMatrixStore):
+        return not i.atomic and i.transpose != "t"
+    return isinstance(i, For | If | Yield)
+
+
+class _MatrixAnalysis:
+    def __init__(self, varying: frozenset[int]) -> None:
+        self.by_components: set[CoopMatrixType] = set()
+        self.known: set[CoopMatrixType] = set()
+        self.computed: set[CoopMatrixType] = set()
+        self._varying = varying
+
+    def region(self, region: Region, outside: Mapping[str, _Known]) -> None:
+        """Visit a region."""
+        scope = dict(outside)
+        for i in region.instructions:
+            if isinstance(i, CooperativeMatrixExtract | CooperativeMatrixInsert | CooperativeMatrixApply):
+                of_matrix = scope[i.matrix.text].type
+                assert of_matrix is not None
+                if not isinstance(i, CooperativeMatrixApply) or self._depends_on_work_item(i.body, scope):
+                    self.by_components.add(of_matrix)
+            results = {reference.type for reference in i.types if isinstance(reference.type, CoopMatrixType)}
+            self.known |= results
+            if not _copies(i):
+                operands = {scope[name.text].type for name in i.operands() if name.text in scope}
+                self.computed |= results | {type_ for type_ in operands if type_ is not None}
+            inner = dict(scope)
+            if isinstance(i, For):
+                inner |= self._known(i.carried, [reference.type for reference in i.types])
+            for body in i.regions():
+                self.region(body, inner | self._known(_variables(i), []))
+            scope |= self._known(i.results, [reference.type for reference in i.types])
+
+    def _known(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _Known]:
+        matrices = [type_ if isinstance(type_, CoopMatrixType) else None for type_ in types]
+        matrices += [None] * (len(names) - len(matrices))
+        return {n.text: _Known(m, id(n) in self._varying) for n, m in zip(names, matrices, strict=True)}
+
+    def _depends_on_work_item(self, region: Region, outside: Mapping[str, _Known]) -> bool:
+        """Whether a region reads a name from outside that may vary, or depends on the work-item itself."""
+        scope = dict(outside)
+        for i in region.instructions:
+            if isinstance(i, AtomicUpdate | SubgroupBroadcast | SubgroupOperation) or (
+                isinstance(i, Builtin) and i.name == "subgroup_local_id"
+            ):
+                return True
+            if any(name.text in scope and scope[name.text].varies for name in i.operands()):
+                return True
+            inner = dict(scope)
+            for name in (*_variables(i), *(i.carried if isinstance(i, For) else ())):
+                inner.pop(name.text, None)
+            if any(self._depends_on_work_item(body, inner) for body in i.regions()):
+                return True
+            for name in i.results:
+                scope.pop(name.text, None)
+        return False
+
+
+def _variables(i: Instruction) -> tuple[Name, ...]:
+    """The names that an instruction defines in its region, but for values carried by a loop."""
+    match i:
+        case For():
+            return (i.variable,)
+        case Foreach():
+            return i.variables
+        case ForeachTile():
+            return (*i.variables, *i.sizes)
+        case CooperativeMatrixApply():
+            return i.row, i.column, i.value_name
+        case _:
+            return ()
 
 
 @dataclass(frozen=True, slots=True)

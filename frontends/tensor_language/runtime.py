@@ -31,7 +31,7 @@ from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
 from tlx.api.compiler import Namespace
 from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
-from tlx.api.lowering import has_grid
+from tlx.api.lowering import grid_of
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted
@@ -625,7 +625,7 @@ def compile(  # noqa: A001 (named as tlx.compile)
         TlxError: The source is wrong, or cannot be lowered.
     """
     program, name = _program(source, std)
-    module = emitted(program, threads="grid" if has_grid(target) else threads, name=name)
+    module = emitted(program, threads=grid_of(target) or threads, name=name)
     compiled = compiler.compile(module, target, opt_level=opt_level, options=options)
     return CompiledKernels(program, compiled)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from tlx.llvm.openmp import THREADS, Workers
+from tlx.llvm.openmp import THREADS, Threads
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.syntax.nodes import Program
     from tlx.ir.module import Module
+    from tlx.target.grid_unit import GridUnit
 
 Standard = Literal["v1", "v2"]
 Output = Literal["ll", "ast", "signature", "header", "v2"]
@@ -54,7 +55,7 @@ def translate(
     *,
     std: Standard = "v2",
     typed_pointers: bool = False,
-    threads: Workers = "none",
+    threads: Threads | GridUnit = "none",
 ) -> Module:
     """The TLX IR of a text.
 
@@ -63,7 +64,7 @@ def translate(
         filename: The name of the file in errors.
         std: Version of the language.
         typed_pointers: Write `float*` instead of `ptr`, for LLVM 14.
-        threads: What runs work-groups in parallel: a library, or the blocks of a grid.
+        threads: What runs work-groups in parallel: a library, or the blocks of a target's grid.
 
     Raises:
         ProgramError: The text is wrong; the exception has all errors.
@@ -73,14 +74,14 @@ def translate(
 
 
 def emitted(
-    program: Program, *, typed_pointers: bool = False, threads: Workers = "none", name: str = "<program>"
+    program: Program, *, typed_pointers: bool = False, threads: Threads | GridUnit = "none", name: str = "<program>"
 ) -> Module:
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
     from tlx.frontends.tensor_language.analysis import warn_of_barriers
     from tlx.frontends.tensor_language.emit.kernel import emit_program
 
-    if threads not in (*THREADS, "grid"):
+    if isinstance(threads, str) and threads not in THREADS:
         raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
     check_program(program)
     for function in program.functions:
@@ -95,7 +96,7 @@ def written(
     *,
     std: Standard,
     typed_pointers: bool = False,
-    threads: Workers = "none",
+    threads: Threads | GridUnit = "none",
 ) -> str:
     """The output of `tlx translate --emit=` for a text.
 

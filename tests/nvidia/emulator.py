@@ -112,10 +112,12 @@ _PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 
 
 
 def _without_assembly(line: str) -> str:
-    """The line of inline PTX as calls of the emulator, through the memory %sums and %descriptors."""
+    """The line of inline PTX as calls of the emulator, through the memory %emu.sums and %emu.descriptors."""
     match = _ASSEMBLY.match(line)
     if match is None:
-        return line.replace("entry:", "entry:\n  %sums = alloca [128 x float]\n  %descriptors = alloca [16 x i64]")
+        return line.replace(
+            "entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [16 x i64]"
+        )
     text, result = match["text"], match["result"]
     if text.startswith("fence"):
         return ""
@@ -133,11 +135,11 @@ def _without_assembly(line: str) -> str:
         columns, element, a_by_k, b_by_k = products[0]
         flags = f"i32 {int(element == 'f16')}, i32 {a_by_k}, i32 {b_by_k}"
         lines.append(
-            f"  call void @emu_wgmma(ptr %sums, i32 {columns}, i32 {len(products)}, ptr %descriptors, {flags})"
+            f"  call void @emu_wgmma(ptr %emu.sums, i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags})"
         )
     else:
         lines.append("  call void @emu_wgmma_wait(i32 0)")
-    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %sums"])
+    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])
 
 
 def _checked(line: str) -> str:
@@ -161,7 +163,7 @@ def _bytes(type_: str) -> int:
 
 def for_this_machine(ir: str) -> str:
     """The module for this CPU: the GPU's operations are calls of the emulator, and memory accesses are checked."""
-    ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!.*|declare .*@llvm\.nvvm\..*)$", "", ir)
+    ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!nvvm\..*|!\d+ = !\{ptr @.*|declare .*@llvm\.nvvm\..*)$", "", ir)
     ir = re.sub(r"addrspacecast (ptr.*?) to ptr( addrspace\(\d\))?", r"bitcast \1 to ptr", ir)
     ir = re.sub(r" addrspace\(\d\)", "", ir).replace("ptx_kernel ", "")
     for name, function in _RENAMED.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.nvidia.differences import skip_differences
 from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language import runtime
 
@@ -23,3 +24,8 @@ def _on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     # The package takes its `compile` from the module, so it is replaced, and restored, while the module has its own.
     monkeypatch.setattr(tensor_language, "compile", compile_for_device)
     monkeypatch.setattr(runtime, "compile", compile_for_device)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what does not hold on a GPU."""
+    skip_differences(items)

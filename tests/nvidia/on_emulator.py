@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.nvidia.differences import skip_differences
 from tests.nvidia.emulator import EmulatedDevice
 from tests.nvidia.programs import with_grids
 from tlx.api import device
@@ -40,3 +41,8 @@ def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator(monkeypatch)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what does not hold on a GPU."""
+    skip_differences(items)

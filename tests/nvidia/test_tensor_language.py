@@ -13,6 +13,7 @@ import pytest
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
 from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
+from tests.nvidia.programs import with_grids
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.call import ArgumentError
 from tlx.api.device import OwnedArray
@@ -75,6 +76,16 @@ def test_attention(compile_kernels: Compile) -> None:
     compile_kernels(FOLDER / "attention.tl").attention(q, k, v, o, groups=2)
     scores = np.exp(q.astype(float) @ k.astype(float).T / 8)
     np.testing.assert_allclose(o, scores / scores.sum(1, keepdims=True) @ v.astype(float), atol=0.02)
+
+
+def test_product(compile_kernels: Compile) -> None:
+    """Operands that are copied to local memory in turn, aligned and inside of the matrices or not."""
+    kernel = compile_kernels(FOLDER / "product.tl").product
+    for m, n, k in ((256, 128, 64), (270, 140, 50)):
+        a, b = whole((m, k), ml_dtypes.bfloat16), whole((k, n), ml_dtypes.bfloat16, seed=1)
+        c = np.zeros((m, n), np.float32, order="F")
+        kernel(a, b, c, groups=(-(-m // 256), -(-n // 128)))
+        np.testing.assert_array_equal(c, a.astype(float) @ b.astype(float))
 
 
 WORK_ITEMS: Final = """func @run(%X: memref<f32x?>, %S: memref<f32x?>, %T: memref<f32x?>, %N: memref<i32x?>)
@@ -165,7 +176,7 @@ def test_foreach(compile_kernels: Compile) -> None:
 
 
 def lowered(text: str) -> str:
-    module = str(tl.translate(text, threads="grid"))
+    module = str(tl.translate(text, threads=with_grids().grid or "none"))
     return lower_text(module, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
 
 

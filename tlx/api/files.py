@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from tlx.llvm.openmp import Workers
+    from tlx.llvm.openmp import Threads
+    from tlx.target.grid_unit import GridUnit
 
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
 _ASSEMBLY: Final = ("", ".ll", ".bc")  # extensions of LLVM IR alone
@@ -89,7 +90,7 @@ class InputFormat:
 FORMAT_BY_NAME: Final = InputFormat()
 
 
-def read_ir(path: str, threads: Workers = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def read_ir(path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
     """The LLVM assembly in a file; bitcode is disassembled, languages of front ends are translated.
 
     Args:
@@ -104,7 +105,7 @@ def read_ir(path: str, threads: Workers = "none", reading: InputFormat = FORMAT_
     return ir_of(read_bytes(path), path, threads, reading)
 
 
-def ir_of(data: bytes, path: str, threads: Workers = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
     """The LLVM assembly in the contents of a file; see `read_ir`.
 
     Raises:
@@ -123,7 +124,9 @@ def ir_of(data: bytes, path: str, threads: Workers = "none", reading: InputForma
     return text
 
 
-def assembly_of(text: str, name: str, threads: Workers = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def assembly_of(
+    text: str, name: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME
+) -> str:
     """The LLVM assembly of a text: the text itself unless `reading` names a front end's language.
 
     Raises:
@@ -139,7 +142,7 @@ def assembly_of(text: str, name: str, threads: Workers = "none", reading: InputF
 
 
 def translation(
-    data: bytes, path: str, threads: Workers = "none", reading: InputFormat = FORMAT_BY_NAME
+    data: bytes, path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME
 ) -> object | None:
     """What a front end makes of the contents of a file; None if they are LLVM IR.
 
@@ -241,7 +244,9 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _translated(front_end: ModuleType, text: str, name: str, threads: Workers, reading: InputFormat) -> object:
+def _translated(
+    front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, reading: InputFormat
+) -> object:
     check_translatable(text, name, front_end.TITLE)
     return front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1])
 

@@ -129,7 +129,7 @@ def _result(
         from tlx.llvm.process import llvm
 
         llvm().start()  # it starts while this process reads the input
-    workers = "grid" if find_target(target).grid is not None else options.threads
+    workers = find_target(target).grid or options.threads
     text = files.read_ir(file, workers, reading) if data is None else files.ir_of(data, file, workers, reading)
     name = files.ir_name(file, reading)
     if not options.triple and not triple_of(text):

@@ -19,8 +19,6 @@ from typing import Final, Literal
 from tlx.diagnostics import UsageError
 
 Threads = Literal["none", "openmp"]
-Workers = Literal["none", "openmp", "grid"]
-"""What runs the work-groups of a front end's kernels: the calling thread, a team of OpenMP, or the blocks of a grid."""
 THREADS: Final[tuple[Threads, ...]] = ("none", "openmp")
 THREAD_CYCLES: Final = 10_000
 """Least work of a thread in cycles: to start a team and to wait for it takes 2 to 5 microseconds."""

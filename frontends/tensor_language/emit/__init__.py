@@ -6,7 +6,7 @@ of its second parameter (`operations.core.rules_of`).
     kernel          the two functions of a kernel: one runs a work-group, one runs all of them; parameters, launch
     emitter         the values of names; the state while a kernel is written; the walk over regions
 
-    arithmetic      scalars: constants, splats, selection, rounding; operators, functions and casts
+    arithmetic      numbers and what is computed with them
     memory          addresses, loads and stores of elements, views, local memory
     atomics         atomic loads, stores and updates
     subgroups       masks of active work-items, ids of work-items; broadcasts, scans and reductions
@@ -15,7 +15,5 @@ of its second parameter (`operations.core.rules_of`).
     threads         threads of a grid that run work-items: shuffles, votes, barriers
     blas            BLAS instructions of collective regions: loops, packing, run-time sizes
     tensors         BLAS instructions of static sizes as tensor operations
-    matrices        cooperative matrices: arithmetic, and the components of work-items
-    matrix_memory   loads, stores, atomic updates and prefetches of cooperative matrices
-    distributed     cooperative matrices on a grid, whose components the threads of a subgroup hold
+    matrices        cooperative matrices
 """

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import binary, from_memory, splat, to_memory, vary
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, from_memory, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Number, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.memory import element_address, part_addresses
 from tlx.frontends.tensor_language.emit.subgroups import for_each_active, reduce_subgroup, scan_subgroup

@@ -63,17 +63,16 @@ from functools import reduce
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import atomics, threads
-from tlx.frontends.tensor_language.emit.arithmetic import (
+from tlx.frontends.tensor_language.emit.arithmetic.registers import full_like, undefined
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     binary,
     convert,
     from_i64,
     from_memory,
-    full_like,
     is_int,
     reduce_lanes,
     splat,
     to_memory,
-    undefined,
 )
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,

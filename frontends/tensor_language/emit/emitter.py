@@ -26,16 +26,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.analysis import FirstWrites
+from tlx.frontends.tensor_language.analysis import FirstWrites, MatrixUses
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
 from tlx.ir.values import ConstInt, Value
+
+if TYPE_CHECKING:
+    from tlx.target.grid_unit import FragmentProduct
 
 
 def register_type(type_: ScalarType) -> IntType | FloatType:
@@ -280,12 +283,19 @@ class WorkItem:
         lane: Its number in the subgroup, i32.
         subgroup: The linear number of its subgroup, i32.
         shared: The work-group's memory.
+        products: The products of fragments that the grid has for subgroups of this size.
+        uses: How the kernel uses matrices.
+        registers: The registers that operands of products consist of, by the vector of their components, so that what
+            is loaded for a product is not taken apart and put together again.
     """
 
     number: Value
     lane: Value
     subgroup: Value
     shared: SharedMemory
+    products: tuple[FragmentProduct, ...]
+    uses: MatrixUses
+    registers: dict[Value, tuple[Value, ...]] = field(default_factory=dict["Value", "tuple[Value, ...]"])
 
 
 @dataclass(eq=False)

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source
-from tlx.frontends.tensor_language.analysis import first_writes, varying_names
-from tlx.frontends.tensor_language.emit.arithmetic import from_memory
+from tlx.frontends.tensor_language.analysis import first_writes, matrix_uses, varying_names
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
@@ -46,12 +46,14 @@ from tlx.ir.rewrite import set_operand
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, I16, I32, I64, VOID, FunctionType, Type, VectorType
 from tlx.ir.values import Global, Value, const_int
-from tlx.llvm.openmp import Workers
+from tlx.llvm.openmp import Threads
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE, STAGE_ATTRIBUTE
 from tlx.target import thread_calls
+from tlx.target.grid_unit import FragmentProduct
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.syntax.nodes import Program
+    from tlx.target.grid_unit import GridUnit
 
 
 def llvm_parameters(module: Module, function: Function, *, one_group: bool) -> list[tuple[Type, str, str]]:
@@ -184,10 +186,7 @@ def _in_threads(b: Builder, kernel: Function, values: Sequence[Value]) -> None:
     emit_parallel_region(b, llvm_name(kernel, ".thread"), values, share, ATTRIBUTES)
 
 
-_MOST_LANES: Final = 32
-
-
-def emit_for_grid(module: Module, kernel: Function) -> None:
+def emit_for_grid(module: Module, kernel: Function, grid: GridUnit) -> None:
     """Add a kernel to a module, as a function for one thread of a grid: a block runs a work-group.
 
     Raises:
@@ -198,8 +197,8 @@ def emit_for_grid(module: Module, kernel: Function) -> None:
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group_sizes(kernel)
-    if size > _MOST_LANES:
-        message = f"a subgroup of {size} work-items; on a grid it has at most {_MOST_LANES}: set 'subgroup_size'"
+    if size > grid.warp:
+        message = f"a subgroup of {size} work-items; on a grid it has at most {grid.warp}: set 'subgroup_size'"
         raise LoweringError(message, kernel.span)
     thread, base = thread_calls.number(b), thread_calls.shared(b)
     lane, subgroup = b.binary("urem", thread, const_int(I32, size)), b.binary("udiv", thread, const_int(I32, size))
@@ -215,7 +214,8 @@ def emit_for_grid(module: Module, kernel: Function) -> None:
     shared = SharedMemory(base, b.gep(I8, base, scratch_offset.value))
     launch = Launch(ids, tuple(counts), size, shape)
     e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
-    e.item = WorkItem(thread, lane, subgroup, shared)
+    products = tuple(p for p in grid.products if isinstance(p, FragmentProduct)) if size == grid.warp else ()
+    e.item = WorkItem(thread, lane, subgroup, shared, products, matrix_uses(kernel, e.varying))
     bind_parameters(e, kernel, [*values[:-3], *ids, *counts])
     e.run(kernel.body)
     b.span = None
@@ -251,20 +251,20 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     emit_launch(module, kernel, threads=threads)
 
 
-def emit_program(program: Program, *, typed_pointers: bool, threads: Workers, name: str) -> Module:
+def emit_program(program: Program, *, typed_pointers: bool, threads: Threads | GridUnit, name: str) -> Module:
     """Write a program.
 
     Args:
         program: A checked program.
         typed_pointers: Spell pointers as `T*`, for LLVM before 15.
-        threads: What runs work-groups in parallel.
+        threads: What runs work-groups in parallel: a library, or the blocks of a target's grid.
         name: The name of the module in messages.
     """
     module = Module(Source(name, ""), [Raw("")], typed_pointers)
     for function in program.functions:
-        if threads == "grid":
-            emit_for_grid(module, function)
-        else:
+        if isinstance(threads, str):
             emit_kernel(module, function, threads=threads == "openmp")
+        else:
+            emit_for_grid(module, function, threads)
     module.items.append(Raw('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
     return module

@@ -25,12 +25,13 @@ volatile memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import (
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     from_memory,
     index,
     is_int,
@@ -377,10 +378,17 @@ def subview(e: Emitter, i: Subview) -> None:
         if slice_.size is not None and slice_.size != 0:
             shape.append(_extent(e, slice_.size))
             stride.append(step)
-    aligned = isinstance(offset, ConstInt) and (offset.value * type_.element.size) % operand.alignment == 0
-    alignment = operand.alignment if aligned else type_.element.part.size
+    moves = [
+        _multiple_of(_extent(e, slice_.offset), step) for slice_, step in zip(i.slices, operand.stride, strict=True)
+    ]
+    alignment = math.gcd(operand.alignment, *(move * type_.element.size for move in moves))
     pointer = pointer_at(e, operand, offset)
     e.bind(i.result, _viewed(type_, pointer, shape, stride, alignment))
+
+
+def _multiple_of(offset: Value, step: Value) -> int:
+    """What `offset * step` is a multiple of, as far as that is known."""
+    return math.prod(value.value if isinstance(value, ConstInt) else 1 for value in (offset, step))
 
 
 def expand(e: Emitter, i: Expand) -> None:

@@ -51,7 +51,14 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tlx.frontends.tensor_language.analysis import first_barrier
-from tlx.frontends.tensor_language.emit.arithmetic import constant, from_i64, lane_ids, linear_number, splat, to_i64
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
+    constant,
+    from_i64,
+    lane_ids,
+    linear_number,
+    splat,
+    to_i64,
+)
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,

@@ -44,14 +44,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from tlx.frontends.tensor_language.emit.arithmetic import (
-    compare,
+from tlx.frontends.tensor_language.emit.arithmetic.registers import compare, undefined
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     constant,
     is_int,
     linear_number,
     select,
     splat,
-    undefined,
     unify_values,
     vary,
 )

@@ -23,9 +23,9 @@ from functools import reduce
 from typing import Final
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import (
+from tlx.frontends.tensor_language.emit.arithmetic.registers import full_like
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     binary,
-    full_like,
     index,
     lane_ids,
     reduce_lanes,

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.frontends.tensor_language.analysis import output_operand
-from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, is_int, undefined
+from tlx.frontends.tensor_language.emit.arithmetic.registers import undefined
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number, Parts, register_type, tensor_element
 from tlx.frontends.tensor_language.operations.blas import Blas, K
 from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType

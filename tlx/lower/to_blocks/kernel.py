@@ -22,12 +22,13 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I8, I32, I64, PTR, PointerType, Type, bytes_of
-from tlx.ir.values import ConstInt, Text, Value, const_int
+from tlx.ir.types import I8, I32, I64, PTR, PointerType, StructType, Type, bytes_of
+from tlx.ir.values import ConstInt, Keyword, Text, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
-from tlx.target.grid_unit import GridUnit
+from tlx.target import thread_calls
+from tlx.target.grid_unit import FragmentProduct, GridUnit
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
 from tlx.target.thread_calls import BLOCK_ATTRIBUTE, COUNTS, PREFIX
 
@@ -285,9 +286,36 @@ def _operation(b: Builder, grid: GridUnit, call: Instruction) -> Value | None:
             return operations.shuffle(b, arguments[0], arguments[1], _size(arguments[2]))
         case "ballot":
             return operations.ballot(b, arguments[0], _size(arguments[1]))
+        case "fragments" | "fragments.transposed" as name:
+            return _structure(b, operations.load_fragments(b, arguments[0], transposed=name != thread_calls.FRAGMENTS))
+        case name if name.startswith(thread_calls.MULTIPLY):
+            return _multiplied(b, grid, call)
         case name:
             raise LoweringError(f"there is no operation {PREFIX}{name} of threads", call.span)
     return None
+
+
+def _multiplied(b: Builder, grid: GridUnit, call: Instruction) -> Value:
+    """The sums of a product of fragments."""
+    name = (call.callee or "").removeprefix(f"{PREFIX}{thread_calls.MULTIPLY}.")
+    products = [p for p in grid.products if isinstance(p, FragmentProduct) and thread_calls.product_name(p) == name]
+    if not products:
+        raise LoweringError(f"the target's grid has no product of fragments {name}", call.span)
+    (product,) = products
+    own = product.rows * product.columns // grid.warp
+    acc, rest = call.args[:own], call.args[own:]
+    of_lhs = len(rest) * product.rows // (product.rows + product.columns)
+    return _structure(b, product.multiply(b, acc, rest[:of_lhs], rest[of_lhs:]))
+
+
+def _structure(b: Builder, values: Sequence[Value]) -> Value:
+    """A structure of values."""
+    type_ = StructType(tuple(value.type for value in values))
+    structure: Value = Keyword(type_, "undef")
+    for number, value in enumerate(values):
+        body = f"insertvalue {structure.typed}, {value.typed}, {number}"
+        structure = b.value("insertvalue", type_, [structure, value, const_int(I64, number)], body)
+    return structure
 
 
 def _size(value: Value) -> int:

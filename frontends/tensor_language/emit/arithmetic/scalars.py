@@ -16,9 +16,20 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
 from typing import Final
 
+from tlx.frontends.tensor_language.emit.arithmetic.power import power
+from tlx.frontends.tensor_language.emit.arithmetic.registers import (
+    apply_function,
+    call,
+    compare,
+    fcmp,
+    full_like,
+    full_of,
+    gathered,
+    negated,
+    typed_like,
+)
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
     Interval,
@@ -32,10 +43,8 @@ from tlx.frontends.tensor_language.emit.emitter import (
 )
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Comparison, Math
 from tlx.frontends.tensor_language.types import BF16, BOOL, F64, INDEX, ScalarType
-from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import DOUBLE, FLOAT, HALF, I1, I16, I32, I64, FloatType, IntType, VectorType
-from tlx.ir.types import Type as LLVMType
-from tlx.ir.values import Constant, ConstInt, Keyword, Value, const_float, const_int, const_ints, const_vector
+from tlx.ir.types import DOUBLE, FLOAT, HALF, I1, I16, I32, I64, IntType, VectorType
+from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints, const_vector
 
 
 def constant(type_: ScalarType, value: complex) -> Number:
@@ -60,14 +69,6 @@ def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
     if isinstance(value, Constant):
         return const_vector([value] * count)
     return e.b.splat(value, count) if e.item is None else gathered(e, [value] * count)
-
-
-def gathered(e: Emitter, scalars: Sequence[Value]) -> Value:
-    """A vector of scalars, without shuffles, which are tile operations in code for a thread."""
-    vector: Value = undefined(VectorType(len(scalars), scalars[0].type))
-    for number, scalar in enumerate(scalars):
-        vector = e.b.insert_element(vector, scalar, number)
-    return vector
 
 
 def vary(e: Emitter, number: Number) -> Number:
@@ -114,11 +115,6 @@ def unify_values(e: Emitter, *values: Value) -> tuple[Value, ...]:
     return tuple(splat(e, value) for value in values)
 
 
-def typed_like(like: Value, type_: LLVMType) -> LLVMType:
-    """A scalar type, or a vector of it with as many elements as `like`."""
-    return VectorType(like.type.count, type_) if isinstance(like.type, VectorType) else type_
-
-
 def fits_without_wrap(e: Emitter, base: Value, step: int) -> bool:
     """Whether `base + lane * step` is known to wrap around in no lane."""
     if step == 0:
@@ -162,10 +158,10 @@ def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
         return e.b.cast("fptrunc", value, typed_like(value, HALF))
     bits_type = typed_like(value, I32)
     bits = e.b.cast("bitcast", value, bits_type)
-    lowest = e.b.binary("and", _upper_half(e, bits), _full(bits_type, 1))
-    rounded = e.b.binary("add", e.b.binary("add", bits, _full(bits_type, 0x7FFF)), lowest)
-    is_nan = _fcmp(e, "uno", value, value)
-    quiet = e.b.binary("or", bits, _full(bits_type, 0x400000))
+    lowest = e.b.binary("and", _upper_half(e, bits), full_of(bits_type, 1))
+    rounded = e.b.binary("add", e.b.binary("add", bits, full_of(bits_type, 0x7FFF)), lowest)
+    is_nan = fcmp(e, "uno", value, value)
+    quiet = e.b.binary("or", bits, full_of(bits_type, 0x400000))
     chosen = e.b.select(is_nan, quiet, rounded)
     return e.b.cast("trunc", _upper_half(e, chosen), typed_like(value, I16))
 
@@ -178,35 +174,7 @@ def from_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
         return e.b.cast("fpext", value, typed_like(value, FLOAT))
     bits_type = typed_like(value, I32)
     bits = e.b.cast("zext", value, bits_type)
-    return e.b.cast("bitcast", e.b.binary("shl", bits, _full(bits_type, 16)), typed_like(value, FLOAT))
-
-
-def compare(e: Emitter, opcode: str, predicate: str, lhs: Value, rhs: Value) -> Value:
-    """`icmp` or `fcmp` of two values of one type."""
-    if opcode == "icmp":
-        return e.b.icmp(predicate, lhs, rhs)
-    return _fcmp(e, predicate, lhs, rhs)
-
-
-def call(e: Emitter, name: str, args: Sequence[Value], *more: Value) -> Value:
-    """A call of an LLVM intrinsic that is overloaded on the type of its first argument and returns that type."""
-    type_ = args[0].type
-    return e.b.call_intrinsic(name, [type_], type_, [*args, *more])
-
-
-def undefined(type_: LLVMType) -> Value:
-    """An undefined value of a type."""
-    return Keyword(type_, "undef")
-
-
-def full_like(like: Value, number: float) -> Value:
-    """A constant of the type of another value, in every lane of a vector."""
-    return _full(like.type, number)
-
-
-def negated(e: Emitter, x: Value) -> Value:
-    """`fneg`."""
-    return e.b.value("fneg", x.type, [x], f"fneg {x.typed}")
+    return e.b.cast("bitcast", e.b.binary("shl", bits, full_of(bits_type, 16)), typed_like(value, FLOAT))
 
 
 def from_i64(e: Emitter, value: Value, type_: IntType) -> Value:
@@ -222,21 +190,8 @@ def to_i64(e: Emitter, number: Number) -> Value:
     )
 
 
-def _full(type_: LLVMType, number: float) -> Value:
-    scalar = type_.element if isinstance(type_, VectorType) else type_
-    value = const_float(scalar, number) if isinstance(scalar, FloatType) else const_int(scalar, int(number))
-    return const_vector([value] * type_.count) if isinstance(type_, VectorType) else value
-
-
 def _upper_half(e: Emitter, bits: Value) -> Value:
-    return e.b.binary("lshr", bits, _full(bits.type, 16))
-
-
-def _fcmp(e: Emitter, predicate: str, lhs: Value, rhs: Value) -> Value:
-    type_ = typed_like(lhs, IntType(1))
-    instruction = e.b.emit("fcmp", type_, [lhs, rhs], f"fcmp {predicate} {lhs.typed}, {rhs}")
-    instruction.predicate = predicate
-    return instruction.value
+    return e.b.binary("lshr", bits, full_of(bits.type, 16))
 
 
 def _rounded(type_: ScalarType, number: float) -> float:
@@ -311,7 +266,8 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
     if op == "pow":
-        return (round_to_type(e, call(e, "llvm.pow", [a, b]), type_),)
+        result = call(e, "llvm.pow", [a, b]) if e.item is None else power(e, a, b)
+        return (round_to_type(e, result, type_),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
         b = _safe_divisor(e, a, b)
@@ -498,34 +454,6 @@ def math_rule(e: Emitter, i: Math) -> None:
     else:
         parts = (round_to_type(e, apply_function(e, function, operand.value), operand.type),)
     e.bind(i.result, Number(operand.type, parts))
-
-
-def apply_function(e: Emitter, function: str, value: Value) -> Value:
-    """A function of a float or double, or of each element of a vector."""
-    if not isinstance(value.type, VectorType):
-        vector = VectorType(1, value.type)
-        return e.b.extract_element(apply_function(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
-    if e.item is not None:
-        return _applied_in_memory(e, function, value)
-    type_ = TensorType.dense(value.type.element, [value.type.count])
-    return e.b.unary(function, e.b.typeinfo(value, type_))
-
-
-def _applied_in_memory(e: Emitter, function: str, value: Value) -> Value:
-    """A function as a tile operation, which stands in code for a thread like in a kernel; LLVM removes the memory."""
-    assert isinstance(value.type, VectorType)
-    if value.type.count > 1:
-        entries = (e.b.extract_element(value, number) for number in range(value.type.count))
-        return gathered(e, [apply_function(e, function, entry) for entry in entries])
-    tile = TensorType.dense(value.type.element, [1, 1])
-    memory = e.b.alloca(value.type, "tile", _TILE_ALIGNMENT)
-    e.b.store(value, memory, _TILE_ALIGNMENT)
-    result = e.b.unary(function, e.b.tensor_load(memory, tile))
-    e.b.tensor_store(memory, e.b.typeinfo(result, tile))
-    return e.b.load(value.type, memory, _TILE_ALIGNMENT)
-
-
-_TILE_ALIGNMENT: Final = 16
 
 
 def _complex(e: Emitter, function: str, operand: Parts) -> Parts:

@@ -1,9 +1,14 @@
-"""Cooperative matrices on a grid: each thread of a subgroup holds its components (`matrices.WorkItemLayout`).
+"""Cooperative matrices on a grid: each thread of a subgroup holds its components, as its layout says.
 
     coopmatrix<f32x16x32,matrix_acc>, 16 threads   ->   <32 x float> in each; component v of lane p is entry (p, v)
 
+A layout belongs to a type of matrices. It is that of fragments (`fragments.FragmentLayout`) where the grid multiplies
+such operands or gives such sums, unless the kernel accesses components by their numbers or combines them with values
+that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied
+are chunks of memory (`chunks.ChunkLayout`).
+
 Components have the register type. Where threads need the entries of others, a matrix passes through the subgroup's
-scratch memory, column by column:
+scratch memory, column by column. So does the product of matrices that are no operands of a product of fragments:
 
     D = A B + C      scratch := A, B;   each thread: sums := C;  for k: sums_v += A[row_v, k] * B[k, column_v]
 """
@@ -11,11 +16,14 @@ scratch memory, column by column:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic import binary, convert, from_memory, gathered, negated, to_memory
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered, negated
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, from_memory, to_memory
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
+from tlx.frontends.tensor_language.emit.matrices.chunks import ChunkLayout
+from tlx.frontends.tensor_language.emit.matrices.fragments import FragmentLayout, fits, multiplied, product_of
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.frontends.tensor_language.work_items import WorkItemLayout
@@ -25,8 +33,21 @@ from tlx.ir.values import Value, const_int
 _ALIGNMENT = 16
 
 
-def layout_of(e: Emitter, type_: CoopMatrixType) -> WorkItemLayout:
-    """How a matrix is distributed over the work-items of a subgroup."""
+Layout = WorkItemLayout | FragmentLayout
+
+
+def chunks_of(e: Emitter, type_: CoopMatrixType) -> ChunkLayout | None:
+    """How a matrix that is only copied is distributed over the work-items of a subgroup; None for others."""
+    assert e.item is not None
+    layout = ChunkLayout(type_, e.launch.subgroup_size)
+    return layout if type_ in e.item.uses.copied and layout.is_exact else None
+
+
+def layout_of(e: Emitter, type_: CoopMatrixType) -> Layout:
+    """How a matrix that is not only copied is distributed over the work-items of a subgroup."""
+    assert e.item is not None
+    if type_ not in e.item.uses.by_components and any(fits(product, type_) for product in e.item.products):
+        return FragmentLayout(type_)
     return WorkItemLayout(type_, e.launch.subgroup_size)
 
 
@@ -48,12 +69,15 @@ class Entry:
         return e.b.add(self.row, e.b.mul(self.column, type_.rows))
 
 
-def entry_of(e: Emitter, type_: CoopMatrixType, component: int) -> Entry:
+def entry_of(e: Emitter, layout: Layout, component: int) -> Entry:
     """The entry of a component."""
     assert e.item is not None
-    b, layout = e.b, layout_of(e, type_)
+    b, type_ = e.b, layout.type
     row, column = layout.place(component)
     lane = b.cast("zext", e.item.lane, I64)
+    if isinstance(layout, FragmentLayout):
+        down, across = layout.from_lane_0(e, lane)
+        return Entry(b.add(down, row), b.add(across, column), None)
     if not layout.is_linear:
         return Entry(b.add(lane, row), const_int(I64, column), None)
     if type_.rows == layout.subgroup_size:
@@ -77,14 +101,31 @@ def from_components(e: Emitter, type_: CoopMatrixType, components: Sequence[Part
     return Matrix(type_, tuple(gathered(e, scalars) for scalars in zip(*components, strict=True)))
 
 
-def relaid(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
-    """The same entries in the order of components of another type of the same shape."""
-    old, new = layout_of(e, matrix.type), layout_of(e, type_)
+def relaid(e: Emitter, parts: Parts, old: Layout, new: Layout) -> Parts:
+    """The components that a matrix has in another layout; both are of the same shape and component type."""
+    if not _are_aligned(old, new):
+        (scratch,) = write_scratch(e, [(parts, old)])
+        entries = [entry_of(e, new, number) for number in range(new.components)]
+        components = [read_scratch(e, scratch, entry.row, entry.column) for entry in entries]
+        return tuple(gathered(e, scalars) for scalars in zip(*components, strict=True))
     places = {old.place(component): component for component in range(old.components)}
     order = [places[new.place(component)] for component in range(new.components)]
     if order == list(range(len(order))):
-        return Matrix(type_, matrix.parts)
-    return from_components(e, type_, [component_of(e, matrix, number) for number in order])
+        return parts
+    return tuple(gathered(e, [e.b.extract_element(part, number) for number in order]) for part in parts)
+
+
+def _are_aligned(old: Layout, new: Layout) -> bool:
+    """Whether each lane holds the same entries in both layouts."""
+    if isinstance(old, WorkItemLayout) or isinstance(new, WorkItemLayout):
+        return type(old) is type(new)
+    return old.is_aligned_with(new)
+
+
+def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
+    """A matrix with the component type, the use, and the layout of another type of the same shape."""
+    parts = relaid(e, matrix.parts, layout_of(e, matrix.type), layout_of(e, type_))
+    return Matrix(type_, convert(e, parts, matrix.type.component, type_.component))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +146,30 @@ class Scratch:
         return self.part_bytes * (2 if self.type.component.kind == "complex" else 1)
 
 
-def write_scratch(e: Emitter, matrices: Sequence[Matrix]) -> list[Scratch]:
+def write_scratch(e: Emitter, matrices: Sequence[tuple[Parts, Layout]]) -> list[Scratch]:
     """Write matrices to the scratch memory, where all threads of the subgroup can read them."""
     assert e.item is not None
     offset, written = 0, list[Scratch]()
-    for matrix in matrices:
-        written.append(Scratch(matrix.type, offset))
+    for _, layout in matrices:
+        written.append(Scratch(layout.type, offset))
         offset += written[-1].bytes_of_all()
     shared = e.item.shared
     shared.most_scratch = max(shared.most_scratch, offset)
     threads.barrier(e)
-    for matrix, scratch in zip(matrices, written, strict=True):
-        _write(e, matrix, scratch)
+    for (parts, layout), scratch in zip(matrices, written, strict=True):
+        _write(e, parts, layout, scratch)
     threads.barrier(e)
     return written
 
 
-def _write(e: Emitter, matrix: Matrix, scratch: Scratch) -> None:
-    component = matrix.type.component
-    for number in range(layout_of(e, matrix.type).components):
-        entry = entry_of(e, matrix.type, number)
+def _write(e: Emitter, parts: Parts, layout: Layout, scratch: Scratch) -> None:
+    component = layout.type.component
+    for number in range(layout.components):
+        entry = entry_of(e, layout, number)
         with threads.where(e, entry.exists):
-            for part, value in enumerate(component_of(e, matrix, number)):
-                place = _place(e, scratch, part, entry.offset(e, matrix.type))
-                e.b.store(to_memory(e, value, component), place, component.part.size)
+            for part, vector in enumerate(parts):
+                place = _place(e, scratch, part, entry.offset(e, layout.type))
+                e.b.store(to_memory(e, e.b.extract_element(vector, number), component), place, component.part.size)
 
 
 def _place(e: Emitter, scratch: Scratch, part: int, number: Value) -> Value:
@@ -150,11 +191,25 @@ def read_scratch(e: Emitter, scratch: Scratch, row: Value, column: Value) -> Par
     )
 
 
-def product(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) -> Parts:
-    """The parts of `A B + C`; operands are converted to a type, C has that of the sums."""
-    component = c.type.component
-    left, right = write_scratch(e, [a, b])
-    entries = [entry_of(e, c.type, number) for number in range(layout_of(e, c.type).components)]
+def product(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) -> Matrix:
+    """`A B + C`, of the type of C; operands are converted to a type."""
+    types = [replace(m.type, component=operand) for m in (a, b)]
+    fragments = product_of(e, types[0], types[1], c.type)
+    if fragments is None:
+        return _product_of_entries(e, a, b, c, operand)
+    matrices = converted(e, a, types[0]), converted(e, b, types[1]), c
+    layouts = FragmentLayout(types[0]), FragmentLayout(types[1]), FragmentLayout(c.type)
+    left, right, start = (
+        relaid(e, m.parts, layout_of(e, m.type), layout)[0] for m, layout in zip(matrices, layouts, strict=True)
+    )
+    sums = multiplied(e, fragments, layouts[0], layouts[1], (left, right, start))
+    return Matrix(c.type, relaid(e, (sums,), layouts[2], layout_of(e, c.type)))
+
+
+def _product_of_entries(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) -> Matrix:
+    component, layout = c.type.component, layout_of(e, c.type)
+    left, right = write_scratch(e, [(m.parts, layout_of(e, m.type)) for m in (a, b)])
+    entries = [entry_of(e, layout, number) for number in range(layout.components)]
     start = [value for number in range(len(entries)) for value in component_of(e, c, number)]
     width = len(c.parts)
     with e.b.loop(0, a.type.columns, carry=start, name="k") as loop:
@@ -168,7 +223,7 @@ def product(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) ->
             sums += _multiplied(e, component, x, y, old)
         loop.next(*sums)
     components = [tuple(loop.results[k : k + width]) for k in range(0, len(loop.results), width)]
-    return from_components(e, c.type, components).parts
+    return from_components(e, c.type, components)
 
 
 def _multiplied(e: Emitter, type_: ScalarType, x: Parts, y: Parts, old: Parts) -> Parts:
@@ -185,10 +240,11 @@ def reduced(
     e: Emitter, op: UpdateOp, matrix: Matrix, to: CoopMatrixType, computed: ScalarType, *, by_row: bool
 ) -> list[Parts]:
     """The components of a matrix of one column or row: `op` of the rows or columns of another, not yet rounded."""
-    (scratch,) = write_scratch(e, [matrix])
+    (scratch,) = write_scratch(e, [(matrix.parts, layout_of(e, matrix.type))])
     components: list[Parts] = []
-    for number in range(layout_of(e, to).components):
-        entry = entry_of(e, to, number)
+    layout = layout_of(e, to)
+    for number in range(layout.components):
+        entry = entry_of(e, layout, number)
 
         def read(k: Value, entry: Entry = entry) -> Parts:
             return read_scratch(e, scratch, *((entry.row, k) if by_row else (k, entry.column)))
@@ -206,6 +262,6 @@ def reduced(
 
 def positions(e: Emitter, type_: CoopMatrixType, component: int) -> tuple[Value, Value, Value | None]:
     """Row and column of a component (vectors of an i32), and the mask of the threads that have one."""
-    entry = entry_of(e, type_, component)
+    entry = entry_of(e, layout_of(e, type_), component)
     row, column = (e.b.splat(e.b.cast("trunc", value, I32), 1) for value in (entry.row, entry.column))
     return row, column, None if entry.exists is None else e.b.splat(entry.exists, 1)

@@ -37,8 +37,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import arithmetic, distributed
-from tlx.frontends.tensor_language.emit.arithmetic import convert, from_memory, lane_ids, splat, to_memory, vary
+from tlx.frontends.tensor_language.emit.arithmetic import registers, scalars
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import convert, from_memory, lane_ids, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
     Matrix,
@@ -48,6 +48,7 @@ from tlx.frontends.tensor_language.emit.emitter import (
     register_type,
     tensor_element,
 )
+from tlx.frontends.tensor_language.emit.matrices import distributed
 from tlx.frontends.tensor_language.emit.subgroups import to_uniform
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.operations.subgroups import (
@@ -107,7 +108,7 @@ def _widened(e: Emitter, matrix: Matrix) -> Parts:
 def round_matrix(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
     """A matrix of parts in the register type; narrow floats are rounded to nearest, ties to even."""
     if e.item is not None:
-        return Matrix(type_, tuple(arithmetic.round_to_type(e, part, type_.component.part) for part in parts))
+        return Matrix(type_, tuple(scalars.round_to_type(e, part, type_.component.part) for part in parts))
     vector = VectorType(type_.rows * type_.columns, tensor_element(type_.component))
     return Matrix(type_, tuple(e.b.cast("fptrunc", part, vector) for part in parts))
 
@@ -121,7 +122,7 @@ def convert_matrix(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
     """A matrix cast to another component type or use."""
     source, component = matrix.type.component, type_.component
     if e.item is not None:
-        return distributed.relaid(e, Matrix(matrix.type, convert(e, matrix.parts, source, component)), type_)
+        return distributed.converted(e, matrix, type_)
     if source == component:
         return Matrix(type_, matrix.parts)
     if source.kind == component.kind == "float":
@@ -231,33 +232,33 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
     """`%r = add %a, %b : type`."""
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
-        return arithmetic.binary(e, i.op, type_, *parts)
+        return scalars.binary(e, i.op, type_, *parts)
 
     if isinstance(i.type, CoopMatrixType):
         e.bind(i.result, map_matrices(e, i.type, entries, e.matrix(i.lhs), e.matrix(i.rhs)))
     else:
-        e.bind(i.result, arithmetic.scalar_binary(e, i))
+        e.bind(i.result, scalars.scalar_binary(e, i))
 
 
 def arith_unary(e: Emitter, i: ArithUnary) -> None:
     """`%r = neg %a : type`."""
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
-        return arithmetic.unary(e, i.op, type_, *parts)
+        return scalars.unary(e, i.op, type_, *parts)
 
     if isinstance(i.type, CoopMatrixType):
         e.bind(i.result, map_matrices(e, i.type, entries, e.matrix(i.operand)))
     else:
-        e.bind(i.result, arithmetic.scalar_unary(e, i))
+        e.bind(i.result, scalars.scalar_unary(e, i))
 
 
 def constant(e: Emitter, i: Constant) -> None:
     """`%r = constant 1.0 : type`."""
     if isinstance(i.type, CoopMatrixType):
-        e.bind(i.result, splat_matrix(e, i.type, arithmetic.constant(i.type.component, i.value).parts))
+        e.bind(i.result, splat_matrix(e, i.type, scalars.constant(i.type.component, i.value).parts))
     else:
         assert isinstance(i.type, ScalarType)
-        e.bind(i.result, arithmetic.constant(i.type, i.value))
+        e.bind(i.result, scalars.constant(i.type, i.value))
 
 
 def cast(e: Emitter, i: Cast) -> None:
@@ -266,7 +267,7 @@ def cast(e: Emitter, i: Cast) -> None:
         e.bind(i.result, convert_matrix(e, e.matrix(i.operand), i.type))
     else:
         assert isinstance(i.type, ScalarType)
-        e.bind(i.result, arithmetic.cast_number(e, e.number(i.operand), i.type))
+        e.bind(i.result, scalars.cast_number(e, e.number(i.operand), i.type))
 
 
 def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
@@ -276,7 +277,7 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
     operand = _operand_type(a.type.component, b.type.component, accumulated)
     if e.item is not None:
         wide = _as(e, c, accumulated)
-        result = Matrix(wide.type, distributed.product(e, a, b, wide, operand))
+        result = distributed.product(e, a, b, wide, operand)
         e.bind(i.result, convert_matrix(e, convert_matrix(e, result, c.type), matrix_type(i)))
         return
     a, b = _as(e, a, operand), _as(e, b, operand)
@@ -290,10 +291,10 @@ def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
     """`%r = cooperative_matrix_scale %scalar, %matrix : type`."""
     scalar, matrix = to_uniform(e, e.number(i.scalar)), e.matrix(i.matrix)
     count = entries_of(e, matrix.type)
-    factor = tuple(arithmetic.splat(e, part, count) for part in scalar.parts)
+    factor = tuple(scalars.splat(e, part, count) for part in scalar.parts)
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
-        return arithmetic.binary(e, "mul", type_, factor, *parts)
+        return scalars.binary(e, "mul", type_, factor, *parts)
 
     e.bind(i.result, map_matrices(e, matrix_type(i), entries, matrix))
 
@@ -324,7 +325,7 @@ def _real(e: Emitter, a: Matrix, b: Matrix, c: Matrix, parts: tuple[int, int, in
 
 def _complex(e: Emitter, a: Matrix, b: Matrix, c: Matrix) -> Parts:
     """(Ar + Ai i)(Br + Bi i) + C: four real products."""
-    minus = Matrix(a.type, (a.parts[0], arithmetic.negated(e, a.parts[1])))
+    minus = Matrix(a.type, (a.parts[0], registers.negated(e, a.parts[1])))
     first = Matrix(c.type, (_real(e, a, b, c, (0, 0, 0)), _real(e, a, b, c, (0, 1, 1))))
     return _real(e, minus, b, first, (1, 1, 0)), _real(e, a, b, first, (1, 0, 1))
 
@@ -354,7 +355,7 @@ def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
     if buffer.lines > 1:
         with e.b.loop(1, buffer.lines, carry=total, name="line") as loop:
             line = read_entries(e, buffer, e.b.mul(loop.index, buffer.length), buffer.length)
-            loop.next(*arithmetic.binary(e, i.op, computed, tuple(loop.carried), line))
+            loop.next(*scalars.binary(e, i.op, computed, tuple(loop.carried), line))
         total = loop.results
     e.bind(i.result, round_matrix(e, matrix_type(i), tuple(total)))
 
@@ -389,7 +390,8 @@ def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
     matrix = e.matrix(i.matrix)
     layout = WorkItemLayout(matrix.type, e.launch.subgroup_size)
     if e.item is not None:
-        components = [_component(e, i, matrix, number) for number in range(layout.components)]
+        count = distributed.layout_of(e, matrix.type).components
+        components = [_component(e, i, matrix, number) for number in range(count)]
         e.bind(i.result, distributed.from_components(e, matrix_type(i), components))
         return
     source, target = spill(e, matrix), new_buffer(e, matrix.type)

@@ -15,13 +15,29 @@ of bounds has an all-false mask:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tlx.frontends.tensor_language.emit import atomics, distributed, threads
-from tlx.frontends.tensor_language.emit.arithmetic import is_int
+from tlx.frontends.tensor_language.emit import atomics, threads
+from tlx.frontends.tensor_language.emit.arithmetic.scalars import is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.emit.matrices import (
+from tlx.frontends.tensor_language.emit.matrices import distributed
+from tlx.frontends.tensor_language.emit.matrices.chunks import (
+    ChunkLayout,
+    elements_of,
+    load_chunks,
+    store_chunks,
+    words_of,
+)
+from tlx.frontends.tensor_language.emit.matrices.fragments import (
+    LINE_BYTES,
+    FragmentLayout,
+    from_registers,
+    load_registers,
+    loads_lines,
+    registers_of,
+)
+from tlx.frontends.tensor_language.emit.matrices.values import (
     Buffer,
     as_tensor,
     from_tensor,
@@ -55,6 +71,7 @@ from tlx.frontends.tensor_language.operations.subgroups import (
 )
 from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import CoopMatrixType
+from tlx.ir.instructions import Block
 from tlx.ir.types import I32, I64, VOID, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
@@ -230,7 +247,10 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
                 return atomics.load_scalar(e, address, memory, i.semantics)
             return read_parts(e, address, memory.element)
 
-        e.bind(i.result, _each_component(e, where, type_, None, read))
+        def load_each() -> Parts:
+            return _each_component(e, where, type_, None, read).parts
+
+        e.bind(i.result, _load_on_grid(e, where, type_, load_each, atomic=i.atomic))
         return
     if where.is_tensor and not i.atomic:
         e.bind(i.result, _load_tensor(e, where, type_))
@@ -261,7 +281,10 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
             return ()
 
         threads.barrier(e)
-        _each_component(e, where, matrix.type, matrix, write)
+        if (chunks := distributed.chunks_of(e, matrix.type)) is not None:
+            _store_chunks(e, where, chunks, matrix)
+        else:
+            _each_component(e, where, matrix.type, matrix, write)
         threads.barrier(e)
         return
     if where.is_target(matrix.type) and not i.atomic:
@@ -300,6 +323,120 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     e.bind(i.result, reload(e, target))
 
 
+def _load_on_grid(
+    e: Emitter, where: Window, type_: CoopMatrixType, load_each: Callable[[], Parts], *, atomic: bool
+) -> Matrix:
+    """A matrix: as lines of memory, if they are aligned and inside of it, otherwise each component."""
+    if (chunks := distributed.chunks_of(e, type_)) is not None:
+        return Matrix(type_, _load_chunks(e, where, chunks))
+    layout = distributed.layout_of(e, type_)
+    lines = not atomic and isinstance(layout, FragmentLayout) and loads_lines(layout, by_rows=where.by_rows)
+    if not lines or where.memref.type.address_space != "local":
+        return Matrix(type_, load_each())
+    assert isinstance(layout, FragmentLayout)
+    pitch = where.memref.stride[1]
+    registers = _either(
+        e,
+        _has_lines(e, where, type_),
+        lambda: load_registers(e, layout, _first_address(e, where), pitch, by_rows=where.by_rows),
+        lambda: tuple(registers_of(e, load_each()[0], layout)),
+    )
+    return Matrix(type_, (from_registers(e, layout, registers),))
+
+
+def _either(e: Emitter, condition: Value | bool, fast: Callable[[], Parts], slow: Callable[[], Parts]) -> Parts:
+    """The values of one of two pieces of code; the fast one's if a condition, the same in all threads, holds."""
+    if isinstance(condition, bool):
+        return fast() if condition else slow()
+    blocks = e.b.if_else_blocks(condition, ("lines", "components"))
+    end = e.b.new_block("matrix", blocks[1])
+    results: list[tuple[Parts, Block]] = []
+    for block, code in zip(blocks, (fast, slow), strict=True):
+        e.b.at_end(block)
+        results.append((code(), e.b.block))
+        e.b.branch(end)
+    e.b.at_end(end)
+    columns = zip(*(parts for parts, _ in results), strict=True)
+    origins = [block for _, block in results]
+    return tuple(e.b.phi(values[0].type, list(zip(values, origins, strict=True))) for values in columns)
+
+
+def _has_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Value | bool:
+    """Whether each line of a matrix is aligned in memory, and all of it is inside."""
+    b, memref, size = e.b, where.memref, type_.component.size
+    step, pitch = memref.stride
+    if not is_int(step, 1):
+        return False
+    offsets = [b.mul(value, size) for value in (where.x, pitch)]
+    if memref.alignment % LINE_BYTES:
+        offsets.append(b.cast("ptrtoint", memref.pointer, I64))
+    if any(isinstance(offset, ConstInt) and offset.value % LINE_BYTES for offset in offsets):
+        return False
+    conditions = [
+        b.icmp("eq", b.binary("and", offset, const_int(I64, LINE_BYTES - 1)), 0)
+        for offset in offsets
+        if not isinstance(offset, ConstInt)
+    ]
+    lines, length = (type_.rows, type_.columns) if where.by_rows else (type_.columns, type_.rows)
+    checked = ((where.checks_line, where.x, length, 0), (where.checks_lines, where.y, lines, 1))
+    for first, extent, mode in ((first, extent, mode) for checks, first, extent, mode in checked if checks):
+        conditions.append(b.icmp("sge", first, 0))
+        conditions.append(b.icmp("sle", b.add(first, extent), memref.shape[mode]))
+    return all_of(e, conditions) if conditions else True
+
+
+def _load_chunks(e: Emitter, where: Window, layout: ChunkLayout) -> Parts:
+    """What each thread holds of a matrix that is only copied."""
+    element = memory_type(layout.type.component)
+
+    def each() -> Parts:
+        elements: list[Value] = []
+        for x, y, inside in _places_of_chunks(e, where, layout):
+            before = e.b.block
+            with threads.where(e, inside):
+                value = e.b.load(element, address_of(e, where.memref, [x, y]), layout.type.component.size)
+                last = e.b.block
+            zero = threads.zero_of(element)
+            elements.append(value if inside is None else e.b.phi(element, [(value, last), (zero, before)]))
+        return (words_of(e, layout, elements),)
+
+    def lines() -> Parts:
+        return (load_chunks(e, layout, _address_in(e, where)),)
+
+    return _either(e, _has_lines(e, where, layout.type), lines, each)
+
+
+def _store_chunks(e: Emitter, where: Window, layout: ChunkLayout, matrix: Matrix) -> None:
+    """Store what each thread holds of a matrix that is only copied."""
+
+    def each() -> Parts:
+        elements = elements_of(e, layout, matrix.value)
+        for element, (x, y, inside) in zip(elements, _places_of_chunks(e, where, layout), strict=True):
+            with threads.where(e, inside):
+                e.b.store(element, address_of(e, where.memref, [x, y]), layout.type.component.size)
+        return ()
+
+    def lines() -> Parts:
+        store_chunks(e, layout, matrix.value, _address_in(e, where))
+        return ()
+
+    _either(e, _has_lines(e, where, layout.type), lines, each)
+
+
+def _address_in(e: Emitter, where: Window) -> Callable[[Value, Value], Value]:
+    """Emits the address of an element, given its row and column."""
+    return lambda row, column: address_of(e, where.memref, [e.b.add(where.x, row), e.b.add(where.y, column)])
+
+
+def _places_of_chunks(e: Emitter, where: Window, layout: ChunkLayout) -> Iterator[tuple[Value, Value, Value | None]]:
+    """Indices of the elements that a thread holds, and whether each is in bounds."""
+    for chunk in range(layout.chunks):
+        row, column = layout.place(e, chunk)
+        for number in range(layout.elements):
+            x, y = e.b.add(where.x, e.b.add(row, number)), e.b.add(where.y, column)
+            yield x, y, _inside(e, where, x, y)
+
+
 def _each_component(
     e: Emitter, where: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
 ) -> Matrix:
@@ -314,8 +451,9 @@ def _each_component(
     """
     b, components = e.b, list[Parts]()
     zeros = tuple(threads.zero_of(register_type(type_.component)) for _ in range(2 if _is_complex(type_) else 1))
-    for number in range(distributed.layout_of(e, type_).components):
-        entry = distributed.entry_of(e, type_, number)
+    layout = distributed.layout_of(e, type_)
+    for number in range(layout.components):
+        entry = distributed.entry_of(e, layout, number)
         along, across = (entry.column, entry.row) if where.by_rows else (entry.row, entry.column)
         x, y = b.add(where.x, along), b.add(where.y, across)
         inside = [c for c in (entry.exists, _inside(e, where, x, y)) if c is not None]
