@@ -10,6 +10,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -24,6 +25,7 @@ _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to b
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
 _ON_DEVICES: Final = (2, 13)
+_DEFAULT_STREAM: Final = 1  # in DLPack and `__cuda_array_interface__`, where 0 is not allowed
 
 
 def first_device() -> NvidiaDevice:
@@ -109,6 +111,12 @@ class NvidiaCode:
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
+    def __del__(self) -> None:
+        module = getattr(self, "_module", None)  # none if the driver refused the code
+        if module is not None:
+            with suppress(TlxError), self.current():
+                self._call("cuModuleUnload", module)
+
     def current(self) -> _Current:
         """Push the primary context, unless it is current; another one that was current is so again afterwards."""
         return _Current(self._device, self._context)
@@ -122,8 +130,8 @@ class NvidiaCode:
             self._call("cuFuncSetAttribute", function, kind, launch.shared, about=about)
         return function
 
-    def array(self, value: object) -> DeviceArray | None:
-        """An array by DLPack, else by `__cuda_array_interface__`."""
+    def array(self, value: object, stream: int) -> DeviceArray | None:
+        """A tensor of PyTorch, an array by DLPack, else one by `__cuda_array_interface__`."""
         if getattr(value, "is_cuda", False) and hasattr(value, "data_ptr"):
             self._check_device(cast("Any", value).device.index)
             return _from_torch(value)
@@ -133,7 +141,7 @@ class NvidiaCode:
             if int(kind) in _ON_DEVICES:
                 self._check_device(int(number))
             if int(kind) in _DLPACK_DEVICES:
-                return _from_dlpack(value)
+                return _from_dlpack(value, stream)
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
@@ -141,6 +149,16 @@ class NvidiaCode:
         if number != self._number:
             message = f"the array is on device {number}, and code runs on device {self._number}; copy it there first"
             raise TlxError(message)
+
+    def order(self, first: int, then: int) -> None:
+        """Order streams by an event."""
+        call, kinds = self._call, self._device.driver
+        event = call("cuEventCreate", int(kinds.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        try:
+            call("cuEventRecord", event, first)
+            call("cuStreamWaitEvent", then, event, 0)
+        finally:
+            call("cuEventDestroy", event)
 
     def allocate(self, size: int, stream: int) -> int:
         """Allocate by `cuMemAllocAsync`."""
@@ -234,8 +252,8 @@ _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
 _FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
 
 
-def _from_dlpack(value: object) -> DeviceArray:
-    capsule = cast("Any", value).__dlpack__(stream=-1)  # the caller orders streams
+def _from_dlpack(value: object, stream: int) -> DeviceArray:
+    capsule = cast("Any", value).__dlpack__(stream=stream or _DEFAULT_STREAM)  # which waits for the array's
     tensor = ctypes.string_at(cast("int", _pointer_of(capsule, b"dltensor")), _DLTENSOR.size)
     data, _, _, rank, code, bits, _, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
     size = bits // 8
@@ -263,7 +281,16 @@ def _from_torch(tensor: Any) -> DeviceArray:
         floats = _TORCH_FLOATS | {"torch.float64": "double"}
         element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
     strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())
-    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor)
+    stream = _streams_of_torch()(tensor.device.index)
+    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream)
+
+
+@cache
+def _streams_of_torch() -> Callable[[int], int]:
+    """What returns PyTorch's current stream of a device."""
+    torch: Any = import_module("torch")
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
+    return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)
 
 
 def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
@@ -274,7 +301,7 @@ def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
         "u": f"i{size * 8}",
         "b": "i8",
     }
-    strides = interface.get("strides")
+    strides, stream = interface.get("strides"), interface.get("stream")
     return DeviceArray(
         int(interface["data"][0] or 0),
         tuple(interface["shape"]),
@@ -282,4 +309,5 @@ def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
         names.get(kind, ""),
         size,
         owner,
+        0 if stream == _DEFAULT_STREAM else stream,
     )

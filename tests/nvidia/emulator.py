@@ -248,7 +248,7 @@ class Emulator:
         """Nothing."""
         return nullcontext()
 
-    def array(self, value: object) -> DeviceArray | None:
+    def array(self, value: object, stream: int) -> DeviceArray | None:  # noqa: ARG002
         """The array of an `OnDevice`."""
         if not isinstance(value, OnDevice):
             return None
@@ -257,6 +257,9 @@ class Emulator:
         _MEMORY[address] = array.reshape(-1, order="A").view(np.uint8)
         element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
         return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
+
+    def order(self, first: int, then: int) -> None:
+        """Nothing: each call waits for its kernels."""
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """The work itself."""
