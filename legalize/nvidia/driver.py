@@ -19,6 +19,7 @@ from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import FunctionLaunches, Launch
 
 _LOG_BYTES: Final = 16 << 10
+_NAME_BYTES: Final = 128
 _OLDEST: Final = (8, 0)
 _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
@@ -48,6 +49,8 @@ def _driver() -> Any:
 class NvidiaDevice:
     """Device 0 of the driver; see `tlx.target.grid_unit.Device`."""
 
+    library_name = "cuda"
+
     def __init__(self, driver: Any) -> None:
         self.driver = driver
         try:
@@ -63,6 +66,11 @@ class NvidiaDevice:
         if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
             self.processor = "sm_90a"
         self.context = self.call("cuDevicePrimaryCtxRetain", self.number)
+
+    @property
+    def name(self) -> str:
+        """By `cuDeviceGetName`."""
+        return bytes(self.call("cuDeviceGetName", _NAME_BYTES, self.number)).split(b"\0", 1)[0].decode()
 
     def _attribute(self, name: str) -> int:
         kind = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
@@ -176,6 +184,24 @@ class NvidiaCode:
         """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""
         self._call("cuMemcpyDtoHAsync", host, address, size, stream)
         self._call("cuStreamSynchronize", stream)
+
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:
+        """Copy by `cuMemcpyDtoDAsync`."""
+        self._call("cuMemcpyDtoDAsync", address, source, size, stream)
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """By two events."""
+        call = self._call
+        events = [call("cuEventCreate", 0) for _ in range(2)]
+        try:
+            call("cuEventRecord", events[0], 0)
+            work()
+            call("cuEventRecord", events[1], 0)
+            call("cuEventSynchronize", events[1])
+            return float(call("cuEventElapsedTime", *events)) * 1e-3
+        finally:
+            for event in events:
+                call("cuEventDestroy", event)
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""

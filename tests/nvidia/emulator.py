@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -287,6 +288,16 @@ class Emulator:
         """Copy."""
         ctypes.memmove(host, address, size)
 
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(address, source, size)
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """The time on this CPU."""
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
         """Run a kernel.
 
@@ -317,6 +328,8 @@ class EmulatedDevice:
         processor: The processor that code is generated for.
         seed: As for `Emulator`.
     """
+
+    name, library_name = "an emulator", "cpu"
 
     def __init__(self, lowered: str, processor: str = "sm_80", seed: int = 0) -> None:
         self.processor, self.lowered, self._seed = processor, lowered, seed

@@ -80,7 +80,7 @@ def test_a_call_and_the_streams_of_its_arrays_wait_for_each_other(producer: int,
 
 @pytest.mark.parametrize(("stream", "passed"), [(0, 1), (6, 6)])
 def test_dlpack_is_passed_the_stream_of_the_call(stream: int, passed: int) -> None:
-    class Exported(Exception):
+    class ExportedError(Exception):
         """The producer was asked."""
 
     class Array:
@@ -88,10 +88,10 @@ def test_dlpack_is_passed_the_stream_of_the_call(stream: int, passed: int) -> No
             return 2, 0
 
         def __dlpack__(self, stream: int) -> object:
-            raise Exported(stream)
+            raise ExportedError(stream)
 
     driver, _ = driver_with_events()
-    with pytest.raises(Exported, match=f"^{passed}$"):
+    with pytest.raises(ExportedError, match=f"^{passed}$"):
         takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))(Array(), stream=stream)
 
 

@@ -377,6 +377,12 @@ class SmallMemory:
 
     def download(self, host: int, address: int, size: int, stream: int) -> None: ...
 
+    def copy(self, address: int, source: int, size: int, stream: int) -> None: ...
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        work()
+        return 1.0
+
     def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None: ...
 
     def current(self) -> AbstractContextManager[None]:

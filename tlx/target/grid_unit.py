@@ -158,6 +158,14 @@ class DeviceCode(Protocol):
         """Copy bytes from the device, and wait for them."""
         ...
 
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes within the device."""
+        ...
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Seconds between the device's begin and end of what some work launches in the default stream."""
+        ...
+
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch some blocks of a kernel.
 
@@ -189,9 +197,16 @@ class Device(Protocol):
 
     Attributes:
         processor: Its processor, by LLVM's name.
+        library_name: What array libraries such as PyTorch call devices of this kind.
     """
 
     processor: str
+    library_name: str
+
+    @property
+    def name(self) -> str:
+        """Its maker's name for it."""
+        ...
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:
         """Load code in the form that `--emit=asm` writes.

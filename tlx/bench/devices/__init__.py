@@ -1,0 +1,7 @@
+"""`tlx bench --target=GPU`: kernels on a device beside other libraries there, in one process.
+
+workloads     the table: graphs of tensors, and the same by PyTorch
+peers         other libraries on a device
+measure       compiles, checks and times one workload and its peers, by the device's events
+command       the actions of `tlx bench`, and their tables
+"""
