@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -79,7 +80,51 @@ class TorchPeer:
         return tensor.view(self.torch.bfloat16) if buffer.element.llvm == "bfloat" else tensor
 
 
-_PEERS: Final[dict[str, Callable[[str], DevicePeer]]] = {"torch": TorchPeer}
+class TritonPeer(TorchPeer):
+    """The kernels of Triton's tutorials, on PyTorch's tensors."""
+
+    name = "triton"
+
+    def __init__(self, library_name: str) -> None:
+        super().__init__(library_name)
+        try:
+            self._triton: Any = import_module("triton")
+            self._kernels: Any = import_module("tlx.bench.devices.triton_kernels")
+        except Exception as reason:  # noqa: BLE001 (it may find no compiler)
+            raise MissingError(str(reason)) from None
+        self.version = str(self._triton.__version__)
+
+    def attempts(self, work: Workload, arrays: Mapping[str, OwnedArray]) -> Sequence[Call]:
+        """Products with blocks of several sizes, and softmax."""
+        *inputs, result = (self.tensor(buffer, arrays[buffer.name]) for buffer in work.buffers)
+        if work.row == "softmax":
+            return [partial(self._softmax, *inputs, result)]
+        if work.row == "gemm" and work.buffers[0].element.precision <= _LARGEST_PRECISION:
+            a, b = inputs[0], inputs[1].t() if work.variant else inputs[1]
+            return [partial(self._product, a, b, result, *blocks) for blocks in _BLOCKS]
+        return []
+
+    def _product(self, a: Any, b: Any, c: Any, blocks: tuple[int, int, int], warps: int, stages: int) -> Any:
+        (m, k), n, language = a.shape, b.shape[1], self._triton.language
+        sums = language.float32 if a.dtype.is_floating_point else language.int32
+        grid = (self._triton.cdiv(m, blocks[0]) * self._triton.cdiv(n, blocks[1]),)
+        strides = (*a.stride(), *b.stride())
+        self._kernels.product[grid](
+            *(a, b, c, m, n, k, *strides, sums, *blocks, _ROWS_OF_BLOCKS), num_warps=warps, num_stages=stages
+        )
+        return c
+
+    def _softmax(self, x: Any, y: Any) -> Any:
+        rows, columns = x.shape
+        block = self._triton.next_power_of_2(columns)
+        self._kernels.softmax[(rows,)](x, y, columns, block, num_warps=min(16, max(4, block // 512)))
+        return y
+
+
+_BLOCKS: Final = (((128, 256, 64), 8, 3), ((128, 128, 64), 4, 4), ((64, 64, 64), 4, 4))
+_ROWS_OF_BLOCKS: Final = 8
+_LARGEST_PRECISION: Final = 11  # bfloat, half and bytes
+_PEERS: Final[dict[str, Callable[[str], DevicePeer]]] = {"torch": TorchPeer, "triton": TritonPeer}
 PEER_NAMES: Final = tuple(_PEERS)
 
 

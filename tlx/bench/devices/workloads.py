@@ -34,11 +34,9 @@ class DeviceProblem:
 
     Attributes:
         torch: By PyTorch.
-        gemm: Extents of the product, M, N and K, if the work is a product and nothing else.
     """
 
     torch: Peer
-    gemm: tuple[int, int, int] | None = None
 
 
 _DTYPES: Final = {BF16: "bfloat16", F16: "float16", F32: "float32", F64: "float64", S8: "int8", S32: "int32"}
@@ -104,7 +102,7 @@ def gemm(
         (("a", element, (m, k)), ("b", element, (n, k) if columns else (k, n))),
         (out, (m, n)),
         build,
-        DeviceProblem(by_torch, None if columns else extents),
+        DeviceProblem(by_torch),
         2 * m * n * k,
     )
 
