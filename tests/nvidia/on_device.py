@@ -1,6 +1,6 @@
 """A plugin of pytest that runs the tests of the tensor language, and of graphs, on this machine's GPU.
 
-    pytest -p tests.nvidia.on_device tests/semantics/graph/test_operations.py
+pytest -p tests.nvidia.on_device tests/semantics/graph/test_operations.py
 """
 
 from __future__ import annotations

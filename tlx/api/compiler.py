@@ -295,6 +295,54 @@ def has_grid(target: Target | str) -> bool:
     return found.grid is not None
 
 
+def _loaded_by_sizes(
+    source: SourceInput,
+    target: Target | str,
+    entry: str | None,
+    reading: InputFormat,
+    compiled: Callable[[Module, str | None], CompiledModule],
+) -> CompiledModule | None:
+    """A module for a device, some of whose functions have tensors of run-time sizes; None if none has.
+
+    Args:
+        source: The module.
+        target: The target.
+        entry: The function to call.
+        reading: Format of the source.
+        compiled: Compiles a module without such functions, for a device.
+    """
+    if b"vscale" not in source.data:
+        return None
+    from tlx.api.device import DeviceFunction, SizedFunction
+    from tlx.api.prototypes import prototypes
+    from tlx.ir.parser.module import parse
+    from tlx.ir.tensors.inference import verify_tensors
+    from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
+
+    module = parse(source.text("grid", reading), source.name)
+    sizes = functions_of_sizes(module)
+    if not sizes:
+        return None
+    verify_tensors(module)
+    text, defined = str(module), prototypes(module)
+    _check_entry(entry, defined)
+
+    def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:
+        function = compiled(with_known_sizes(text, name, known, source.name), name).entry
+        assert isinstance(function, DeviceFunction)
+        return function
+
+    module.remove(*(function for function in module.functions if function.name in sizes))
+    others = dict[str, CompiledFunction]()
+    if module.functions:
+        rest = compiled(module, None)
+        others = {name: rest[name] for name in rest}
+    functions = {
+        name: SizedFunction(defined[name], numbers, partial(for_sizes, name)) for name, numbers in sizes.items()
+    }
+    return CompiledModule({**others, **functions}, refused_functions(defined), entry, text)
+
+
 def _loaded_on_device(
     source: SourceInput,
     target: Target | str,
@@ -305,6 +353,15 @@ def _loaded_on_device(
     cache: bool | str | os.PathLike[str],
 ) -> CompiledModule:
     """A module, lowered for a device of this machine and loaded there."""
+
+    def of_known_sizes(module: Module, entry: str | None) -> CompiledModule:
+        return _loaded_on_device(
+            SourceInput.of(module, FORMAT_BY_NAME), target, options, opt_level, entry, FORMAT_BY_NAME, cache
+        )
+
+    sized = _loaded_by_sizes(source, target, entry, reading, of_known_sizes)
+    if sized is not None:
+        return sized
     from tlx.api.cache import CacheInput, DiskCache, cached
     from tlx.api.device import assembly_of, loaded_functions
     from tlx.target.lookup import find_target, foreign_triple

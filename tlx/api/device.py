@@ -170,6 +170,54 @@ class DeviceFunction(CompiledFunction):
             _free(device, temporaries, stream, failed=failed)
 
 
+class SizedFunction(CompiledFunction):
+    """A function of run-time sizes, for which code is generated when it is first called with some sizes.
+
+    Args:
+        prototype: Its parameters.
+        sizes: The numbers of the parameters that are sizes.
+        compiled: Compiles the function for sizes, given by these numbers.
+    """
+
+    def __init__(
+        self, prototype: Prototype, sizes: Sequence[int], compiled: Callable[[dict[int, int]], DeviceFunction]
+    ) -> None:
+        self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
+        self._count = len(prototype.parameters)
+        self._known: dict[tuple[int, ...], DeviceFunction] = {}
+
+    def __call__(self, *arguments: Any, stream: int = 0) -> None:
+        """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+            TlxError: There is no code for these sizes, or the device refuses a launch.
+        """
+        self.for_sizes(arguments)(*arguments, stream=stream)
+
+    def captured(self, *arguments: Any) -> CapturedCall:
+        """As `DeviceFunction.captured`."""
+        return self.for_sizes(arguments).captured(*arguments)
+
+    def for_sizes(self, arguments: Sequence[Any]) -> DeviceFunction:
+        """The function for the sizes among some arguments.
+
+        Raises:
+            ArgumentError: There are too few or too many arguments, or a size is no integer.
+            TlxError: There is no code for these sizes.
+        """
+        if len(arguments) != self._count:
+            raise self._count_error(len(arguments))
+        parameters = self.prototype.parameters
+        sizes = tuple(int(_scalar(n, parameters[n], arguments[n]).value) for n in self._sizes)
+        known = self._known.get(sizes)
+        if known is None:
+            if len(self._known) >= _MOST_LAYOUTS:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[sizes] = self._compiled(dict(zip(self._sizes, sizes, strict=True)))
+        return known
+
+
 class OwnedArray:
     """An array in the memory of a device, C-contiguous, which is freed with the object.
 
