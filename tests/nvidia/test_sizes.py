@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from tlx.diagnostics import LoweringError, TlxError
 
 # What is computed or read for each element, copied with pitches of run-time size, or branches between iterations
 REFUSED = """expression copies onto_itself power branches swap shifted""".split()
-QUICK = """matmul_float_float_float_rc matmul_bfloat_bfloat_bfloat_cr smma_half_half_half_rr matmul_i8_i8_i32_rr contract_batched
-chain mixed exponential function_tanh sum_rows max_columns broadcast_row permute concat""".split()
+QUICK = """matmul_float_float_float_rc matmul_bfloat_bfloat_bfloat_cr smma_half_half_half_rr matmul_i8_i8_i32_rr
+contract_batched chain mixed exponential function_tanh sum_rows max_columns broadcast_row permute concat""".split()
 TEXT = """
 define void @scaled(ptr noalias %x, ptr noalias %y, i32 %rows, i32 %columns, float %s) {
   %r = insertelement <2 x i32> undef, i32 %rows, i32 0
@@ -71,7 +70,7 @@ def without_aliases(text: str) -> str:
 
 
 def run(compiled: Compile, program: Program, size: tuple[int, ...]) -> None:
-    given = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arguments(program, size)]
+    given = arguments(program, size)
     compiled(without_aliases(program.text)).entry(*given)
     compare(program, given, expected(program.name, size))
 
@@ -107,7 +106,7 @@ def test_sizes_may_differ_from_call_to_call(compiled: Compile) -> None:
 def test_wrong_sizes(compiled: Compile) -> None:
     scaled = compiled(TEXT)["scaled"]
     x, y = np.zeros((3, 5), np.float32), np.zeros((3, 5), np.float32)
-    with pytest.raises(ArgumentError, match="15 elements|float32"):
+    with pytest.raises(ArgumentError, match="15"):
         scaled(x[:2], y, 3, 5, 1.0)
     with pytest.raises(LoweringError, match="extent 0 in dimension 1"):
         scaled(x, y, 3, 0, 1.0)

@@ -297,7 +297,6 @@ def has_grid(target: Target | str) -> bool:
 
 def _loaded_by_sizes(
     source: SourceInput,
-    target: Target | str,
     entry: str | None,
     reading: InputFormat,
     compiled: Callable[[Module, str | None], CompiledModule],
@@ -306,7 +305,6 @@ def _loaded_by_sizes(
 
     Args:
         source: The module.
-        target: The target.
         entry: The function to call.
         reading: Format of the source.
         compiled: Compiles a module without such functions, for a device.
@@ -359,7 +357,7 @@ def _loaded_on_device(
             SourceInput.of(module, FORMAT_BY_NAME), target, options, opt_level, entry, FORMAT_BY_NAME, cache
         )
 
-    sized = _loaded_by_sizes(source, target, entry, reading, of_known_sizes)
+    sized = _loaded_by_sizes(source, entry, reading, of_known_sizes)
     if sized is not None:
         return sized
     from tlx.api.cache import CacheInput, DiskCache, cached

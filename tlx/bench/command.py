@@ -23,7 +23,7 @@ Echo = Callable[[str], object]
 _NOISY: Final = 0.15
 
 
-def show(choice: WorkloadSelection, target: str, echo: Echo) -> None:
+def show(choice: WorkloadSelection, echo: Echo, target: str = "native") -> None:
     """List the workloads, which are others for devices, the models, or the paper's workloads."""
     if choice.rows[:1] == (models.ROW,):
         models.show(choice, echo)
