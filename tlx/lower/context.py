@@ -83,7 +83,6 @@ class PipelineStep(Step):
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
 TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is for
-LAUNCHED_ATTRIBUTE: Final = "tlx-launched"  # a function that is launched, though it may have no tensor operation
 CALL_COUNTER_ATTRIBUTE: Final = "tlx-rounds"  # the parameter that counts the calls of a function called in a loop
 
 

@@ -28,7 +28,6 @@ from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type
 from tlx.ir.types import I32, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_ints
-from tlx.lower.context import LAUNCHED_ATTRIBUTE
 
 _HANDLE: Final = re.compile(r"<vscale x 1 x ([^<>]+)>")
 _MANGLED: Final = re.compile(r"\bnxv1(?=[a-z])")
@@ -96,7 +95,6 @@ def with_known_sizes(text: str, name: str, sizes: Mapping[int, int], source: str
         if count is not None:
             replaced = _HANDLE.sub(rf"<{count} x \1>", instruction.text)
             instruction.text = _MANGLED.sub(f"v{count}", replaced)
-    function.replace_attributes(f'{function.signature.attributes} "{LAUNCHED_ATTRIBUTE}"'.strip())
     lines = str(module).splitlines()
     return parse(
         "\n".join(line for line in lines if not (line.startswith("declare") and "vscale" in line)) + "\n", source

@@ -14,8 +14,8 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.types import bytes_of
-from tlx.lower.context import LAUNCHED_ATTRIBUTE, LoweringContext, is_kernel
+from tlx.ir.types import VOID, bytes_of, is_scalar_number
+from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
@@ -48,7 +48,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     grid = context.target.grid
     assert grid is not None
     written = [function for function in module.functions if is_for_threads(module, function)]
-    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(module, f) and f not in written]
+    functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f) and f not in written]
     kernels = _Kernels(module, grid, context)
     table = [_launches(kernels, function) for function in functions]
     all_facts = [facts for sequence in kernels.known.values() for facts in sequence]
@@ -65,11 +65,16 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     module.global_names.taken.add(SYMBOL)
 
 
-def _has_work(module: Module, function: Function) -> bool:
-    """Whether a function has tensor operations, or copies that stage 1 made of them, or is marked."""
-    if LAUNCHED_ATTRIBUTE in module.function_attributes(function.signature):
-        return True
-    return any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
+def _has_work(function: Function) -> bool:
+    """Whether a function has tensor operations, or copies or numbers that stage 1 made of them."""
+    return _is_of_numbers(function) or any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
+
+
+def _is_of_numbers(function: Function) -> bool:
+    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element."""
+    stored = [i.operands[0].type for i in function.instructions() if i.opcode == "store"]
+    is_straight = len(function.blocks) == 1 and not any(i.is_call for i in function.instructions())
+    return is_straight and bool(stored) and all(map(is_scalar_number, stored)) and function.signature.result == VOID
 
 
 class _Kernels:
