@@ -17,8 +17,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # what the tensor language means, but for the order of updates and what the CPU's IR looks like
 ON_NVIDIA := $(addprefix tests/semantics/frontends/tensor_language/,test_examples.py test_views.py matrix/test_layout.py \
 	matrix/test_arithmetic.py spmd/test_barriers.py spmd/test_foreach.py spmd/test_subgroup.py blas/test_shapes.py)
+# operations on tensors; not functions of numbers alone, which have no tensor operation, nor fmod, which NVPTX cannot emit
+GRAPHS_ON_NVIDIA := tests/semantics/graph/test_operations.py -k "not (floats_divide or arithmetic_broadcasts and float32 or \
+	views and 14-vector)"
 
-.PHONY: help env demo test test-long test-amx test-nvidia check format coverage bench plot docs site dist clean
+.PHONY: help env demo test test-long test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +55,16 @@ test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q -m nvidia tests/nvidia
 	$(BIN)/python -m pytest -q -p tests.nvidia.on_device $(ON_NVIDIA)
+	$(BIN)/python -m pytest -q -p tests.nvidia.on_device $(GRAPHS_ON_NVIDIA)
+
+# compute-sanitizer of the CUDA toolkit; a test takes some ten times as long under it
+SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)
+SANITIZED  = $(BIN)/python -m pytest -q -m nvidia $(addprefix tests/nvidia/test_,maps.py products.py convolutions.py \
+	host.py tensor_language.py)
+
+sanitize-nvidia: $(STAMP) ## run a sample of these tests under compute-sanitizer
+	$(SANITIZER) --tool=memcheck --leak-check=no --error-exitcode=9 $(SANITIZED)
+	$(SANITIZER) --tool=racecheck --error-exitcode=9 $(SANITIZED)
 
 check: $(STAMP) ## check format, lint and types
 	$(BIN)/ruff format --check .

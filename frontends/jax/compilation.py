@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from tlx.api.device import is_on_device
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
 from tlx.frontends.jax.program import Function
@@ -218,7 +219,7 @@ def _places(donated: AbstractSet[int], inputs: Sequence[tuple[int, Any]], main: 
 
 def _abstract(leaf: Any) -> Any:
     """An array of a device that JAX does not know as its shape and type; other leaves as they are."""
-    if isinstance(leaf, _jax().Array) or not hasattr(leaf, "__cuda_array_interface__"):
+    if isinstance(leaf, _jax().Array) or not is_on_device(leaf):
         return leaf
     return _jax().ShapeDtypeStruct(tuple(leaf.shape), np.dtype(str(leaf.dtype).removeprefix("torch.")))
 

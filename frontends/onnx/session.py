@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
+from tlx.api.device import is_on_device
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
 from tlx.frontends.onnx.model import Argument, Array, Model, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence
@@ -231,8 +232,8 @@ class InferenceSession:
 
     def _check(self, argument: Argument, given: Any) -> Array:
         try:
-            array = given if hasattr(given, "__cuda_array_interface__") else np.asarray(given)
-        except ValueError as error:
+            array = given if is_on_device(given) else np.asarray(given)
+        except (ValueError, TypeError, RuntimeError) as error:  # PyTorch's, of tensors that require gradients
             raise ArgumentError(f"input '{argument.name}' is no array: {error}") from None
         got = str(array.dtype).removeprefix("torch.")
         if argument.dtype is None or got != argument.dtype.name:

@@ -155,10 +155,10 @@ class Binder:
         known: dict[int, int] = {}
 
         def standing_for(one: Any) -> Any:
-            array = None if one is None or isinstance(one, np.ndarray) else function.array_of(one)
+            array = None if one is None or isinstance(one, np.ndarray) else function.array_of(one, copies.stream)
             if array is None:
                 return cast("Any", one)
-            copies.keep.append(array.owner)
+            copies.take(array)
             view = as_numpy(array)
             known[array_address(view)] = array.address
             return view

@@ -10,6 +10,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -18,12 +19,14 @@ from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import FunctionLaunches, Launch
 
 _LOG_BYTES: Final = 16 << 10
+_NAME_BYTES: Final = 128
 _OLDEST: Final = (8, 0)
 _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
 _ON_DEVICES: Final = (2, 13)
+_DEFAULT_STREAM: Final = 1  # in DLPack and `__cuda_array_interface__`, where 0 is not allowed
 
 
 def first_device() -> NvidiaDevice:
@@ -46,6 +49,8 @@ def _driver() -> Any:
 class NvidiaDevice:
     """Device 0 of the driver; see `tlx.target.grid_unit.Device`."""
 
+    library_name = "cuda"
+
     def __init__(self, driver: Any) -> None:
         self.driver = driver
         try:
@@ -61,6 +66,11 @@ class NvidiaDevice:
         if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
             self.processor = "sm_90a"
         self.context = self.call("cuDevicePrimaryCtxRetain", self.number)
+
+    @property
+    def name(self) -> str:
+        """By `cuDeviceGetName`."""
+        return bytes(self.call("cuDeviceGetName", _NAME_BYTES, self.number)).split(b"\0", 1)[0].decode()
 
     def _attribute(self, name: str) -> int:
         kind = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
@@ -109,6 +119,12 @@ class NvidiaCode:
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
+    def __del__(self) -> None:
+        module = getattr(self, "_module", None)  # none if the driver refused the code
+        if module is not None:
+            with suppress(TlxError), self.current():
+                self._call("cuModuleUnload", module)
+
     def current(self) -> _Current:
         """Push the primary context, unless it is current; another one that was current is so again afterwards."""
         return _Current(self._device, self._context)
@@ -122,8 +138,8 @@ class NvidiaCode:
             self._call("cuFuncSetAttribute", function, kind, launch.shared, about=about)
         return function
 
-    def array(self, value: object) -> DeviceArray | None:
-        """An array by DLPack, else by `__cuda_array_interface__`."""
+    def array(self, value: object, stream: int) -> DeviceArray | None:
+        """A tensor of PyTorch, an array by DLPack, else one by `__cuda_array_interface__`."""
         if getattr(value, "is_cuda", False) and hasattr(value, "data_ptr"):
             self._check_device(cast("Any", value).device.index)
             return _from_torch(value)
@@ -133,7 +149,7 @@ class NvidiaCode:
             if int(kind) in _ON_DEVICES:
                 self._check_device(int(number))
             if int(kind) in _DLPACK_DEVICES:
-                return _from_dlpack(value)
+                return _from_dlpack(value, stream)
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
@@ -141,6 +157,16 @@ class NvidiaCode:
         if number != self._number:
             message = f"the array is on device {number}, and code runs on device {self._number}; copy it there first"
             raise TlxError(message)
+
+    def order(self, first: int, then: int) -> None:
+        """Order streams by an event."""
+        call, kinds = self._call, self._device.driver
+        event = call("cuEventCreate", int(kinds.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        try:
+            call("cuEventRecord", event, first)
+            call("cuStreamWaitEvent", then, event, 0)
+        finally:
+            call("cuEventDestroy", event)
 
     def allocate(self, size: int, stream: int) -> int:
         """Allocate by `cuMemAllocAsync`."""
@@ -158,6 +184,24 @@ class NvidiaCode:
         """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""
         self._call("cuMemcpyDtoHAsync", host, address, size, stream)
         self._call("cuStreamSynchronize", stream)
+
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:
+        """Copy by `cuMemcpyDtoDAsync`."""
+        self._call("cuMemcpyDtoDAsync", address, source, size, stream)
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """By two events."""
+        call = self._call
+        events = [call("cuEventCreate", 0) for _ in range(2)]
+        try:
+            call("cuEventRecord", events[0], 0)
+            work()
+            call("cuEventRecord", events[1], 0)
+            call("cuEventSynchronize", events[1])
+            return float(call("cuEventElapsedTime", *events)) * 1e-3
+        finally:
+            for event in events:
+                call("cuEventDestroy", event)
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""
@@ -234,8 +278,8 @@ _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
 _FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
 
 
-def _from_dlpack(value: object) -> DeviceArray:
-    capsule = cast("Any", value).__dlpack__(stream=-1)  # the caller orders streams
+def _from_dlpack(value: object, stream: int) -> DeviceArray:
+    capsule = cast("Any", value).__dlpack__(stream=stream or _DEFAULT_STREAM)  # which waits for the array's
     tensor = ctypes.string_at(cast("int", _pointer_of(capsule, b"dltensor")), _DLTENSOR.size)
     data, _, _, rank, code, bits, _, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
     size = bits // 8
@@ -263,7 +307,16 @@ def _from_torch(tensor: Any) -> DeviceArray:
         floats = _TORCH_FLOATS | {"torch.float64": "double"}
         element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
     strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())
-    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor)
+    stream = _streams_of_torch()(tensor.device.index)
+    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream)
+
+
+@cache
+def _streams_of_torch() -> Callable[[int], int]:
+    """What returns PyTorch's current stream of a device."""
+    torch: Any = import_module("torch")
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
+    return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)
 
 
 def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
@@ -274,7 +327,7 @@ def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
         "u": f"i{size * 8}",
         "b": "i8",
     }
-    strides = interface.get("strides")
+    strides, stream = interface.get("strides"), interface.get("stream")
     return DeviceArray(
         int(interface["data"][0] or 0),
         tuple(interface["shape"]),
@@ -282,4 +335,5 @@ def _from_interface(interface: dict[str, Any], owner: object) -> DeviceArray:
         names.get(kind, ""),
         size,
         owner,
+        0 if stream == _DEFAULT_STREAM else stream,
     )

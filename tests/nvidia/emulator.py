@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ class Emulator:
         """Nothing."""
         return nullcontext()
 
-    def array(self, value: object) -> DeviceArray | None:
+    def array(self, value: object, stream: int) -> DeviceArray | None:  # noqa: ARG002
         """The array of an `OnDevice`."""
         if not isinstance(value, OnDevice):
             return None
@@ -259,6 +260,9 @@ class Emulator:
         _MEMORY[address] = array.reshape(-1, order="A").view(np.uint8)
         element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
         return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
+
+    def order(self, first: int, then: int) -> None:
+        """Nothing: each call waits for its kernels."""
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """The work itself."""
@@ -285,6 +289,16 @@ class Emulator:
     def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
         ctypes.memmove(host, address, size)
+
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:  # noqa: ARG002
+        """Copy."""
+        ctypes.memmove(address, source, size)
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """The time on this CPU."""
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
         """Run a kernel.
@@ -316,6 +330,8 @@ class EmulatedDevice:
         processor: The processor that code is generated for.
         seed: As for `Emulator`.
     """
+
+    name, library_name = "an emulator", "cpu"
 
     def __init__(self, lowered: str, processor: str = "sm_80", seed: int = 0) -> None:
         self.processor, self.lowered, self._seed = processor, lowered, seed

@@ -52,8 +52,76 @@ def test_cupy() -> None:
     np.testing.assert_allclose(cupy.asnumpy(c), cupy.asnumpy(x) @ cupy.asnumpy(y), rtol=1e-4, atol=1e-4)
 
 
-def test_graph_of_launches(torch: Any) -> None:
-    """A sequence with temporaries can be captured and replayed."""
+@pytest.mark.parametrize("own", [False, True], ids=["default-stream", "own-stream"])
+def test_a_call_waits_for_the_stream_that_computes_its_arrays(torch: Any, own: bool) -> None:
+    """The arrays are ready, and the result is read, in a stream that nobody orders but the call."""
+    module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
+    large = torch.randn(4096, 4096, device="cuda")
+    kept = [torch.randn(s, device="cuda").bfloat16() for s in ((M, K), (K, N))]
+    c, seen = (torch.full((M, N), torch.nan, device="cuda") for _ in range(2))
+    x, y = map(torch.zeros_like, kept)
+    torch.cuda.synchronize()
+    producer, consumer = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(producer):
+        for _ in range(5):
+            torch.matmul(large, large)
+        for array, source in zip((x, y), kept, strict=True):
+            array.copy_(source)
+        module.f(x, y, c, stream=consumer.cuda_stream if own else 0)
+        seen.copy_(c)
+    torch.cuda.synchronize()
+    torch.testing.assert_close(seen.cpu(), kept[0].cpu().float() @ kept[1].cpu().float(), rtol=1e-4, atol=1e-4)
+
+
+def test_tensors_that_require_gradients(torch: Any) -> None:
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y = (torch.randn(s, device="cuda", requires_grad=True) for s in ((M, K), (K, N)))
+    c = torch.full((M, N), torch.nan, device="cuda")
+    module.f(x, y, c)
+    torch.testing.assert_close(c.cpu(), (x @ y).detach().cpu(), rtol=1e-4, atol=1e-4)
+
+
+def test_numba() -> None:
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("Numba finds no CUDA toolkit")
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y = normal((M, K), np.float32), normal((K, N), np.float32)
+    stream = cuda.stream()
+    c = cuda.device_array((M, N), np.float32, stream=stream)
+    module.f(cuda.to_device(x, stream), cuda.to_device(y, stream), c)
+    np.testing.assert_allclose(c.copy_to_host(stream=stream), x @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_captured(torch: Any) -> None:
+    """A sequence with temporaries becomes a graph, which reads what the arrays hold when it is launched."""
+    module: Any = tlx.compile(centred(), "nvidia")
+    x, y = torch.randn(64, 100, device="cuda"), torch.zeros(64, 100, device="cuda")
+    step = module.f.captured(x, y)
+    assert not y.any()
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        x.copy_(torch.randn(64, 100, device="cuda"))
+        torch.cuda.synchronize()
+        step(stream=stream.cuda_stream)
+        torch.cuda.synchronize()
+        torch.testing.assert_close(y, x - x.max(dim=1, keepdim=True).values)
+    del step
+    torch.cuda.synchronize()
+
+
+def test_code_is_unloaded(torch: Any) -> None:
+    """Functions that are dropped free the device's memory for their code, while their kernels may still run."""
+    x, y = torch.randn(64, 100, device="cuda"), torch.zeros(64, 100, device="cuda")
+    for _ in range(20):
+        y.zero_()
+        module: Any = tlx.compile(centred(), "nvidia")
+        module.f(x, y)
+        del module
+        torch.testing.assert_close(y, x - x.max(dim=1, keepdim=True).values)
+
+
+def centred() -> str:
+    """Rows minus their maxima: two kernels with a temporary between them."""
     body = f"""{tensor("a", "x", "float", (64, 100))}
   %v = call <6400 x float> @llvm.tensor.tovector(token %a)
 {reduction("max", "max", "a", "float", (64, 100), 1)}
@@ -61,7 +129,12 @@ def test_graph_of_launches(torch: Any) -> None:
   %d = fsub <6400 x float> %v, %b
   store <6400 x float> %d, ptr %y
 """
-    module: Any = tlx.compile(function(["x", "y"], body), "nvidia")
+    return function(["x", "y"], body)
+
+
+def test_graph_of_launches(torch: Any) -> None:
+    """A sequence with temporaries can be captured and replayed."""
+    module: Any = tlx.compile(centred(), "nvidia")
     x, y = torch.randn(64, 100, device="cuda"), torch.zeros(64, 100, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

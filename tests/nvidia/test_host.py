@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import function, integers, lowered, normal, tensor, typed
+from tests.nvidia.programs import function, integers, lowered, normal, reduction, tensor, typed
 from tlx.diagnostics import LoweringError
 from tlx.target.launches import table_of
 
@@ -113,6 +113,14 @@ def test_numbers(run: Run) -> None:
     )
     np.testing.assert_allclose(y, [(x[0] + 3) / 2, -x[3]], rtol=1e-6)
     np.testing.assert_array_equal(z, np.maximum(x, 0))
+
+
+def test_tensors_of_one_element(run: Run) -> None:
+    body = f"""{tensor("a", "x", "float", (1, 1))}{reduction("s", "add", "a", "float", (1, 1), 0)}
+  store <1 x float> %s, ptr %y
+"""
+    _, y = run(function(["x", "y"], body), np.array([1.5], np.float32), np.zeros(1, np.float32))
+    np.testing.assert_array_equal(y, [1.5])
 
 
 def test_blocks_run_in_the_order_of_control_flow(run: Run) -> None:

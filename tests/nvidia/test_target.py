@@ -291,6 +291,7 @@ def driver_with_contexts(current: int) -> tuple[SimpleNamespace, list[str]]:
     driver.cuCtxGetCurrent = function("get", current)
     driver.cuCtxPushCurrent, driver.cuCtxPopCurrent = function("push"), function("pop", 7)
     driver.cuModuleLoadDataEx, driver.cuLaunchKernel = function("load", 1), function("launch")
+    driver.cuModuleUnload = function("unload")
     driver.CUjit_option = SimpleNamespace(CU_JIT_ERROR_LOG_BUFFER=0, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES=1)
     return driver, calls
 
@@ -312,7 +313,7 @@ def test_an_array_of_another_device_is_refused() -> None:
     driver, _ = driver_with_contexts(7)
     code = NvidiaDevice(driver).load("", [])
     with pytest.raises(TlxError, match="the array is on device 1, and code runs on device 0; copy it there first"):
-        code.array(OnSecondDevice())
+        code.array(OnSecondDevice(), 0)
 
 
 def driver_that_captures() -> tuple[SimpleNamespace, list[str]]:
@@ -357,7 +358,9 @@ class SmallMemory:
     def __init__(self) -> None:
         self.allocated: list[int] = []
 
-    def array(self, value: object) -> DeviceArray | None: ...
+    def array(self, value: object, stream: int) -> DeviceArray | None: ...
+
+    def order(self, first: int, then: int) -> None: ...
 
     def allocate(self, size: int, stream: int) -> int:
         del stream
@@ -373,6 +376,12 @@ class SmallMemory:
     def upload(self, address: int, host: int, size: int, stream: int) -> None: ...
 
     def download(self, host: int, address: int, size: int, stream: int) -> None: ...
+
+    def copy(self, address: int, source: int, size: int, stream: int) -> None: ...
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        work()
+        return 1.0
 
     def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None: ...
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from tlx.api.call import CompiledFunction, PreparableFunction, Preparation
 from tlx.api.files import InputFormat
-from tlx.api.lowering import Compilation, SourceInput, listed_names, lower_source, refused_functions
+from tlx.api.lowering import Compilation, SourceInput, grid_of, listed_names, lower_source, refused_functions
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import UsageError
 from tlx.ir.prepared import preparation_name
 from tlx.llvm import openmp
 from tlx.llvm.loader import LoadedObject, elf_symbols
-from tlx.llvm.triples import with_platform
 from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
-    from tlx.api.cache import CacheEntry, DiskCache
+    from tlx.api.cache import CacheEntry
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
@@ -183,8 +182,10 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     cached = None if cache is False else _CachedCode(compilation, directory)
     code = cached and cached.found_by_name()
     if code is None:
-        if compilation.has_grid:
-            return _loaded_on_device(compilation, cached and cached.cache)
+        if grid_of(target) is not None:
+            from tlx.api.device_modules import loaded_on_device
+
+            return loaded_on_device(compilation, cached and cached.cache)
         code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
     compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)
@@ -237,39 +238,6 @@ class _Code:
                 workspace=self.workspaces.get(name, 0),
             )
         return CompiledModule(functions, refused_functions(self.defined), entry, self.lowered)
-
-
-def _loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> CompiledModule:
-    """A module, lowered for a device of this machine and loaded there."""
-    from tlx.api.cache import CacheEntry, CacheInput
-    from tlx.api.device import assembly_of, loaded_functions
-    from tlx.target.lookup import find_target, foreign_triple
-
-    source, target, options = compilation.source, compilation.target, compilation.options
-    grid = (find_target(target) if isinstance(target, str) else target).grid
-    assert grid is not None
-    device = grid.device()
-    changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
-    changed = options.updated(**changes)
-    keyed = CacheInput(source.data, source.name)
-
-    def compute(options: Options) -> list[bytes]:
-        lowered = lower_source(replace(compilation, options=options))
-        text = with_platform(str(lowered.module), changes["triple"])
-        code = assembly_of(text, device, compilation.opt_level)
-        return [keyed.dumps(lowered.defined), keyed.compress(text.encode(errors="surrogatepass")), code]
-
-    if cache is None:
-        facts, text, code = compute(changed)
-    else:
-        others = {"result": "device", "level": compilation.opt_level, "module": source.is_module}
-        others |= {"reading": compilation.reading, "processor": device.processor, "name": source.name}
-        facts, text, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
-    defined: dict[str, Prototype] = keyed.loads(facts)
-    compilation.check_entry(defined)
-    lowered = zlib.decompress(text).decode(errors="surrogatepass")
-    functions = loaded_functions(lowered, code, defined, device)
-    return CompiledModule(dict(functions), refused_functions(defined), compilation.entry, lowered)
 
 
 class _CachedCode:

@@ -40,6 +40,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i64": ctypes.c_int64,
 }
 _MOST_LAYOUTS: Final = 64
+_HOST: Final = 1  # `kDLCPU` of dlpack.h
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
 
 
@@ -104,13 +105,13 @@ class DeviceFunction(CompiledFunction):
             if not is_pointer:
                 values.append(_scalar(number, parameter, value))
                 continue
-            array = self.array_of(value)
+            array = self.array_of(value, copies.stream)
             if array is not None:
                 layout = array[1:5]
                 if layout not in self._known[number] or array.address % ALIGNMENT:
                     _check(number, parameter, array)
                     self._remember(number, layout)
-                copies.keep.append(array.owner)
+                copies.take(array)
                 values.append(array.address)
                 continue
             data: Array = checked_argument(number, parameter, value)
@@ -123,19 +124,19 @@ class DeviceFunction(CompiledFunction):
             self._known[number].clear()
         self._known[number].add(layout)
 
-    def array_of(self, value: object) -> DeviceArray | None:
-        """The array of the device that an object is; None if it is another object."""
-        return value.description if isinstance(value, OwnedArray) else self._device.array(value)
+    def array_of(self, value: object, stream: int = 0) -> DeviceArray | None:
+        """The array of the device that an object is, for use in a stream; None if it is another object."""
+        return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
 
-    def on_device(self, array: Array) -> OwnedArray:
+    def on_device(self, array: Array, stream: int = 0) -> OwnedArray:
         """A copy of an array of numpy in the device's memory."""
-        owned = OwnedArray(self._device, array.shape, array.dtype)
+        owned = OwnedArray(self._device, array.shape, array.dtype, stream)
         owned.fill(array)
         return owned
 
-    def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> OwnedArray:
+    def empty(self, shape: Sequence[int], dtype: np.dtype[Any], stream: int = 0) -> OwnedArray:
         """An array in the device's memory whose elements are undefined."""
-        return OwnedArray(self._device, shape, dtype)
+        return OwnedArray(self._device, shape, dtype, stream)
 
     @property
     def device(self) -> DeviceCode:
@@ -169,6 +170,54 @@ class DeviceFunction(CompiledFunction):
             _free(device, temporaries, stream, failed=failed)
 
 
+class SizedFunction(CompiledFunction):
+    """A function of run-time sizes, for which code is generated when it is first called with some sizes.
+
+    Args:
+        prototype: Its parameters.
+        sizes: The numbers of the parameters that are sizes.
+        compiled: Compiles the function for sizes, given by these numbers.
+    """
+
+    def __init__(
+        self, prototype: Prototype, sizes: Sequence[int], compiled: Callable[[dict[int, int]], DeviceFunction]
+    ) -> None:
+        self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
+        self._count = len(prototype.parameters)
+        self._known: dict[tuple[int, ...], DeviceFunction] = {}
+
+    def __call__(self, *arguments: Any, stream: int = 0) -> None:
+        """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+            TlxError: There is no code for these sizes, or the device refuses a launch.
+        """
+        self.for_sizes(arguments)(*arguments, stream=stream)
+
+    def captured(self, *arguments: Any) -> CapturedCall:
+        """As `DeviceFunction.captured`."""
+        return self.for_sizes(arguments).captured(*arguments)
+
+    def for_sizes(self, arguments: Sequence[Any]) -> DeviceFunction:
+        """The function for the sizes among some arguments.
+
+        Raises:
+            ArgumentError: There are too few or too many arguments, or a size is no integer.
+            TlxError: There is no code for these sizes.
+        """
+        if len(arguments) != self._count:
+            raise self._count_error(len(arguments))
+        parameters = self.prototype.parameters
+        sizes = tuple(int(_scalar(n, parameters[n], arguments[n]).value) for n in self._sizes)
+        known = self._known.get(sizes)
+        if known is None:
+            if len(self._known) >= _MOST_LAYOUTS:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[sizes] = self._compiled(dict(zip(self._sizes, sizes, strict=True)))
+        return known
+
+
 class OwnedArray:
     """An array in the memory of a device, C-contiguous, which is freed with the object.
 
@@ -178,18 +227,19 @@ class OwnedArray:
         code: Code on the device.
         shape: Its extents.
         dtype: Its element type.
+        stream: The stream in whose order it is allocated, copied and freed; calls in other streams are ordered by it.
     """
 
-    def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any], stream: int = 0) -> None:
         self.shape, self.dtype, self._code, self.address = tuple(shape), dtype, code, 0
-        self.nbytes = prod(self.shape) * dtype.itemsize
+        self.nbytes, self.stream = prod(self.shape) * dtype.itemsize, stream
         with code.current():
-            self.address = code.allocate(self.nbytes, 0)
+            self.address = code.allocate(self.nbytes, stream)
 
     def __del__(self) -> None:
         if self.address:
             with suppress(TlxError), self._code.current():
-                self._code.free(self.address, 0)
+                self._code.free(self.address, self.stream)
 
     def __repr__(self) -> str:
         return f"<{self.dtype.name} array of shape {self.shape} on the device>"
@@ -198,7 +248,7 @@ class OwnedArray:
         """A copy; it waits for what was launched before."""
         array: Array = np.empty(self.shape, self.dtype)
         with self._code.current():
-            self._code.download(array_address(array), self.address, self.nbytes, 0)
+            self._code.download(array_address(array), self.address, self.nbytes, self.stream)
         return array if dtype is None else array.astype(dtype)
 
     @property
@@ -206,18 +256,21 @@ class OwnedArray:
         """Version 3 of the interface; of types that numpy does not know, such as bfloat16, as unsigned integers."""
         is_known = self.dtype.kind in "biuf" and self.dtype.isbuiltin == 1
         typestr = self.dtype.str if is_known else f"<u{self.dtype.itemsize}"
-        return {"version": 3, "data": (self.address, False), "shape": self.shape, "typestr": typestr, "stream": 1}
+        place = {"data": (self.address, False), "shape": self.shape, "typestr": typestr}
+        return {"version": 3, **place, "stream": self.stream or 1}  # 1: the default stream
 
     def fill(self, source: Array) -> None:
         """Copy an array of numpy of the same shape and type to it."""
         data: Array = np.ascontiguousarray(source)
         with self._code.current():
-            self._code.upload(self.address, array_address(data), self.nbytes, 0)
+            self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
 
     @property
     def description(self) -> DeviceArray:
         """What it is for calls."""
-        return DeviceArray(self.address, self.shape, None, str(type_of(self.dtype)), self.dtype.itemsize, self)
+        return DeviceArray(
+            self.address, self.shape, None, str(type_of(self.dtype)), self.dtype.itemsize, self, self.stream
+        )
 
 
 class CapturedCall:
@@ -290,30 +343,41 @@ def _cell(type_: str) -> Any:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
-    Arrays that are views of the same memory share a copy.
+    Arrays that are views of the same memory share a copy. Where an array of the device is used in the order of another
+    stream, the call waits for that stream, which waits for the call at the end.
 
     Args:
         device: The code that is called.
         stream: The stream.
 
     Attributes:
+        stream: The stream.
         keep: Objects that must live until the end.
     """
 
     def __init__(self, device: DeviceCode, stream: int) -> None:
-        self._device, self._stream = device, stream
+        self._device, self.stream = device, stream
         self._copies: dict[tuple[int, int], int] = {}
         self._written: list[tuple[int, int]] = []
+        self._others: list[int] = []
         self.keep: list[object] = []
+
+    def take(self, array: DeviceArray) -> None:
+        """Use an array of the device until the end."""
+        self.keep.append(array.owner)
+        other = array.stream
+        if other is not None and other != self.stream and other not in self._others:
+            self._device.order(other, self.stream)
+            self._others.append(other)
 
     def address_of(self, array: Array, *, written: bool) -> int:
         """The address on the device of an array's first element."""
         bounds = memory_bounds(array)
         if bounds not in self._copies:
             low, high = bounds
-            address = self._device.allocate(high - low, self._stream)
+            address = self._device.allocate(high - low, self.stream)
             self._copies[bounds] = address
-            self._device.upload(address, low, high - low, self._stream)
+            self._device.upload(address, low, high - low, self.stream)
             self.keep.append(array)
         if written and bounds not in self._written:
             self._written.append(bounds)
@@ -327,10 +391,12 @@ class HostCopies:
         try:
             if kind is None:
                 for low, high in self._written:
-                    self._device.download(low, self._copies[low, high], high - low, self._stream)
+                    self._device.download(low, self._copies[low, high], high - low, self.stream)
+                for other in self._others:
+                    self._device.order(self.stream, other)
                 failed = False
         finally:
-            _free(self._device, self._copies.values(), self._stream, failed=failed)
+            _free(self._device, self._copies.values(), self.stream, failed=failed)
 
 
 def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: bool) -> None:
@@ -338,6 +404,12 @@ def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: 
     for address in addresses:
         with suppress(TlxError) if failed else nullcontext():
             device.free(address, stream)
+
+
+def is_on_device(value: object) -> bool:
+    """Whether an object is an array in the memory of a device, as it says itself."""
+    place = getattr(value, "__dlpack_device__", None)  # a tensor that requires gradients has no other answer
+    return int(place()[0]) != _HOST if place is not None else hasattr(value, "__cuda_array_interface__")
 
 
 def memory_bounds(array: Array) -> tuple[int, int]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and c
     from tlx.ir.module import Module
     from tlx.llvm import openmp
     from tlx.lower.options import Options
+    from tlx.target.grid_unit import GridUnit
     from tlx.target.target import Target
 
 
@@ -57,7 +58,7 @@ class SourceInput:
             raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
         return cls(source.source.name, None, str(source), is_module=True)
 
-    def text(self, threads: openmp.Workers, reading: InputFormat) -> str:
+    def text(self, threads: openmp.Threads | GridUnit, reading: InputFormat) -> str:
         """The input as LLVM IR; `threads` runs the work-groups of other languages."""
         if self.path is not None:
             return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
@@ -89,11 +90,6 @@ class Compilation:
     options: Options
     opt_level: int = 2
     entry: str | None = None
-
-    @property
-    def has_grid(self) -> bool:
-        """Whether the target's code runs on a device."""
-        return has_grid(self.target)
 
     def check_entry(self, defined: Collection[str]) -> None:
         """Reject an entry that is not defined.
@@ -151,7 +147,7 @@ def lower_source(compilation: Compilation) -> LoweredSource:
 
     source, options = compilation.source, compilation.options
     name = source.name
-    module = parse(source.text("grid" if compilation.has_grid else options.threads, compilation.reading), name)
+    module = parse(source.text(grid_of(compilation.target) or options.threads, compilation.reading), name)
     if concerns_front_ends(module.source.text):
         module = parse(str(raise_front_ends(module)), name)
     source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
@@ -165,12 +161,12 @@ def lower_source(compilation: Compilation) -> LoweredSource:
     return LoweredSource(lowered, defined, attributes, workspaces, blocks)
 
 
-def has_grid(target: Target | str) -> bool:
-    """Whether a target's code runs on a device."""
+def grid_of(target: Target | str) -> GridUnit | None:
+    """The grid of a target whose code runs on a device."""
     from tlx.target.lookup import find_target
 
     found = find_target(target) if isinstance(target, str) else target
-    return found.grid is not None
+    return found.grid
 
 
 def refused_functions(defined: Mapping[str, Prototype]) -> dict[str, UsageError]:

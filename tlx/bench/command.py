@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
+from tlx.bench.devices import command as devices
 from tlx.bench.models import command as models
 from tlx.bench.paper import command as paper
 from tlx.bench.setting import Setting, Watch, WorkloadSelection, unwatched
@@ -22,13 +23,16 @@ Echo = Callable[[str], object]
 _NOISY: Final = 0.15
 
 
-def show(choice: WorkloadSelection, echo: Echo) -> None:
-    """List the workloads, the models, or the paper's workloads."""
+def show(choice: WorkloadSelection, echo: Echo, target: str = "native") -> None:
+    """List the workloads, which are others for devices, the models, or the paper's workloads."""
     if choice.rows[:1] == (models.ROW,):
         models.show(choice, echo)
         return
     if choice.rows[:1] == (paper.ROW,):
         paper.show(choice, echo)
+        return
+    if devices.is_device(target):
+        devices.show(choice, echo)
         return
     for work in _works(choice):
         echo(work.name)
@@ -53,6 +57,8 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch = 
         return models.run(choice, setting, echo, watch)
     if choice.rows[:1] == (paper.ROW,):
         return paper.run(choice, setting, echo, watch)
+    if devices.is_device(setting.target):
+        return devices.run(choice, setting, echo, watch)
     machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
     from tlx.bench import report as reports
     from tlx.bench.report import compare, summarise
@@ -120,7 +126,7 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
 
 def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
     from tlx.bench import measure, report
-    from tlx.bench.session import open_session
+    from tlx.bench.measure import open_session
 
     works = _works(choice)
     session = open_session(setting)
@@ -155,6 +161,8 @@ def scale(choice: WorkloadSelection, target: str, counts: Sequence[int], rounds:
     from tlx.bench import measure
     from tlx.bench.scaling import print_scaling
 
+    if devices.is_device(target):
+        raise UsageError(f"--scaling measures threads, and {target} has none")
     works = _works(choice)
     runnable = measure.runnable(target)
     allowed = len(os.sched_getaffinity(0))

@@ -1,4 +1,7 @@
-"""Measures a workload: compiles it, checks it, and times it together with the peak loop and the peers."""
+"""Measures a workload: compiles it, checks it, and times it together with the peak loop and the peers.
+
+A session of measurements is the target, the libraries, and the processors of this process.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ from typing import Any, Final
 
 from tlx.api.call import PreparableFunction, PreparedFunction
 from tlx.api.compiler import compile as compile_module
+from tlx.api.files import os_error_text
 from tlx.bench import peaks
-from tlx.bench.peers.base import Peer
+from tlx.bench.peers import base
+from tlx.bench.peers.base import LibraryPaths, Peer
+from tlx.bench.setting import Setting
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import KnobSource, no_knobs
@@ -20,6 +26,7 @@ from tlx.lower.remarks import ArithmeticUnit, Prediction, Remarks
 from tlx.target.host import cpu_flags, missing_features, version_for
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
+from tlx.tuning import machine, timing
 from tlx.tuning.timing import (
     LENGTHY,
     Contestant,
@@ -258,3 +265,50 @@ def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected:
     once = seconds(repeat, times=1)
     work.check(arrays[work.output.name], expected, who)
     return once
+
+
+@dataclass(frozen=True)
+class Session:
+    """What measures, and what a report says about it.
+
+    Attributes:
+        bench: Measures workloads.
+        facts: Machine, target, libraries, date.
+        absent: Why libraries are left out, by name.
+    """
+
+    bench: Bench
+    facts: dict[str, Any]
+    absent: dict[str, str]
+
+
+def open_session(setting: Setting) -> Session:
+    """Pin this process, load the libraries, and measure the bandwidth of the memory.
+
+    Raises:
+        TlxError: This machine cannot run the target's code, or a library or processor is unknown.
+    """
+    folder = _created(setting.folder)
+    timing.use_clock(setting.threads)
+    target = runnable(setting.target)
+    version = version_for(target, cpu_flags())
+    cpus = machine.pin(setting.cpu, setting.threads)
+    places = LibraryPaths.below(setting.peers_path)
+    peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
+    facts = setting.facts(target.name, version, cpus, {peer.name: peer.version for peer in peers})
+    facts["lanes"] = version.vector_bytes // 4
+    facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(version).items()}
+    core = PinnedCore() if setting.threads == 1 else None  # our own threads may share a core
+    bench = Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
+    return Session(bench, facts, absent)
+
+
+def _created(folder: str | None) -> Path | None:
+    if folder is None:
+        return None
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"could not create folder '{folder}': {os_error_text(error)}") from None
+    return path

@@ -653,7 +653,18 @@ def select_workloads(
     Raises:
         UsageError: There is no such row, type or size.
     """
-    table = list(all_workloads())
+    return selected(all_workloads(), names, types, sizes, variants)
+
+
+def selected(
+    workloads: Iterable[Workload],
+    names: Sequence[str],
+    types: Sequence[str],
+    sizes: Sequence[str],
+    variants: Sequence[str],
+) -> list[Workload]:
+    """As `select_workloads`, of another table."""
+    table = list(workloads)
     _check_known("row", names, (work.row for work in table))
     table = [work for work in table if not names or work.row in names]
     _check_known("type", types, (work.types for work in table))

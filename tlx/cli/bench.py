@@ -118,7 +118,7 @@ def bench(
         rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading
     )
     if listed:
-        command.show(selection, click.echo)
+        command.show(selection, click.echo, target or "native")
         return
     of_paper = rows[:1] == ("paper",)
     counts = _counts("--threads", threads)

@@ -79,8 +79,13 @@ class GraphFunction:
     prepared: PreparedFunction | None = None
     weights: tuple[OwnedArray, ...] = ()
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: Any, stream: int = 0) -> Any:
         """The results for an array for each parameter, in order of declaration.
+
+        Args:
+            *arrays: The arrays.
+            stream: On a device, the stream in whose order kernels run and new arrays are allocated and freed, as the
+                driver's handle.
 
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
@@ -95,7 +100,8 @@ class GraphFunction:
             names = ", ".join(i.name for i in passed)
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
-            return self._called_on_device(self.call, dict(zip((i.name for i in passed), arrays, strict=True)))
+            given = dict(zip((i.name for i in passed), arrays, strict=True))
+            return self._called_on_device(self.call, given, stream)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
         results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
@@ -109,14 +115,14 @@ class GraphFunction:
         """Whether an object is an array in the memory of the device for which the graph is compiled."""
         return isinstance(self.call, DeviceFunction) and self.call.array_of(value) is not None
 
-    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any]) -> Any:
+    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: int) -> Any:
         stays, passed, new = False, list[Any](), list[Any]()
         weights = iter(self.weights)
         for declared in self.inputs:
             if declared.array is not None:
                 passed.append(next(weights))
                 continue
-            resident = function.array_of(given[declared.name])
+            resident = function.array_of(given[declared.name], stream)
             if resident is None:
                 given[declared.name] = _checked(declared, given[declared.name])
             elif resident.shape != declared.shape:
@@ -129,9 +135,10 @@ class GraphFunction:
             if output.into is not None:
                 results.append(given[output.into])
                 continue
-            new.append(function.empty(output.shape, output.dtype) if stays else np.empty(output.shape, output.dtype))
+            shape, dtype = output.shape, output.dtype
+            new.append(function.empty(shape, dtype, stream) if stays else np.empty(shape, dtype))
             results.append(new[-1])
-        function(*passed, *new)
+        function(*passed, *new, stream=stream)
         return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self) -> None:

@@ -92,6 +92,7 @@ class DeviceArray(NamedTuple):
         element: Element type in LLVM's spelling, of integers `i` and their bits; empty if LLVM has none.
         element_bytes: Bytes of an element.
         owner: What keeps it alive.
+        stream: The stream in whose order its owner uses it; None if that is not known, or if it need not be waited for.
     """
 
     address: int
@@ -100,6 +101,7 @@ class DeviceArray(NamedTuple):
     element: str
     element_bytes: int
     owner: object
+    stream: int | None = None
 
     @property
     def size(self) -> int:
@@ -124,12 +126,20 @@ class DeviceCode(Protocol):
         """Makes the device's context the thread's current one; inside of it, the other functions are called."""
         ...
 
-    def array(self, value: object) -> DeviceArray | None:
+    def array(self, value: object, stream: int) -> DeviceArray | None:
         """The array that a Python object is, if it is one in the device's memory.
+
+        Args:
+            value: The object.
+            stream: The stream that will use it; it waits for others, unless the array has a stream.
 
         Raises:
             TlxError: It is in the memory of another device.
         """
+        ...
+
+    def order(self, first: int, then: int) -> None:
+        """Have what is launched in the stream `then` wait for what has been launched in the stream `first`."""
         ...
 
     def allocate(self, size: int, stream: int) -> int:
@@ -146,6 +156,14 @@ class DeviceCode(Protocol):
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
         """Copy bytes from the device, and wait for them."""
+        ...
+
+    def copy(self, address: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes within the device."""
+        ...
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Seconds between the device's begin and end of what some work launches in the default stream."""
         ...
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
@@ -179,9 +197,16 @@ class Device(Protocol):
 
     Attributes:
         processor: Its processor, by LLVM's name.
+        library_name: What array libraries such as PyTorch call devices of this kind.
     """
 
     processor: str
+    library_name: str
+
+    @property
+    def name(self) -> str:
+        """Its maker's name for it."""
+        ...
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:
         """Load code in the form that `--emit=asm` writes.

@@ -65,8 +65,8 @@ def main() -> None:
 def _messages(job: Job) -> Iterator[dict[str, Any]]:
     machine.prepare_libraries(_flags(job.target), job.threads)  # before anything imports numpy
     from tlx.bench import report, scaling
+    from tlx.bench.measure import open_session
     from tlx.bench.paper import sweep, workloads
-    from tlx.bench.session import open_session
     from tlx.bench.setting import Setting
 
     peers = () if job.sweep else None if job.peers is None else tuple(job.peers)

@@ -8,7 +8,7 @@ For each function, `decisions` determines which loads are copied and which resul
 are stored; `expansion` then rewrites the function by a rule for each operation (`rules`). A handle, a value of run-time
 size, becomes a dense array (`heap`). The work is done by helper functions (`helpers`), which are loops around static
 tensors (`products`, `elementwise`) or around vectors of one register (`elementwise`); stages 2 and 3 see nothing
-dynamic.
+dynamic. Code for devices is compiled for the sizes of a call: `known_sizes` makes the tensors static.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ def expand_dynamic(module: Module, context: LoweringContext) -> None:
     """
     candidates = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
     dynamic = [(function, tensors) for function, tensors in candidates if tensors.dynamic]
+    handles = [i for _, tensors in dynamic for i in tensors.dynamic.handles.values()]
+    if handles and context.target.grid is not None:
+        message = "sizes known only at run time: kernels are made for known sizes; tlx.compile makes them in a call"
+        raise LoweringError(message, handles[0].span)
     if dynamic:
         _expand(module, context, dynamic)
 

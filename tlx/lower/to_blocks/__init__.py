@@ -14,7 +14,7 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.types import bytes_of
+from tlx.ir.types import VOID, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
@@ -66,8 +66,15 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
 
 
 def _has_work(function: Function) -> bool:
-    """Whether a function has tensor operations, or copies that stage 1 made of them."""
-    return any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
+    """Whether a function has tensor operations, or copies or numbers that stage 1 made of them."""
+    return _is_of_numbers(function) or any(is_tensor_call(i) or is_memory_call(i) for i in function.instructions())
+
+
+def _is_of_numbers(function: Function) -> bool:
+    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element."""
+    stored = [i.operands[0].type for i in function.instructions() if i.opcode == "store"]
+    is_straight = len(function.blocks) == 1 and not any(i.is_call for i in function.instructions())
+    return is_straight and bool(stored) and all(map(is_scalar_number, stored)) and function.signature.result == VOID
 
 
 class _Kernels:
