@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def test_some_corrupted_inputs(tmp_path: Path) -> None:
     assert lines[-1] == f"{log}: any: 600 malformed inputs: 600 passed, 0 refused, 0 failed; seeds 0-599"
     fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
     assert lines[2].startswith("0 corrupted inputs")
+
+
+def test_the_time_ends_a_campaign_at_once(tmp_path: Path) -> None:
+    """A batch may take longer than that: what it has tried by then counts."""
+    lines: list[str] = []
+    begun = time.monotonic()
+    assert fuzz_malformed("tlx.cli.group:group", 0, 10**6, 1, tmp_path, 0.2, lines.append, resume=tmp_path / "log")
+    assert time.monotonic() - begun < 5
+    assert lines == [lines[0]]
+    assert lines[0].startswith("0 corrupted inputs: 0 failed")
 
 
 def test_files_of_settings_are_read() -> None:
