@@ -168,6 +168,18 @@ def test_programs_have_the_lines_of_kernel_calls(folder: Path, case: tuple[str, 
     assert (function, place.rpartition(":")[0]) == ("gemm", f"{folder}/gemm.c:{line}")
 
 
+def test_sanitizers_see_undefined_behaviour(folder: Path) -> None:
+    """The first clang instruments the source for it, before there are kernels."""
+    require("gcc")  # Debian's clang lacks the sanitizers' library
+    more = "int more(int x) { return x + 1; }\n"
+    (folder / "gemm.c").write_text(KERNEL + more, encoding="utf-8")
+    (folder / "main.c").write_text("int more(int); int main(void) { return more(__INT_MAX__) > 0; }", encoding="utf-8")
+    run(folder, "tlx-cc", "-O1", "-g", "-fsanitize=undefined", "-c", "gemm.c")
+    run(folder, "gcc", "-fsanitize=undefined", "gemm.o", "main.c", "-o", "program")
+    line = len(KERNEL.splitlines()) + 1
+    assert f"gemm.c:{line}:28: runtime error: signed integer overflow" in run(folder, "./program")
+
+
 def test_a_signal_leaves_nothing_behind(folder: Path) -> None:
     for delay in (0.3, 0.8):
         command = subprocess.Popen(
