@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--malformed",
     is_flag=True,
-    help="Feed corrupted texts, bitcode and settings to the tools, which must fail cleanly and quickly.",
+    help="Feed corrupted texts, bitcode, models and settings to the tools, which must fail cleanly and quickly.",
 )
 @click.option("--graphs", is_flag=True, help="Draw graphs of tensors and compare with JAX.")
 @click.pass_context

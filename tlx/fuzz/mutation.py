@@ -1,4 +1,4 @@
-"""`tlx fuzz --malformed`: damaged texts, bitcode and settings must give a result or a clean error, and quickly.
+"""`tlx fuzz --malformed`: damaged texts, bitcode, models and settings must give a result or a clean error, and quickly.
 
 A campaign starts workers, which mutate seed texts; it counts their findings and keeps the first input of each.
 """
@@ -6,6 +6,7 @@ A campaign starts workers, which mutate seed texts; it counts their findings and
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import os
 import random
@@ -66,10 +67,22 @@ def front_end_examples() -> tuple[tuple[str, str], ...]:
     examples: list[tuple[str, str]] = []
     for front_end in front_ends():
         name = f"{front_end.__name__}.examples"
-        if find_spec(name) is not None:
+        if not hasattr(front_end, "READ") and find_spec(name) is not None:
             suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
             examples += [(text, suffix) for text in import_module(name).EXAMPLES]
     return tuple(examples)
+
+
+@cache
+def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]:
+    """For each kind of files of models that can be read here, what draws a damaged one, and its file suffix."""
+    found: list[tuple[Callable[[random.Random], bytes], str]] = []
+    for front_end in front_ends():
+        name = f"{front_end.__name__}.examples"
+        if hasattr(front_end, "READ") and find_spec(name) is not None:
+            with contextlib.suppress(ModuleNotFoundError):  # a package that reads them
+                found.append((import_module(name).DAMAGED, front_end.SUFFIXES[0]))
+    return tuple(found)
 
 
 SETTINGS: Final = (
@@ -302,9 +315,9 @@ class _Findings:
             if self.counts[event["key"]] > 1:
                 return
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"malformed-{event['seed']}{'.bc' if 'bitcode' in event else event.get('suffix', '.ll')}"
-        if "bitcode" in event:
-            path.write_bytes(base64.b64decode(event["bitcode"]))
+        path = self.folder / f"malformed-{event['seed']}{event.get('suffix', '.ll')}"
+        if "binary" in event:
+            path.write_bytes(base64.b64decode(event["binary"]))
         else:
             path.write_text(event.get("input", ""), encoding="utf-8", errors="surrogatepass", newline="")
         self.say(f"{path}: {event['key']}; tlx {event.get('how', 'lower')} {path}\n{event['message']}")

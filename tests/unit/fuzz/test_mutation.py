@@ -16,6 +16,7 @@ from tlx.fuzz import mutation_worker
 from tlx.fuzz.mutation import (
     SETTINGS,
     combined_text,
+    damaged_models,
     front_end_examples,
     fuzz_malformed,
     mutated_bytes,
@@ -70,7 +71,7 @@ def test_examples_of_every_front_end_are_mutated() -> None:
     markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
     texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
     assert all(any(marker in text for text in texts) for marker in markers)
-    # Files of models are bytes: the tests of their front ends damage them.
+    assert ".onnx" in {suffix for _, suffix in damaged_models()}
     languages = [set(front_end.SUFFIXES) for front_end in front_ends() if hasattr(front_end, "TRANSLATE")]
     assert languages
     assert all(suffixes & {suffix for _, suffix in front_end_examples()} for suffixes in languages)
