@@ -79,7 +79,11 @@ class Page:
         )
         self.events.clear()
         self.send("Page.navigate", url=path.as_uri())
-        while "Page.loadEventFired" not in self.events:
+        self.wait("Page.loadEventFired")
+
+    def wait(self, event: str) -> None:
+        """Wait for an event of the protocol that `events` does not have yet."""
+        while event not in self.events:
             self._receive()
 
     def value(self, expression: str) -> Any:
@@ -110,9 +114,10 @@ class Page:
 
     def press(self, key: str) -> None:
         """Press a key, by its name in the DOM."""
-        code = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
-        for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind, typed in (("keyDown", text), ("keyUp", {})):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **typed)
 
     def screenshot(self) -> bytes:
         """What the window shows, as PNG."""

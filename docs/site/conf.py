@@ -28,3 +28,6 @@ suppress_warnings: Final = ["misc.highlighting_failure"]  # Pygments does not kn
 html_theme: Final = "furo"
 html_title: Final = f"TLX {release}"
 html_extra_path: Final = ["index.html"]
+html_static_path: Final = ["static"]
+html_css_files: Final = ["keyboard.css"]
+html_show_search_summary: Final = False  # it would be fetched from the pages, which browsers refuse for files

@@ -251,4 +251,4 @@ def _jax() -> Any:
         import_module("jax.export")
         return import_module("jax")
     except ImportError as error:
-        raise UsageError(f"tlx.jax needs JAX ({error}): pip install tlx[jax]") from None
+        raise UsageError(f"tlx.jax needs JAX ({error}): pip install 'tlx-ir[jax]'") from None

@@ -84,7 +84,7 @@ def read(data: bytes, name: str) -> Program:
         from jaxlib.mlir._mlir_libs import _jax_mlir_ext
         from jaxlib.mlir.dialects import sdy, stablehlo
     except ImportError as error:
-        raise UsageError(f"StableHLO is read by jaxlib ({error}): pip install tlx[jax]") from None
+        raise UsageError(f"StableHLO is read by jaxlib ({error}): pip install 'tlx-ir[jax]'") from None
     ir: Any = jaxlib.mlir.ir
     context = ir.Context()
     registry = ir.DialectRegistry()

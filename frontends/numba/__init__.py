@@ -114,5 +114,5 @@ def _require_numba() -> None:
     try:
         importlib.import_module("numba")
     except ImportError as error:
-        message = f"tlx.numba needs Numba: pip install 'tlx[numba]' ({error})"
+        message = f"tlx.numba needs Numba: pip install 'tlx-ir[numba]' ({error})"
         raise UsageError(message) from None

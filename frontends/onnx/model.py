@@ -332,7 +332,7 @@ def read_model(source: str | os.PathLike[str] | bytes, name: str = "<bytes>", fo
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise UsageError("reading ONNX models needs the package onnx: pip install 'tlx[onnx]'") from None
+        raise UsageError("reading ONNX models needs the package onnx: pip install 'tlx-ir[onnx]'") from None
     data = source
     if not isinstance(data, bytes):
         path = Path(data)

@@ -43,7 +43,7 @@ def _driver() -> Any:
         return import_module("cuda.bindings.driver")
     except ImportError as error:
         message = f"target nvidia runs code through the package cuda-bindings ({error})"
-        raise UsageError(f"{message}; install it: pip install 'tlx[nvidia]'") from None
+        raise UsageError(f"{message}; install it: pip install 'tlx-ir[nvidia]'") from None
 
 
 class NvidiaDevice:

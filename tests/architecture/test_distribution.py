@@ -76,7 +76,7 @@ def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
 def test_contents(folder: Path, wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.partition("/")[0].partition("-0")[0] for name in names}
-    assert top == {"tlx", "tlx-stubs"}
+    assert top == {"tlx", "tlx-stubs", "tlx_ir"}
     for name in ("tlx/py.typed", "tlx/frontends/c_header/tlx.h", "tlx/llvm/emulator.c", "tlx/legalize/x86/amx.py"):
         assert name in names
     assert [name for name in names if name.endswith("licenses/LICENSE")]

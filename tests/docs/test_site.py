@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.browser import Page, browser
 from tests.tools import HANG_S
 
 ROOT: Final = Path(__file__).parents[2]
@@ -26,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class _Page(HTMLParser):
+class _Links(HTMLParser):
     """The anchors of a page, and what it links to."""
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +45,7 @@ class _Page(HTMLParser):
 
 
 def test_links_lead_somewhere(site: Path) -> None:
-    pages = {path: _Page(path) for path in site.rglob("*.html")}
+    pages = {path: _Links(path) for path in site.rglob("*.html")}
     assert len(pages) > 60
     dead: list[str] = []
     for path, page in pages.items():
@@ -79,3 +80,53 @@ def test_the_python_api_has_all_public_names() -> None:
 def test_the_search_knows_the_intrinsics(site: Path) -> None:
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     assert "llvm.tensor.contract" in index
+
+
+PHONE: Final = (390, 844)
+DESKTOP: Final = (1280, 800)
+FOCUSED: Final = "document.activeElement"
+
+
+def _open(page: Page, path: Path, window: tuple[int, int]) -> None:
+    """Open a page: nothing may be written to the console, nor lie beside the window."""
+    page.open(path, width=window[0], height=window[1])
+    widths = page.value("[innerWidth, document.scrollingElement.scrollWidth]")
+    assert widths == [window[0], window[0]], path
+    assert not page.messages, (path, page.messages)
+
+
+def test_pages_fit_a_phone(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as page:
+        for path in [*sorted(site.glob("*.html")), *sorted(site.glob("docs/*.html"))]:
+            if path.name != "index.html":  # it goes on to another
+                _open(page, path, PHONE)
+        _open(page, site / "docs/benchmarks.html", DESKTOP)
+        _open(page, site / "docs/reference/llvm.tensor.contract.html", DESKTOP)
+
+
+@pytest.mark.parametrize("window", [PHONE, DESKTOP])
+def test_the_keyboard_is_enough(site: Path, tmp_path: Path, window: tuple[int, int]) -> None:
+    """From the top of a page to what a search finds; what has the focus can be seen."""
+    with browser(tmp_path) as page:
+        _open(page, site / "README.html", window)
+        page.press("Tab")
+        assert page.value(f"{FOCUSED}.textContent.trim()") == "Skip to content"
+        for _ in range(6):
+            page.press("Tab")
+            if page.value(f"{FOCUSED}.name") == "q":
+                break
+        page.value("Promise.all(document.getAnimations().map(animation => animation.finished))")
+        left, right = page.value(f"(box => [box.left, box.right])({FOCUSED}.getBoundingClientRect())")
+        assert 0 <= left < right <= window[0]
+        page.send("Input.insertText", text="contraction")
+        page.events.clear()
+        page.press("Enter")
+        page.wait("Page.loadEventFired")
+        found = "Array.from(document.querySelectorAll('#search-results li a'), link => link.href).join(' ')"
+        finished = f"""new Promise(done => {{
+            const look = () => document.querySelector('#search-results li') ? done({found}) : setTimeout(look, 50);
+            look();
+        }})"""
+        assert "llvm.tensor.contract.html" in page.value(finished)
+        assert page.value("document.scrollingElement.scrollWidth") == window[0]
+        assert not page.messages

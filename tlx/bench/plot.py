@@ -3,7 +3,7 @@
 Sizes of one number are joined by lines; sizes of several, such as `1x1024x1024`, are dots at their geometric mean.
 Panels whose sizes are all names, such as `64-64.56.3s1`, have a category for each.
 
-matplotlib is an optional dependency: `pip install tlx[bench]`.
+matplotlib is an optional dependency: `pip install 'tlx-ir[bench]'`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pyplot(path: str) -> Any:
         matplotlib.rcParams["svg.hashsalt"] = "tlx"
         return importlib.import_module("matplotlib.pyplot")
     except ImportError:
-        raise UsageError("plots need the package matplotlib: pip install 'tlx[bench]'") from None
+        raise UsageError("plots need the package matplotlib: pip install 'tlx-ir[bench]'") from None
 
 
 def _panels(cells: Sequence[Record]) -> dict[str, list[Record]]:

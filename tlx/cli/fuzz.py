@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "seconds",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Start no more programs after this many seconds.",
+    help="End after this many seconds, without the programs that still run.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Worker processes (default: 1).")
 @click.option(
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--malformed",
     is_flag=True,
-    help="Feed corrupted texts, bitcode and settings to the tools, which must fail cleanly and quickly.",
+    help="Feed corrupted texts, bitcode, models and settings to the tools, which must fail cleanly and quickly.",
 )
 @click.option("--graphs", is_flag=True, help="Draw graphs of tensors and compare with JAX.")
 @click.pass_context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import selectors
@@ -52,7 +53,7 @@ class CampaignPlan:
         profile: Profile of the programs; empty for a mixture.
         operations: Names of the operations to use; empty for all.
         jobs: Number of processes.
-        seconds: Time after which no more programs are started; None for no limit.
+        seconds: Time after which the campaign ends, without the programs that still run; None for no limit.
         trials: Maximum number of programs to try when shrinking a failing one.
         keep: Folder to write failing programs to.
         emulate_matrix: Whether matrix units are emulated even if this machine has them.
@@ -140,12 +141,13 @@ def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
     report = CampaignReport(plan.keep)
     log = None if plan.log is None else FuzzLog.read(plan.log)
     begun = time.monotonic()
+    deadline = None if plan.seconds is None else begun + plan.seconds
 
     def has_run(request: Request) -> bool:
         seed, target = request.source, request.check.target
         return log is not None and isinstance(seed, int) and log.has_run(plan.series(target), seed)
 
-    def note(outcome: CheckOutcome, worker: Worker) -> bool:
+    def note(outcome: CheckOutcome, worker: Worker) -> None:
         outcome = _located(outcome, worker)
         if report.note(outcome):
             smallest = shrink(outcome, worker.check, plan.trials)
@@ -155,10 +157,9 @@ def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
             with report.lock:
                 log.note(*_entry(plan, outcome))
         step("")
-        return plan.seconds is None or time.monotonic() - begun < plan.seconds
 
     try:
-        check_all((request for request in plan.requests() if not has_run(request)), plan.jobs, note)
+        check_all((request for request in plan.requests() if not has_run(request)), plan.jobs, note, deadline)
     finally:
         if log is not None:
             log.flush()
@@ -175,7 +176,10 @@ def _located(outcome: CheckOutcome, worker: Worker) -> CheckOutcome:
     request = outcome.request
     if not outcome.is_failure or request.check.evaluate:
         return outcome
-    evaluated = worker.check(replace(request, check=replace(request.check, evaluate=True)))
+    try:
+        evaluated = worker.check(replace(request, check=replace(request.check, evaluate=True)))
+    except TimeoutError:
+        return outcome
     return evaluated if evaluated.is_failure else outcome
 
 
@@ -261,11 +265,17 @@ def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], tria
 
     Args:
         failure: The failure.
-        check: Checks a program.
+        check: Checks a program; raises `TimeoutError` if the search has to end.
         trials: Maximum number of programs to check.
     """
     program = failure.request.program()
     search = _SmallestFailure(failure, program.node, check, trials, {program.text})
+    with contextlib.suppress(TimeoutError):
+        _simplify(search)
+    return search.best
+
+
+def _simplify(search: _SmallestFailure) -> None:
     while any(search.accepts_options(drawn) for drawn in search.best.request.check.drawn.simpler()):
         pass
     before = -1
@@ -274,7 +284,6 @@ def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], tria
         _drop_parts(search)
         _zero_nodes(search)
         _lower_numbers(search)
-    return search.best
 
 
 def _drop_parts(search: _SmallestFailure) -> None:
@@ -381,15 +390,24 @@ class CheckOutcome:
 
 
 class Worker:
-    """A worker process, started on demand."""
+    """A worker process, started on demand.
 
-    def __init__(self) -> None:
+    Args:
+        deadline: The monotonic time at which it ends; None for never.
+    """
+
+    def __init__(self, deadline: float | None = None) -> None:
+        self._deadline = deadline
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._pending = b""
 
     def check(self, request: Request) -> CheckOutcome:
-        """Have the worker check a program."""
+        """Have the worker check a program.
+
+        Raises:
+            TimeoutError: The deadline passes before the program is checked.
+        """
         process = self._started()
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -435,7 +453,11 @@ class Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._pending:
-                if not selector.select(_WALL_SECONDS):
+                left = math.inf if self._deadline is None else self._deadline - time.monotonic()
+                if left <= 0 or not selector.select(min(left, _WALL_SECONDS)):
+                    if left < _WALL_SECONDS:
+                        self.close()
+                        raise TimeoutError
                     process.send_signal(signal.SIGPROF)
                     return None
                 piece = os.read(process.stdout.fileno(), 1 << 16)
@@ -465,26 +487,31 @@ def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
     return CheckOutcome(request, "done", functions=event["functions"], tile_kernels=event["tile_kernels"])
 
 
-def check_all(requests: Iterable[Request], jobs: int, report: Callable[[CheckOutcome, Worker], bool]) -> None:
+def check_all(
+    requests: Iterable[Request],
+    jobs: int,
+    report: Callable[[CheckOutcome, Worker], None],
+    deadline: float | None = None,
+) -> None:
     """Check programs in several processes.
 
     Args:
         requests: The programs.
         jobs: Number of processes.
-        report: Called with each outcome and its worker, from several threads; returns whether to continue.
+        report: Called with each outcome and its worker, from several threads.
+        deadline: The monotonic time at which the processes end, with the programs that still run; None for never.
     """
     todo = iter(requests)
 
     def work(_: int) -> None:
-        worker = Worker()
+        worker = Worker(deadline)
         try:
             for request in todo_safely():
-                if not report(worker.check(request), worker):
-                    return
+                report(worker.check(request), worker)
+        except TimeoutError:
+            return
         finally:
             worker.close()
-
-    import threading
 
     lock = threading.Lock()
 

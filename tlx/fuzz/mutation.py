@@ -1,4 +1,4 @@
-"""`tlx fuzz --malformed`: damaged texts, bitcode and settings must give a result or a clean error, and quickly.
+"""`tlx fuzz --malformed`: damaged texts, bitcode, models and settings must give a result or a clean error, and quickly.
 
 A campaign starts workers, which mutate seed texts; it counts their findings and keeps the first input of each.
 """
@@ -6,6 +6,8 @@ A campaign starts workers, which mutate seed texts; it counts their findings and
 from __future__ import annotations
 
 import base64
+import contextlib
+import math
 import os
 import random
 import re
@@ -65,10 +67,22 @@ def front_end_examples() -> tuple[tuple[str, str], ...]:
     examples: list[tuple[str, str]] = []
     for front_end in front_ends():
         name = f"{front_end.__name__}.examples"
-        if find_spec(name) is not None:
+        if not hasattr(front_end, "READ") and find_spec(name) is not None:
             suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
             examples += [(text, suffix) for text in import_module(name).EXAMPLES]
     return tuple(examples)
+
+
+@cache
+def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]:
+    """For each kind of files of models that can be read here, what draws a damaged one, and its file suffix."""
+    found: list[tuple[Callable[[random.Random], bytes], str]] = []
+    for front_end in front_ends():
+        name = f"{front_end.__name__}.examples"
+        if hasattr(front_end, "READ") and find_spec(name) is not None:
+            with contextlib.suppress(ModuleNotFoundError):  # a package that reads them
+                found.append((import_module(name).DAMAGED, front_end.SUFFIXES[0]))
+    return tuple(found)
 
 
 SETTINGS: Final = (
@@ -301,9 +315,9 @@ class _Findings:
             if self.counts[event["key"]] > 1:
                 return
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"malformed-{event['seed']}{'.bc' if 'bitcode' in event else event.get('suffix', '.ll')}"
-        if "bitcode" in event:
-            path.write_bytes(base64.b64decode(event["bitcode"]))
+        path = self.folder / f"malformed-{event['seed']}{event.get('suffix', '.ll')}"
+        if "binary" in event:
+            path.write_bytes(base64.b64decode(event["binary"]))
         else:
             path.write_text(event.get("input", ""), encoding="utf-8", errors="surrogatepass", newline="")
         self.say(f"{path}: {event['key']}; tlx {event.get('how', 'lower')} {path}\n{event['message']}")
@@ -328,7 +342,7 @@ def fuzz_malformed(
         count: Number of inputs.
         jobs: Number of processes.
         folder: Folder to write failing inputs to.
-        seconds: Time after which no more batches are started; None for no limit.
+        seconds: Time after which the campaign ends; None for no limit.
         say: Prints a line.
         step: Counts inputs, given a text to show and their number.
         resume: Log of the inputs that were tried; those are left out, and the others are added.
@@ -337,20 +351,21 @@ def fuzz_malformed(
         UsageError: The log cannot be read or written.
     """
     findings, begun = _Findings(folder, say), time.monotonic()
+    deadline = math.inf if seconds is None else begun + seconds
     log = None if resume is None else FuzzLog.read(resume)
     batches = iter(range(seed, seed + count, _BATCH))
     lock = threading.Lock()
 
     def work(_: int) -> None:
-        with tempfile.TemporaryFile() as errors, _Worker(program, findings, errors) as worker:
-            while seconds is None or time.monotonic() - begun < seconds:
+        with tempfile.TemporaryFile() as errors, _Worker(program, findings, errors, deadline) as worker:
+            while time.monotonic() < deadline:
                 with lock:
                     first = next(batches, None)
                 if first is None:
                     return
                 last = min(first + _BATCH, seed + count)
                 if log is None or not all(log.has_run(SERIES, number) for number in range(first, last)):
-                    worker.try_inputs(first, last)
+                    last = worker.try_inputs(first, last)
                     _note(log, first, last)
                 if step is not None:
                     with lock:
@@ -380,10 +395,11 @@ class _Worker:
     A process lasts for many batches: to import TLX and to draw the seed texts takes it as long as a thousand inputs.
     """
 
-    def __init__(self, program: str, findings: _Findings, errors: IO[bytes]) -> None:
+    def __init__(self, program: str, findings: _Findings, errors: IO[bytes], deadline: float) -> None:
         self._program = program
         self._findings = findings
         self._errors = errors
+        self._deadline = deadline
         self._process: subprocess.Popen[bytes] | None = None
         self._batches = 0
 
@@ -393,22 +409,27 @@ class _Worker:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def try_inputs(self, first: int, last: int) -> None:
-        """Try the inputs of some seeds; if one ends the process, another process tries the rest."""
-        while first < last:
+    def try_inputs(self, first: int, last: int) -> int:
+        """Try the inputs of some seeds; if one ends the process, another process tries the rest.
+
+        Returns:
+            The seed after the last one that was tried before the deadline.
+        """
+        while first < last and time.monotonic() < self._deadline:
             first = self._run(first, last)
         self._batches += 1
         if self._batches % _BATCHES_OF_PROCESS == 0:
             self._stop()
+        return first
 
     def _run(self, first: int, last: int) -> int:
-        """Try inputs in one process; returns the seed to continue with."""
+        """Try inputs in one process, until one ends it or the deadline passes; returns the seed to continue with."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         process.stdin.write(f"{first} {last}\n".encode())
         process.stdin.flush()
         at = first
-        for event in _events(process):
+        for event in _events(process, self._deadline):
             if "done" in event:
                 self._findings.tried += last - first
                 return last
@@ -417,6 +438,9 @@ class _Worker:
             else:
                 self._findings.add(event)
         status = self._stop()
+        if time.monotonic() >= self._deadline:
+            self._findings.tried += at - first
+            return at
         self._errors.seek(0)
         errors = self._errors.read().decode(errors="replace")[-1500:]
         hung = status == -signal.SIGKILL
@@ -448,13 +472,13 @@ class _Worker:
         return process.returncode
 
 
-def _events(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
-    """Events until the process ends or times out."""
+def _events(process: subprocess.Popen[bytes], deadline: float) -> Iterator[dict[str, Any]]:
+    """Events until the process ends or times out, or the deadline passes."""
     assert process.stdout is not None
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select(_WALL_SECONDS):
+        while selector.select(max(0, min(_WALL_SECONDS, deadline - time.monotonic()))):
             piece = os.read(process.stdout.fileno(), 1 << 16)
             if not piece:
                 process.wait()

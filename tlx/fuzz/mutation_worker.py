@@ -1,4 +1,4 @@
-"""Runs the `tlx` commands on corrupted texts, bitcode and settings, in a separate process.
+"""Runs the `tlx` commands on corrupted texts, bitcode, models and settings, in a separate process.
 
     python -m tlx.fuzz.mutation_worker MODULE:COMMAND
 
@@ -40,6 +40,7 @@ from tlx.fuzz.mutation import (
     PRODUCT,
     SETTINGS,
     combined_text,
+    damaged_models,
     front_end_examples,
     mutated_bytes,
     mutated_text,
@@ -60,6 +61,7 @@ RESIDENT: Final = 1 << 30
 """Most memory that the process may have used."""
 _SETTINGS: Final = 0.05
 _BITCODE: Final = 0.03
+_MODELS: Final = 0.05
 _LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.04
 """Share of the inputs that are not damaged: each takes as long as twenty others."""
@@ -99,6 +101,7 @@ _TRANSLATING: Final = (
     ("translate", "--std=v1", "--emit=v2", *_DISCARD),
     _QUICK,
 )
+_READING: Final = (_QUICK, ("lower", *_DISCARD), ("verify",), ("translate", *_DISCARD))
 _NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
 _INTERNAL_ERROR: Final = "bug of TLX"
 _SHRINK_TRIES: Final = 200
@@ -141,7 +144,14 @@ def _try(program: click.Command, seed: int) -> None:
         data = mutated_bytes(choose, choose.choice(_bitcodes()))
         failure = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
         if failure:
-            _say(seed=seed, key=failure[0], message=failure[1], bitcode=base64.b64encode(data).decode())
+            _say(seed=seed, key=failure[0], message=failure[1], binary=base64.b64encode(data).decode(), suffix=".bc")
+        return
+    if damaged_models() and choose.random() < _MODELS:
+        draw, suffix = choose.choice(damaged_models())
+        data, command = draw(choose), choose.choice(_READING)
+        if failure := failure_of(lambda: run_command(program, data, command, suffix)):
+            binary = base64.b64encode(data).decode()
+            _say(seed=seed, key=failure[0], message=failure[1], binary=binary, suffix=suffix, how=" ".join(command))
         return
     trial = _Trial.draw(choose)
     before = _most_memory()
@@ -211,15 +221,15 @@ class _Trial:
             raise UncleanError(output)
 
 
-def run_command(program: click.Command, text: str, command: Sequence[str], suffix: str = ".ll") -> str:
-    """The output of a `tlx` command for a file with this text.
+def run_command(program: click.Command, content: str | bytes, command: Sequence[str], suffix: str = ".ll") -> str:
+    """The output of a `tlx` command for a file with this content.
 
     Raises:
         UncleanError: An error is a bug in TLX or has no location.
     """
     stderr = io.StringIO()
-    with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="surrogatepass", newline="") as file:
-        file.write(text)
+    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+        file.write(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
         file.flush()
         with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(io.StringIO()):
             try:
@@ -230,7 +240,7 @@ def run_command(program: click.Command, text: str, command: Sequence[str], suffi
                     raise UncleanError(f"no location: {error.render()}") from None
                 stderr.write(error.render())
             except RecursionError:
-                if _nesting_depth(text) < _DEEP_NESTING:
+                if isinstance(content, bytes) or _nesting_depth(content) < _DEEP_NESTING:
                     raise
             except MemoryError:
                 if "--check=1" not in command:  # it watches a gigabyte per pointer

@@ -124,7 +124,7 @@ class DaskPool:
         try:
             import distributed
         except ImportError:
-            message = "--scheduler needs the package distributed: pip install 'tlx[tune]'"
+            message = "--scheduler needs the package distributed: pip install 'tlx-ir[tune]'"
             raise UsageError(message) from None
         self._distributed: Any = distributed
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -149,6 +150,34 @@ def test_calls_of_kernels_have_lines(folder: Path) -> None:
     node = call.rpartition("!dbg ")[2]
     line = next(number for number, source in enumerate(KERNEL.splitlines(), 1) if "TLX_CALL" in source)
     assert f"\n{node} = !DILocation(line: {line}," in text
+
+
+@pytest.mark.parametrize("case", quick([("clang-19", "-O2"), ("clang-14", "-O0"), ("clang-19", "-O0")]))
+def test_programs_have_the_lines_of_kernel_calls(folder: Path, case: tuple[str, str]) -> None:
+    """In the DWARF of the linked program, as debuggers and profilers read it."""
+    clang, level = case
+    for tool in ("llvm-objdump-19", "llvm-symbolizer-19", "llvm-dwarfdump-19"):
+        require(tool)
+    run(folder, "tlx-cc", level, "-g", "-c", "gemm.c", clang=clang)
+    run(folder, "llvm-dwarfdump-19", "--verify", "gemm.o")
+    run(folder, "tlx-cc", "-g", "gemm.o", "main.c", "-o", "program", clang=clang)
+    code = run(folder, "llvm-objdump-19", "-d", "--no-show-raw-insn", "program")
+    (address,) = re.findall(r"^ *([0-9a-f]+):\s+call.*<tlx\.matmul", code, re.MULTILINE)
+    line = next(number for number, source in enumerate(KERNEL.splitlines(), 1) if "TLX_CALL" in source)
+    function, place = run(folder, "llvm-symbolizer-19", "--obj=program", f"0x{address}").split()
+    assert (function, place.rpartition(":")[0]) == ("gemm", f"{folder}/gemm.c:{line}")
+
+
+def test_sanitizers_see_undefined_behaviour(folder: Path) -> None:
+    """The first clang instruments the source for it, before there are kernels."""
+    require("gcc")  # Debian's clang lacks the sanitizers' library
+    more = "int more(int x) { return x + 1; }\n"
+    (folder / "gemm.c").write_text(KERNEL + more, encoding="utf-8")
+    (folder / "main.c").write_text("int more(int); int main(void) { return more(__INT_MAX__) > 0; }", encoding="utf-8")
+    run(folder, "tlx-cc", "-O1", "-g", "-fsanitize=undefined", "-c", "gemm.c")
+    run(folder, "gcc", "-fsanitize=undefined", "gemm.o", "main.c", "-o", "program")
+    line = len(KERNEL.splitlines()) + 1
+    assert f"gemm.c:{line}:28: runtime error: signed integer overflow" in run(folder, "./program")
 
 
 def test_a_signal_leaves_nothing_behind(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -270,3 +271,25 @@ def test_each_level_of_optimisation_meets_each_kind_of_machine() -> None:
     """What a variant chooses besides (features, caches, teams) says nothing about the level."""
     drawn = {(variant % 12, Check("generic", variant=variant).opt_level) for variant in range(1000)}
     assert drawn == {(rest, level) for rest in range(12) for level in range(4)}
+
+
+def test_the_time_ends_programs_that_still_run(tmp_path: Path) -> None:
+    """A program may run for minutes. What has run by then is in the log and in the summary."""
+    lines: list[str] = []
+    before, log = child_processes(), tmp_path / "log"
+    begun = time.monotonic()
+    plan = CampaignPlan(0, 1_000_000, ("generic",), tmp_path, "small", jobs=2, seconds=2, log=log)
+    assert fuzz(plan, lines.append)
+    assert 2 <= time.monotonic() - begun < 10
+    assert child_processes() == before
+    ran = int(lines[0].split()[0])
+    assert not ran or lines[-1].startswith(f"{log}: generic: {ran} programs: ")
+
+
+def test_a_search_that_has_to_end_keeps_what_it_has() -> None:
+    failure = CheckOutcome(Request("small", 3, Check()), "mismatch", "running")
+
+    def check(request: Request) -> CheckOutcome:
+        raise TimeoutError(request)
+
+    assert shrink(failure, check) == failure

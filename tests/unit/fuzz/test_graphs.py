@@ -181,7 +181,7 @@ def test_the_gradient_of_a_dilated_convolution_has_a_reference() -> None:
 
 def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(UsageError, match=r"tlx fuzz --graphs compares with JAX .*pip install tlx\[jax\]"):
+    with pytest.raises(UsageError, match=r"tlx fuzz --graphs compares with JAX .*pip install .tlx-ir\[jax\]"):
         graph_operations("")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tlx.fuzz import mutation_worker
 from tlx.fuzz.mutation import (
     SETTINGS,
     combined_text,
+    damaged_models,
     front_end_examples,
     fuzz_malformed,
     mutated_bytes,
@@ -42,6 +44,16 @@ def test_some_corrupted_inputs(tmp_path: Path) -> None:
     assert lines[2].startswith("0 corrupted inputs")
 
 
+def test_the_time_ends_a_campaign_at_once(tmp_path: Path) -> None:
+    """A batch may take longer than that: what it has tried by then counts."""
+    lines: list[str] = []
+    begun = time.monotonic()
+    assert fuzz_malformed("tlx.cli.group:group", 0, 10**6, 1, tmp_path, 0.2, lines.append, resume=tmp_path / "log")
+    assert time.monotonic() - begun < 5
+    assert lines == [lines[0]]
+    assert lines[0].startswith("0 corrupted inputs: 0 failed")
+
+
 def test_files_of_settings_are_read() -> None:
     for option, suffix, text in SETTINGS:
         command = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2", option)
@@ -59,7 +71,7 @@ def test_examples_of_every_front_end_are_mutated() -> None:
     markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
     texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
     assert all(any(marker in text for text in texts) for marker in markers)
-    # Files of models are bytes: the tests of their front ends damage them.
+    assert ".onnx" in {suffix for _, suffix in damaged_models()}
     languages = [set(front_end.SUFFIXES) for front_end in front_ends() if hasattr(front_end, "TRANSLATE")]
     assert languages
     assert all(suffixes & {suffix for _, suffix in front_end_examples()} for suffixes in languages)

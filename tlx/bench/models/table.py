@@ -132,7 +132,7 @@ def programs() -> Any:
     try:
         return import_module("tlx.bench.models.programs")
     except ImportError as error:
-        raise UsageError(f"models are programs of JAX ({error}): pip install 'tlx[jax]'") from None
+        raise UsageError(f"models are programs of JAX ({error}): pip install 'tlx-ir[jax]'") from None
 
 
 # The table -------------------------------------------------------------------------------------------------------

@@ -331,7 +331,7 @@ def require_jax() -> Any:
         jax = import_module("jax")
         import_module("jax.scipy.special")
     except ImportError as error:
-        raise UsageError(f"tlx fuzz --graphs compares with JAX ({error}): pip install tlx[jax]") from None
+        raise UsageError(f"tlx fuzz --graphs compares with JAX ({error}): pip install 'tlx-ir[jax]'") from None
     jax.config.update("jax_platforms", "cpu")
     return jax
 

@@ -1,16 +1,17 @@
-"""Random C programs with tokens in any control flow compute the same with all compilers and flags."""
+"""Random C programs with tokens in any control flow compute the same with all compilers, flags and sanitizers."""
 
 from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
-from tests.tools import require
+from tests.tools import HANG_S, quick, require
 from tlx.evaluate import Machine
 from tlx.frontends.c_header import include_dir
 from tlx.ir.parser.module import parse
@@ -49,6 +50,21 @@ TAIL: Final = """
   o[4][0] = i0; o[4][1] = i1; o[4][2] = i2;
 }
 """
+MAIN: Final = """
+#include <stdio.h>
+static v16 inputs[2], outputs[5];
+int main(void) {
+  static const int numbers[4][2] = {{1, 2}, {0, 0}, {7, -3}, {4, 5}};
+  for (int i = 0; i < 32; i++) inputs[i / 16][i % 16] = i - 16;
+  for (int run = 0; run < 4; run++) {
+    for (int i = 0; i < 80; i++) outputs[i / 16][i % 16] = 0;
+    f(outputs, inputs, numbers[run][0], numbers[run][1]);
+    for (int i = 0; i < 80; i++) printf("%d ", outputs[i / 16][i % 16]);
+  }
+  return 0;
+}
+"""
+SANITIZERS: Final = "-fsanitize=address,undefined"
 
 
 class Writer:
@@ -136,3 +152,23 @@ def test_random_program(seed: int, tmp_path: Path) -> None:
     expected = outcome(source, *SETTINGS[0])
     for setting in SETTINGS[1:]:
         np.testing.assert_array_equal(outcome(source, *setting), expected, str(setting))
+
+
+@pytest.mark.parametrize("seed", quick(range(40, 44)))
+def test_random_program_in_sanitizers(seed: int, tmp_path: Path) -> None:
+    """Nothing is reported, and the results are the same; signed integers may wrap, as in the other test."""
+    for tool in ("clang-19", "gcc"):
+        require(tool)
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(Writer(seed).program())
+    expected = outcome(source, *SETTINGS[0])
+    source.write_text(f"{source.read_text()}{MAIN}")
+    driver = str(Path(sys.executable).with_name("tlx-cc"))
+    options = ["-O1", "-g", "-w", "-fwrapv", SANITIZERS, "-fno-sanitize-recover=all", "--tlx-target=generic"]
+    compile_ = [driver, "--tlx-clang=clang-19", *options, "-c", str(source), "-o", f"{program}.o"]
+    link = ["gcc", SANITIZERS, f"{program}.o", "-o", str(program)]  # Debian's clang lacks their library
+    for command in (compile_, link):
+        subprocess.run(command, check=True, timeout=HANG_S)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False, timeout=HANG_S)
+    assert not done.stderr
+    assert done.stdout.split() == [str(number) for number in expected.ravel()]

@@ -120,7 +120,7 @@ for make in (lambda: tlx.numba.kernel("float32[3]"), lambda: tlx.numba.compile("
 """
     lines = run(tmp_path, program).splitlines()
     assert len(lines) == 2
-    assert all("tlx.numba needs Numba: pip install 'tlx[numba]'" in line for line in lines)
+    assert all("tlx.numba needs Numba: pip install 'tlx-ir[numba]'" in line for line in lines)
 
 
 def test_other_processes_load_lowered_kernels(tmp_path: Path) -> None:
