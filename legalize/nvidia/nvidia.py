@@ -15,7 +15,7 @@ from typing import Final
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
-from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
@@ -23,6 +23,8 @@ from tlx.target.target import Target
 _BLOCKS: Final = BlockCosts(
     near=1 << 40,  # blocks run at once: no slices of operands, one after the other
     line=0,
+    copied_input=(1 << 40, 1 << 40),
+    repeated=0,  # products read overlapping windows in place
     crowded_row=0,
     transposed_tile=(0, 0),  # operands are read in either order
     copied_row=(12, 10),
@@ -47,7 +49,7 @@ _GRID: Final = GridUnit(
 )
 _SMALL: Final = replace(_GRID, multiprocessors=82, shared_bytes=99 << 10)
 _HOPPER: Final = replace(
-    _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *_GRID.products)
+    _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, *_GRID.products)
 )
 
 TARGET: Final = Target(

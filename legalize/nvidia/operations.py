@@ -142,7 +142,7 @@ def _mma(
     return [extract(b, product, k, sums) for k in range(len(acc))]
 
 
-_SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
+SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
 _SHAPES: Final = (
     BlockShape(128, 256, 32, 64, 64, 4),
     BlockShape(128, 128, 32, 64, 32, 4),
@@ -180,7 +180,7 @@ def _bytes(lhs: Sign, rhs: Sign) -> FragmentProduct:
 
 BF16: Final = _floats("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
 F16: Final = _floats("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))
-BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in _SIGNS for rhs in _SIGNS)
+BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in SIGNS for rhs in SIGNS)
 F64: Final = FragmentProduct(
     ("double", "f"),
     ("double", "f"),

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
 from tlx.ir.values import Text, Value, const_int
-from tlx.legalize.nvidia.operations import SHARED_SPACE, extract
+from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
+from tlx.target.hardware import Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -26,7 +27,14 @@ _LINES: Final = 8
 _UNIT: Final = 16
 _SWIZZLED: Final = 1 << 62
 _ADDRESS: Final = 0x3FFFF
-_TYPES: Final = {"bfloat": "bf16", "half": "f16"}
+_TYPES: Final[dict[tuple[str, Sign], str]] = {
+    ("bfloat", "f"): "bf16",
+    ("half", "f"): "f16",
+    ("i8", "s"): "s8",
+    ("i8", "u"): "u8",
+}
+"""PTX's names of elements."""
+_SUMS: Final = {"float": "f32", "i32": "s32"}
 
 
 @dataclass(frozen=True)
@@ -47,20 +55,19 @@ class WarpgroupOperations:
         columns: int,
     ) -> list[Value]:
         """wgmma.mma_async for each step, as one group."""
-        count, element = len(acc), _TYPES[product.lhs[0]]
+        count = len(acc)
         registers = ", ".join(f"${k}" for k in range(count))
-        name = f"wgmma.mma_async.sync.aligned.m{product.rows}n{columns}k{product.depth}.f32.{element}.{element}"
+        types = ".".join(_TYPES[type_] for type_ in (product.lhs, product.rhs))
+        shape = f"m{product.rows}n{columns}k{product.depth}"
+        name = f"wgmma.mma_async.sync.aligned.{shape}.{_SUMS[product.accumulator]}.{types}"
         lines, descriptors = ["wgmma.fence.sync.aligned;"], list[Value]()
         for number, (x, y) in enumerate(zip(lhs, rhs, strict=True)):
             first = 2 * (count + number)
-            signs = f"1, 1, 1, {int(x.k_lines)}, {int(y.k_lines)}"
-            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, {signs};")
+            floats = f", 1, 1, {int(x.k_lines)}, {int(y.k_lines)}" if product.accumulator == "float" else ""
+            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, 1{floats};")
             descriptors += [_descriptor(b, x), _descriptor(b, y)]
         lines.append("wgmma.commit_group.sync.aligned;")
-        constraints = [*["=f"] * count, *map(str, range(count)), *["l"] * len(descriptors), "~{memory}"]
-        type_ = StructType((FLOAT,) * count)
-        sums = _assembly(b, "\\0A".join(lines), ",".join(constraints), type_, [*acc, *descriptors])
-        return [extract(b, sums, k, FLOAT) for k in range(count)]
+        return _with_sums(b, "\\0A".join(lines), acc, descriptors)
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""
@@ -68,11 +75,7 @@ class WarpgroupOperations:
 
     def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
         """wgmma.wait_group of all groups; the sums pass through, so that nothing reads them before."""
-        count = len(acc)
-        constraints = [*["=f"] * count, *map(str, range(count)), "~{memory}"]
-        type_ = StructType((FLOAT,) * count)
-        sums = _assembly(b, "wgmma.wait_group.sync.aligned 0;", ",".join(constraints), type_, list(acc))
-        return [extract(b, sums, k, FLOAT) for k in range(count)]
+        return _with_sums(b, "wgmma.wait_group.sync.aligned 0;", acc, [])
 
 
 def _descriptor(b: Builder, operand: SharedOperand) -> Value:
@@ -85,6 +88,16 @@ def _descriptor(b: Builder, operand: SharedOperand) -> Value:
     return b.binary("or", low, const_int(I64, layout))
 
 
+def _with_sums(b: Builder, text: str, acc: Sequence[Value], descriptors: Sequence[Value]) -> list[Value]:
+    """Inline PTX that changes the sums."""
+    count, sum_type = len(acc), acc[0].type
+    register = "f" if sum_type == FLOAT else "r"
+    constraints = [*[f"={register}"] * count, *map(str, range(count)), *["l"] * len(descriptors), "~{memory}"]
+    type_ = StructType((sum_type,) * count)
+    sums = _assembly(b, text, ",".join(constraints), type_, [*acc, *descriptors])
+    return [extract(b, sums, k, sum_type) for k in range(count)]
+
+
 def _assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Sequence[Value]) -> Value:
     spelled = f'asm sideeffect "{text}", "{constraints}"'
     body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
@@ -93,12 +106,17 @@ def _assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Se
     return call.value if type_ != VOID else Text(VOID, "")
 
 
-_SHAPES: Final = (
-    BlockShape(128, 256, 64, 16, 256, 4),
-    BlockShape(128, 128, 64, 16, 128, 4),
-    BlockShape(128, 64, 64, 16, 64, 4),
-    BlockShape(64, 128, 64, 16, 128, 4),
-    BlockShape(64, 64, 64, 16, 64, 4),
-)
-BF16_GROUP: Final = GroupProduct(("bfloat", "f"), ("bfloat", "f"), "float", 64, 16, _SHAPES, WarpgroupOperations())
-F16_GROUP: Final = GroupProduct(("half", "f"), ("half", "f"), "float", 64, 16, _SHAPES, WarpgroupOperations())
+def _shapes(depth: int) -> tuple[BlockShape, ...]:
+    """Tiles, whose stages have lines of 128 bytes: `depth` elements."""
+    sizes = (128, 256), (128, 128), (128, 64), (64, 128), (64, 64)
+    return tuple(BlockShape(rows, columns, depth, 16, columns, 4) for rows, columns in sizes)
+
+
+def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, size: int) -> GroupProduct:
+    """A product of elements of some bytes."""
+    return GroupProduct(lhs, rhs, accumulator, 64, 32 // size, _shapes(128 // size), WarpgroupOperations())
+
+
+BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)
+F16_GROUP: Final = _product(("half", "f"), ("half", "f"), "float", 2)
+BYTE_GROUPS: Final = tuple(_product(("i8", lhs), ("i8", rhs), "i32", 1) for lhs in SIGNS for rhs in SIGNS)

@@ -51,7 +51,7 @@ declare void @emu_mma_uu(ptr, ptr, ptr, ptr)
 declare void @emu_mma_su(ptr, ptr, ptr, ptr)
 declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
-declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
+declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
@@ -108,7 +108,8 @@ _ASSEMBLY: Final = re.compile(
     r"^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "
     r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
 )
-_PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 1, 1, (\d), (\d);")
+_PRODUCT: Final = re.compile(r"n(\d+)k\d+\.\w+\.(\w+)\.(\w+) \{[^}]*\}, \S+ \S+ 1(?:, 1, 1, (\d), (\d))?;")
+_KINDS: Final = ("bf16", "f16", "s8", "u8")  # in emulator.c's order
 
 
 def _without_assembly(line: str) -> str:
@@ -123,15 +124,15 @@ def _without_assembly(line: str) -> str:
         return "  call void @emu_wgmma_wait(i32 1)"
     lines: list[str] = []
     arguments = match["args"].split(", ")
-    floats = [a for a in arguments if a.startswith("float")]
-    for memory, element, values in (("sums", "float", floats), ("descriptors", "i64", arguments[len(floats) :])):
+    acc = [a for a in arguments if not a.startswith("i64")]
+    for memory, element, values in (("sums", "i32", acc), ("descriptors", "i64", arguments[len(acc) :])):
         for k, value in enumerate(values):
             lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %{memory}, i64 {k}")
             lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
     products = _PRODUCT.findall(text)
     if products:
-        columns, element, a_by_k, b_by_k = products[0]
-        flags = f"i32 {int(element == 'f16')}, i32 {a_by_k}, i32 {b_by_k}"
+        columns, lhs, rhs, a_by_k, b_by_k = products[0]
+        flags = ", ".join(f"i32 {flag}" for flag in (_KINDS.index(lhs), _KINDS.index(rhs), a_by_k or 0, b_by_k or 0))
         lines.append(
             f"  call void @emu_wgmma(ptr %sums, i32 {columns}, i32 {len(products)}, ptr %descriptors, {flags})"
         )

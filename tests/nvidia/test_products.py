@@ -126,6 +126,25 @@ def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int
     np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
 
 
+@pytest.mark.parametrize(
+    ("name", "types", "size", "layouts"),
+    [
+        ("smma", (np.int8, np.int8), (200, 140, 400), "nt"),
+        ("usmma", (np.uint8, np.int8), (130, 130, 210), "nn"),
+        ("summa", (np.int8, np.uint8), (100, 260, 264), "tt"),
+    ],
+    ids=["signed", "unsigned-signed", "signed-unsigned"],
+)
+def test_bytes_of_groups(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
+    m, n, k = size
+    x, y = integers((m, k), types[0], 0, 127), integers((k, n), types[1], 1, 127)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = bytes_product(name, *size, layouts)
+    assert "wgmma" in lowered(program, "sm_90a", multiprocessors=4)
+    *_, c = run(program, *stored, np.zeros((m, n), np.int32), processor="sm_90a", multiprocessors=4)
+    np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+
+
 def test_doubles_of_either_order(run: Run) -> None:
     m, n, k = 70, 90, 40
     x, y = integers((m, k), np.float64), integers((k, n), np.float64, 1)
