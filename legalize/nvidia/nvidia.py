@@ -16,7 +16,7 @@ from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP
-from tlx.target.grid_unit import BlockShape, GridUnit
+from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
 
@@ -40,16 +40,23 @@ _GRID: Final = GridUnit(
     shared_bytes=163 << 10,
     group=8,
     products=(BF16, F16, *BYTES, F64),
+    costs=GridCosts(
+        scalar_rate=64, copied_bytes=40, shared_bytes=128, memory_bytes=12, block=1500, kernel=5000
+    ),
     scalar_shapes=(
-        BlockShape(128, 128, 16, 8, 8, 1, resident=2),
+        BlockShape(128, 128, 8, 8, 8, 1, resident=2),
         BlockShape(64, 64, 16, 4, 4, 1),
-        BlockShape(32, 32, 16, 2, 2, 1),
+        BlockShape(32, 32, 32, 2, 2, 1),
     ),
     device=first_device,
 )
 _SMALL: Final = replace(_GRID, multiprocessors=82, shared_bytes=99 << 10)
 _HOPPER: Final = replace(
-    _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, *_GRID.products)
+    _GRID,
+    multiprocessors=132,
+    shared_bytes=227 << 10,
+    products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, *_GRID.products),
+    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25),
 )
 
 TARGET: Final = Target(

@@ -142,6 +142,8 @@ def _mma(
     return [extract(b, product, k, sums) for k in range(len(acc))]
 
 
+_RATE: Final = 1024
+"""Products of 16 bits in a cycle of a multiprocessor of sm_80, and by `mma.sync` of later ones."""
 SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
 _SHAPES: Final = (
     BlockShape(128, 256, 32, 64, 64, 4),
@@ -168,14 +170,14 @@ _DOUBLES: Final = (
 
 def _floats(element: str, multiply: Callable[..., list[Value]]) -> FragmentProduct:
     """A product of 16-bit floats with sums in float."""
-    return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _SHAPES, multiply)
+    return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _RATE, _SHAPES, multiply)
 
 
 def _bytes(lhs: Sign, rhs: Sign) -> FragmentProduct:
     """A product of bytes."""
     types = f"{lhs}8" if lhs == rhs else f"{lhs}8.{rhs}8"
     multiply = partial(_mma, f"m16n8k32.row.col.{types}", I32, I32)
-    return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, _BYTES, multiply)
+    return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, 2 * _RATE, _BYTES, multiply)
 
 
 BF16: Final = _floats("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
@@ -188,6 +190,7 @@ F64: Final = FragmentProduct(
     8,
     8,
     4,
+    _RATE // 16,
     _DOUBLES,
     partial(_mma, "m8n8k4.row.col.f64", DOUBLE, DOUBLE),
 )

@@ -34,6 +34,8 @@ _TYPES: Final[dict[tuple[str, Sign], str]] = {
     ("i8", "u"): "u8",
 }
 """PTX's names of elements."""
+_RATE: Final = 4096
+"""Products of bytes in a cycle of a multiprocessor."""
 _SUMS: Final = {"float": "f32", "i32": "s32"}
 
 
@@ -114,7 +116,7 @@ def _shapes(depth: int) -> tuple[BlockShape, ...]:
 
 def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, size: int) -> GroupProduct:
     """A product of elements of some bytes."""
-    return GroupProduct(lhs, rhs, accumulator, 64, 32 // size, _shapes(128 // size), WarpgroupOperations())
+    return GroupProduct(lhs, rhs, accumulator, 64, 32 // size, _RATE // size, _shapes(128 // size), WarpgroupOperations())
 
 
 BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)

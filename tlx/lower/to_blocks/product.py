@@ -47,18 +47,13 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupPro
 
 _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
-_BUSY: Final = 0.9
-"""The share of the multiprocessors that must have a block: 2048 x 2048 are 128 tiles of 128 x 256 for 132 of them."""
-_LONG: Final = 32
-"""Stages from which positions of K may be shared."""
-_SMALL: Final = 64 * 64
-_GAIN: Final = 4
-"""Elements of a tile up to which positions of K may be shared, and how much larger tiles must become by that."""
 _BANDS: Final = 8
 """Blocks that add up the parts of a tile."""
 _MOST_SPLITS: Final = 16
-_MOST_WASTE: Final = 1.5
-"""How much more than others the tiles may cover: larger ones share more operands."""
+_GAIN: Final = 1.1
+"""How much faster a product must be expected to be for several blocks to share its positions of K."""
+_OVERLAP: Final = 0.25
+"""The share of the faster of copies and products that takes time besides the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +77,51 @@ class ProductPlan:
         """Elements of a tile."""
         return self.shape.rows * self.shape.columns
 
-    @property
-    def area(self) -> int:
-        """Elements of all tiles."""
-        return prod(self.tiles) * self.tile
-
 
 def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
-    """Choose the product of fragments and the tile.
-
-    It is the first that gives most multiprocessors a block, else the last, of those with little beyond the matrix.
-    """
+    """Choose the product of fragments, the tile, and how many blocks share a tile's positions of K: the fastest ones."""
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
-    choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
-        (unit, shape) for unit in grid.products if _fits(unit, gemm) for shape in unit.shapes
-    ]
-    choices = choices or [(None, shape) for shape in grid.scalar_shapes]
+    unit = next((unit for unit in grid.products if _fits(unit, gemm)), None)
     plans = [
         ProductPlan(shape, unit, (-(-product.rows // shape.rows), -(-product.columns // shape.columns)))
-        for unit, shape in choices
+        for shape in (unit.shapes if unit is not None else grid.scalar_shapes)
     ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
-    least = min(plan.area for plan in plans)
-    plans = [plan for plan in plans if plan.area <= _MOST_WASTE * least]
-    trips, busy = prod(product.outer.trips), _BUSY * grid.multiprocessors
-    whole = next((plan for plan in plans if prod(plan.tiles) * trips >= busy), plans[-1])
-    if _stages(whole, gemm) < _LONG or whole.tile > _SMALL:
-        return whole
-    is_busy = prod(whole.tiles) * trips >= busy
-    shared = [_shared(plan, gemm, busy / trips) for plan in plans if not is_busy or plan.tile >= _GAIN * whole.tile]
-    best = next((plan for plan in shared if prod(plan.tiles) * plan.splits * trips >= busy), None)
-    return best or (whole if is_busy else shared[-1])
+    shared = [replace(plan, splits=splits) for plan in plans for splits in _splits(plan, gemm)]
+    return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
 
-def _shared(plan: ProductPlan, gemm: Gemm, blocks: float) -> ProductPlan:
-    """The plan with so many blocks or more, if sharing the positions of K gives these, else with the most."""
-    stages = _stages(plan, gemm)
-    splits = [n for n in range(1, _MOST_SPLITS + 1) if stages % n == 0 and (n == 1 or stages // n >= plan.shape.stages)]
-    return replace(plan, splits=next((n for n in splits if prod(plan.tiles) * n >= blocks), splits[-1]))
+def _splits(plan: ProductPlan, gemm: Gemm) -> list[int]:
+    """The numbers of blocks that can share a tile's positions of K."""
+    stages, least = _stages(plan, gemm), plan.shape.stages
+    return [n for n in range(1, _MOST_SPLITS + 1) if stages % n == 0 and (n == 1 or stages // n >= least)]
+
+
+def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
+    """The time of the kernels, if each multiprocessor runs its blocks one after the other."""
+    gemm, shape, costs = product.gemm, plan.shape, grid.costs
+    size = bytes_of(gemm.a.element)
+    copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
+    multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
+    stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
+    rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
+    cycles = costs.block + _stages(plan, gemm) // plan.splits * stage
+    if plan.splits == 1:
+        return rounds * cycles
+    parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
+    return _GAIN * rounds * (cycles + parts) + costs.kernel
+
+
+def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:
+    """Products in a cycle, of operands of some bytes, which most units load from shared memory."""
+    shape, unit = plan.shape, plan.product
+    area, sides = shape.warp_rows * shape.warp_columns, shape.warp_rows + shape.warp_columns
+    if isinstance(unit, GroupProduct):
+        return unit.rate
+    if unit is None:  # an instruction for each number that is loaded, too
+        return grid.costs.scalar_rate * area / (area + sides)
+    return min(unit.rate, grid.costs.shared_bytes / size * area / sides)
 
 
 def _stages(plan: ProductPlan, gemm: Gemm) -> int:
