@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
@@ -55,7 +55,7 @@ _HOPPER: Final = replace(
     _GRID,
     multiprocessors=132,
     shared_bytes=227 << 10,
-    products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, *_GRID.products),
+    products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
     costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25),
 )
 

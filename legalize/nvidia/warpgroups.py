@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
 from tlx.ir.values import Text, Value, const_int
-from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, extract
+from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
 
@@ -45,7 +45,7 @@ class WarpgroupOperations:
 
     def fence(self, b: Builder) -> None:
         """fence.proxy.async of shared memory."""
-        _assembly(b, "fence.proxy.async.shared::cta;", "~{memory}", VOID, [])
+        assembly(b, "fence.proxy.async.shared::cta;", "~{memory}", VOID, [])
 
     def multiply(
         self,
@@ -73,7 +73,7 @@ class WarpgroupOperations:
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""
-        _assembly(b, "wgmma.wait_group.sync.aligned 1;", "~{memory}", VOID, [])
+        assembly(b, "wgmma.wait_group.sync.aligned 1;", "~{memory}", VOID, [])
 
     def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
         """wgmma.wait_group of all groups; the sums pass through, so that nothing reads them before."""
@@ -96,16 +96,8 @@ def _with_sums(b: Builder, text: str, acc: Sequence[Value], descriptors: Sequenc
     register = "f" if sum_type == FLOAT else "r"
     constraints = [*[f"={register}"] * count, *map(str, range(count)), *["l"] * len(descriptors), "~{memory}"]
     type_ = StructType((sum_type,) * count)
-    sums = _assembly(b, text, ",".join(constraints), type_, [*acc, *descriptors])
+    sums = assembly(b, text, ",".join(constraints), type_, [*acc, *descriptors])
     return [extract(b, sums, k, sum_type) for k in range(count)]
-
-
-def _assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Sequence[Value]) -> Value:
-    spelled = f'asm sideeffect "{text}", "{constraints}"'
-    body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
-    call = b.emit("call", type_, [Text(PTR, spelled), *operands], body)
-    call.arg_attributes = ("",) * len(operands)
-    return call.value if type_ != VOID else Text(VOID, "")
 
 
 def _shapes(depth: int) -> tuple[BlockShape, ...]:

@@ -268,6 +268,24 @@ void emu_mma_f64(double *out, double *a, double *b, double *c) {
   leave(&warps[self / WARP]);
 }
 
+/* m16n8k8 of doubles. */
+void emu_mma_wide_f64(double *out, double *a, double *b, double *c) {
+  static struct { double a[4], b[2], c[4], *out; } own[THREADS];
+  int first = self / WARP * WARP;
+  memcpy(own[self].a, a, sizeof own->a); memcpy(own[self].b, b, sizeof own->b); memcpy(own[self].c, c, sizeof own->c);
+  own[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4, column = 2 * (l % 4) + (i & 1);
+      double sum = own[first + l].c[i];
+      for (int k = 0; k < 8; k++)
+        sum += own[first + 4 * row + k % 4].a[k / 4 * 2 + i / 2] * own[first + 4 * column + k % 4].b[k / 4];
+      own[first + l].out[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
+
 /* Products of groups of four warps. What they read must not be written before they have been waited for. */
 enum { GROUP = 128, STARTED = 4, CHUNKS = 8192 };
 static struct meeting groups[THREADS / GROUP];

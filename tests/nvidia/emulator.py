@@ -51,6 +51,7 @@ declare void @emu_mma_uu(ptr, ptr, ptr, ptr)
 declare void @emu_mma_su(ptr, ptr, ptr, ptr)
 declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
+declare void @emu_mma_wide_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare void @emu_load(ptr, i64)
@@ -95,7 +96,8 @@ def _wrappers() -> str:
     text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
-    return text + _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
+    text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
+    return text + _mma("wide", "double", "double", (4, 2, 4), "wide_f64").replace("@nvvm.mma.wide(", "@wide.doubles(")
 
 
 _ACCESS: Final = re.compile(
@@ -118,6 +120,8 @@ def _without_assembly(line: str) -> str:
     if match is None:
         return line.replace("entry:", "entry:\n  %sums = alloca [128 x float]\n  %descriptors = alloca [16 x i64]")
     text, result = match["text"], match["result"]
+    if text.startswith("mma.sync.aligned.m16n8k8.row.col.f64"):
+        return f"  {result} = call {match['type']} @wide.doubles({match['args']})"
     if text.startswith("fence"):
         return ""
     if result is None:

@@ -145,12 +145,14 @@ def test_bytes_of_groups(run: Run, name: str, types: tuple[Any, Any], size: tupl
     np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
 
 
-def test_doubles_of_either_order(run: Run) -> None:
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+def test_doubles_of_either_order(run: Run, processor: str) -> None:
     m, n, k = 70, 90, 40
     x, y = integers((m, k), np.float64), integers((k, n), np.float64, 1)
-    for layouts in ("tn", "nt"):
+    for layouts in ("nn", "tn", "nt"):
         stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
-        *_, c = run(matmul(m, n, k, "double", "double", layouts), *stored, np.zeros((m, n)))
+        program = matmul(m, n, k, "double", "double", layouts)
+        *_, c = run(program, *stored, np.zeros((m, n)), processor=processor, multiprocessors=1)
         np.testing.assert_array_equal(c, x @ y)
 
 

@@ -8,6 +8,8 @@ lines are in different banks:
     line 1   c1 c0 c3 c2 c5 c4 c7 c6          lines of four chunks: c xor (l / 2 mod 4)
     line 2   c2 c3 c0 c1 c6 c7 c4 c5
 
+Lines along K of doubles are in the order 0, 4, 1, 5, 2, ... of these.
+
     copy the first stages
     for stages             wait for the stage; barrier
       sums += A @ B        and start to copy a stage over one that has been multiplied
@@ -29,6 +31,7 @@ from tlx.target.grid_unit import BlockShape
 
 _CHUNK: Final = 16
 _LINES: Final = 8
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +304,9 @@ class StagedSums(ABC):
         box, within = self.kernel.divided(chunk, width) if operand.chunks > width else (const_int(I32, 0), chunk)
         shift = (_LINES // width).bit_length() - 1
         swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
+        if operand.per_chunk == _PAIR and not operand.k_lines:  # four threads read adjacent chunks of a line
+            odd = b.binary("and", swizzle, const_int(I32, 1))
+            swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
         at = b.add(b.mul(line, width * _CHUNK), b.mul(b.binary("xor", within, swizzle), _CHUNK))
         return b.add(b.mul(box, operand.box_bytes), at)
 
