@@ -16,7 +16,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import bytes_of
 from tlx.lower.context import LoweringContext, is_kernel
-from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
+from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
 from tlx.lower.to_blocks.memory import is_memory_call
@@ -101,8 +101,7 @@ class _Kernels:
         span = match.store.span
         _check_views(match)
         if isinstance(problem, Copy):
-            problem = copy_as_expression(problem)
-            return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}copy")
+            return copy_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}copy")
         if isinstance(problem, Elementwise):
             return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}map")
         if isinstance(problem, Reduction):
