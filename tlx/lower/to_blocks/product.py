@@ -17,7 +17,7 @@ Consecutive blocks are numbered along groups of rows of tiles, so that blocks th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -26,13 +26,14 @@ from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
-from tlx.lower.to_blocks.staging import StagedSums
+from tlx.lower.to_blocks.staging import CHUNK, StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -82,7 +83,7 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     """Choose the product of fragments, the tile, and how many blocks share a tile's positions of K: the fastest ones."""
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
-    unit = next((unit for unit in grid.products if _fits(unit, gemm)), None)
+    unit = _unit(grid, gemm)
     plans = [
         ProductPlan(shape, unit, (-(-product.rows // shape.rows), -(-product.columns // shape.columns)))
         for shape in (unit.shapes if unit is not None else grid.scalar_shapes)
@@ -90,6 +91,11 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [replace(plan, splits=splits) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
+
+
+def _unit(grid: GridUnit, gemm: Gemm) -> FragmentProduct | GroupProduct | None:
+    """The product of fragments or groups, if there is one."""
+    return next((unit for unit in grid.products if _fits(unit, gemm)), None)
 
 
 def _splits(plan: ProductPlan, gemm: Gemm) -> list[int]:
@@ -151,9 +157,63 @@ def product_grid_kernels(
         LoweringError: The target has no kernel for the product.
     """
     _check(gemm, span)
+    unit = _unit(grid, gemm)
+    copies: list[_TransposedOperand] = []
+    for is_lhs in (True, False):
+        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, is_lhs=is_lhs)
+        if copy is not None:
+            copies.append(copy)
+            gemm, iterations = copy.gemm, copy.iterations
     merged = MergedProduct.of(gemm, iterations)
     plan = plan_product(grid, merged)
-    return _ProductKernels(module, grid, merged, plan, name).facts()
+    return _ProductKernels(module, grid, merged, plan, name, copies).facts()
+
+
+@dataclass(frozen=True)
+class _TransposedOperand:
+    """An operand whose lines follow K, and must not: a kernel transposes it before.
+
+    Attributes:
+        number: Position among the kernel's pointers.
+        before, after: The matrix as the program has it, and in the workspace.
+        given: The loops with the program's operand.
+        gemm, iterations: The product and the loops with the copy.
+    """
+
+    number: int
+    before: MatrixView
+    after: MatrixView
+    given: Iterations
+    gemm: Gemm
+    iterations: Iterations
+
+    @classmethod
+    def of(
+        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, *, is_lhs: bool
+    ) -> _TransposedOperand | None:
+        """The operand, unless the unit takes it as it is, or it is part of several products."""
+        view = gemm.a if is_lhs else gemm.b
+        emitter = FragmentSums if isinstance(unit, FragmentProduct) else GroupSums
+        size = bytes_of(view.element)
+        if view.is_row_major == is_lhs or size in emitter.transposable or len(terms_of(gemm)) > 1:
+            return None
+        number, per_chunk = (1 if is_lhs else 2), CHUNK // size
+        pitch = -(-gemm.k // per_chunk) * per_chunk
+        after = replace(view, row_stride=pitch, col_stride=1) if is_lhs else replace(view, row_stride=1, col_stride=pitch)
+        copied = replace(gemm, a=after) if is_lhs else replace(gemm, b=after)
+        across = gemm.m if is_lhs else gemm.n
+        return cls(number, view, after, iterations, copied, iterations.with_dense(number, across * pitch * size))
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes of a copy."""
+        lines = self.after.rows if self.number == 1 else self.after.cols
+        return lines * self.after.pitch * bytes_of(self.after.element)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the copies for all iterations."""
+        return prod(self.given.moving(self.number).trips) * self.matrix_bytes
 
 
 @dataclass(eq=False)
@@ -165,6 +225,7 @@ class _ProductKernels:
     merged: MergedProduct
     plan: ProductPlan
     name: str
+    copies: Sequence[_TransposedOperand]
 
     def __post_init__(self) -> None:
         shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
@@ -176,28 +237,48 @@ class _ProductKernels:
     def facts(self) -> tuple[GridFacts, ...]:
         """Emit the kernels."""
         plan, outer, iteration_bytes = self.plan, self.merged.outer, prod(self.plan.tiles) * self.tile_bytes
+        parts_bytes = plan.splits * prod(outer.trips) * iteration_bytes if plan.splits > 1 else 0
+        self.offsets, workspace = dict[int, int](), parts_bytes
+        for copy in self.copies:
+            self.offsets[copy.number] = workspace
+            workspace += copy.bytes
+        copies = tuple(self._transposed(copy, workspace) for copy in self.copies)
         if plan.splits == 1:
-            kernel = self._kernel(self.name, outer)
+            kernel = self._kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
             origin = _place_of_tile(kernel, plan)
             shared = self._emit_sums(kernel, origin, Positions(self.module, kernel, self.merged.gemm, plan.shape.depth))
             _emit_epilogue(kernel, self.merged, plan, lambda at: self._loaded(kernel, self.sums, shared, at), origin)
-            return (self._finished(kernel, 0),)
+            return *copies, self._finished(kernel, workspace)
         parts = self._kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
         self._emit_part(parts)
         total = self._kernel(self.name, outer.with_workspace(1, iteration_bytes), _BANDS)
         self._emit_total(total, prod(outer.trips) * iteration_bytes)
-        workspace = plan.splits * prod(outer.trips) * iteration_bytes
-        return self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
+        return *copies, self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
+
+    def _transposed(self, copy: _TransposedOperand, workspace: int) -> GridFacts:
+        """The kernel that transposes an operand into the workspace."""
+        name, iterations = f"{self.name}.{'ab'[copy.number - 1]}", copy.given.moving(copy.number)
+        alignments = iterations.alignments[copy.number], CHUNK
+        transposition = Transposition.of(copy.before, copy.after, alignments, self.grid.warp)
+        kernel = self._new(name, iterations.with_workspace(1, copy.matrix_bytes), blocks_of(transposition, self.grid))
+        source, to = kernel.pointers[copy.number], kernel.b.gep(I8, kernel.pointers[-1], self.offsets[copy.number])
+        transposition.emit(kernel, source, to)
+        return kernel.finish(self.grid.threads, 0, 1, workspace)
 
     def _kernel(self, name: str, iterations: Iterations, bands: int = 1) -> GridKernel:
         """A kernel, each of whose tiles is computed by some blocks."""
+        return self._new(name, iterations, prod(self.plan.tiles) * bands, self.offsets)
+
+    def _new(
+        self, name: str, iterations: Iterations, tiles: int, in_workspace: dict[int, int] | None = None
+    ) -> GridKernel:
         gemm = self.merged.gemm
         leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
         views = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
         workspace = [self.accumulator] if len(iterations.steps) > len(self.merged.outer.steps) else []
         pointers = [*(view.element for view in views), *leaves.values(), *workspace]
-        tiles = prod(self.plan.tiles) * bands
-        return GridKernel(self.module, self.grid, name, pointers, list(scalars.values()), iterations, tiles)
+        numbers = list(scalars.values())
+        return GridKernel(self.module, self.grid, name, pointers, numbers, iterations, tiles, in_workspace)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
         shared = _shared_bytes(self.plan, self.merged.gemm, self.accumulator)

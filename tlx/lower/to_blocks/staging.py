@@ -29,7 +29,8 @@ from tlx.lower.to_blocks.positions import Position, Positions, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
-_CHUNK: Final = 16
+CHUNK: Final = 16
+"""Bytes of a chunk."""
 _LINES: Final = 8
 _PAIR: Final = 2
 
@@ -75,7 +76,7 @@ class StagedOperand:
     @property
     def per_chunk(self) -> int:
         """Elements of a chunk."""
-        return _CHUNK // bytes_of(self.view.element)
+        return CHUNK // bytes_of(self.view.element)
 
     @property
     def chunks(self) -> int:
@@ -90,7 +91,7 @@ class StagedOperand:
     @property
     def box_bytes(self) -> int:
         """Bytes of a box."""
-        return self.lines * self.box_chunks * _CHUNK
+        return self.lines * self.box_chunks * CHUNK
 
     @property
     def size(self) -> int:
@@ -234,7 +235,7 @@ class StagedSums(ABC):
                 at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
                 loaded = self._element(operand, self.positions.after(first, at[0]), b.add(origin, at[1]))
                 values = b.insert_element(values, loaded, k)
-            b.store(values, to, _CHUNK)
+            b.store(values, to, CHUNK)
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
@@ -249,7 +250,7 @@ class StagedSums(ABC):
             return False
         if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
             lengths.append(gemm.m if operand.is_lhs else gemm.n)
-        return not any(n % _CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
+        return not any(n % CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
 
     def _across(self, operand: StagedOperand) -> int:
         """Rows of A, or columns of B."""
@@ -279,7 +280,7 @@ class StagedSums(ABC):
             valid = b.mul(left, bytes_of(operand.view.element))
         if lines % operand.lines:
             inside = b.icmp("ult", line, lines)
-            valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
+            valid = b.select(inside, valid or const_int(I32, CHUNK), const_int(I32, 0))
         if valid is not None:
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
         self.operations.copy(b, to, source, valid)
@@ -307,7 +308,7 @@ class StagedSums(ABC):
         if operand.per_chunk == _PAIR and not operand.k_lines:  # four threads read adjacent chunks of a line
             odd = b.binary("and", swizzle, const_int(I32, 1))
             swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
-        at = b.add(b.mul(line, width * _CHUNK), b.mul(b.binary("xor", within, swizzle), _CHUNK))
+        at = b.add(b.mul(line, width * CHUNK), b.mul(b.binary("xor", within, swizzle), CHUNK))
         return b.add(b.mul(box, operand.box_bytes), at)
 
     # Sums ------------------------------------------------------------------------------------------------------
