@@ -41,7 +41,8 @@ class FragmentSums(StagedSums):
     ) -> None:
         super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product, self.rows, self.columns = product, product.rows, product.columns
-        self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
+        if positions.stages > shape.stages:
+            self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """The sums with the products of a stage added."""

@@ -90,7 +90,9 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
     ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [replace(plan, splits=splits) for plan in plans for splits in _splits(plan, gemm)]
-    return min(shared, key=lambda plan: _cycles(grid, plan, product))
+    best = min(shared, key=lambda plan: _cycles(grid, plan, product))
+    stages = min(best.shape.stages, _stages(best, gemm) // best.splits)  # less memory: more blocks at once
+    return replace(best, shape=replace(best.shape, stages=stages))
 
 
 def _unit(grid: GridUnit, gemm: Gemm) -> FragmentProduct | GroupProduct | None:

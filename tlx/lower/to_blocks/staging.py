@@ -109,14 +109,15 @@ class StagedSums(ABC):
         shared: The block's shared memory.
         accumulator: Element type of the sums.
         positions: The positions along K.
+
+    Attributes:
+        ahead: Stages that are copied ahead: by default all.
     """
 
     rows: int
     """Rows of the sums that a warp holds together, in two halves."""
     columns: int = 8
     """Columns of such sums."""
-    ahead: int
-    """Stages that are copied ahead."""
     transposable: tuple[int, ...] = (2,)
     """Bytes of elements whose lines in shared memory may follow each other along K."""
 
@@ -137,7 +138,7 @@ class StagedSums(ABC):
         self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads = shape.warps * kernel.grid.warp
+        self.threads, self.ahead = shape.warps * kernel.grid.warp, positions.stages
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
@@ -169,8 +170,7 @@ class StagedSums(ABC):
         b, shape, ahead = self.b, self.shape, self.ahead
         count = self.positions.stages
         for number in range(ahead):
-            if number < count:
-                self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
+            self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
             self.operations.commit(b)
         per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp
         offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
