@@ -14,8 +14,8 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, NvidiaOperations
-from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
@@ -40,6 +40,7 @@ _GRID: Final = GridUnit(
     shared_bytes=163 << 10,
     group=8,
     products=(BF16, F16, *BYTES, F64),
+    tf32_products=(TF32,),
     costs=GridCosts(
         scalar_rate=64, copied_bytes=40, shared_bytes=128, memory_bytes=12, block=1500, kernel=5000
     ),
@@ -56,6 +57,7 @@ _HOPPER: Final = replace(
     multiprocessors=132,
     shared_bytes=227 << 10,
     products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
+    tf32_products=(TF32_GROUP, TF32),
     costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25),
 )
 

@@ -189,6 +189,17 @@ def _bytes(lhs: Sign, rhs: Sign) -> FragmentProduct:
     return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, 2 * _RATE, _BYTES, multiply)
 
 
+TF32: Final = FragmentProduct(
+    ("float", "f"),
+    ("float", "f"),
+    "float",
+    16,
+    8,
+    8,
+    _RATE // 2,
+    tuple(replace(shape, depth=shape.depth // 2) for shape in _SHAPES),
+    partial(_mma, "m16n8k8.row.col.tf32", I32, FLOAT),
+)
 BF16: Final = _floats("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
 F16: Final = _floats("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))
 BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in SIGNS for rhs in SIGNS)

@@ -30,10 +30,13 @@ _ADDRESS: Final = 0x3FFFF
 _TYPES: Final[dict[tuple[str, Sign], str]] = {
     ("bfloat", "f"): "bf16",
     ("half", "f"): "f16",
+    ("float", "f"): "tf32",
     ("i8", "s"): "s8",
     ("i8", "u"): "u8",
 }
 """PTX's names of elements."""
+_FREE: Final = ("bfloat", "half")
+"""Elements of operands whose lines may follow K."""
 _RATE: Final = 4096
 """Products of bytes in a cycle of a multiprocessor."""
 _SUMS: Final = {"float": "f32", "i32": "s32"}
@@ -65,8 +68,10 @@ class WarpgroupOperations:
         lines, descriptors = ["wgmma.fence.sync.aligned;"], list[Value]()
         for number, (x, y) in enumerate(zip(lhs, rhs, strict=True)):
             first = 2 * (count + number)
-            floats = f", 1, 1, {int(x.k_lines)}, {int(y.k_lines)}" if product.accumulator == "float" else ""
-            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, 1{floats};")
+            flags = ["1"]
+            flags += ["1", "1"] if product.accumulator == "float" else []  # operands are not negated
+            flags += [str(int(x.k_lines)), str(int(y.k_lines))] if product.lhs[0] in _FREE else []
+            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, {', '.join(flags)};")
             descriptors += [_descriptor(b, x), _descriptor(b, y)]
         lines.append("wgmma.commit_group.sync.aligned;")
         return _with_sums(b, "\\0A".join(lines), acc, descriptors)
@@ -113,4 +118,5 @@ def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, siz
 
 BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)
 F16_GROUP: Final = _product(("half", "f"), ("half", "f"), "float", 2)
+TF32_GROUP: Final = _product(("float", "f"), ("float", "f"), "float", 4)
 BYTE_GROUPS: Final = tuple(_product(("i8", lhs), ("i8", rhs), "i32", 1) for lhs in SIGNS for rhs in SIGNS)

@@ -217,6 +217,23 @@ static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float 
     }
   leave(&warps[self / WARP]);
 }
+static float from_tf32(uint32_t x) { float f; x &= ~0x1fffu; memcpy(&f, &x, 4); return f; }
+void emu_mma_tf32(float *out, uint32_t *a, uint32_t *b, float *c) {
+  int first = self / WARP * WARP;
+  memcpy(lanes[self].a, a, 16); memcpy(lanes[self].b, b, 8); memcpy(lanes[self].c, c, 16);
+  lanes[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4, column = 2 * (l % 4) + (i & 1);
+      float sum = lanes[first + l].c[i];
+      for (int k = 0; k < 8; k++)
+        sum += from_tf32(lanes[first + 4 * row + k % 4].a[k / 4 * 2 + i / 2]) *
+               from_tf32(lanes[first + 4 * column + k % 4].b[k / 4]);
+      ((float *)lanes[first + l].out)[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
 void emu_mma_bf16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_bfloat); }
 void emu_mma_f16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_half); }
 
@@ -293,8 +310,8 @@ static struct { int count; int chunks[CHUNKS]; } started[THREADS / GROUP][STARTE
 static int started_count[THREADS / GROUP];
 static struct { void *sums; uint64_t *descriptors; } members[THREADS];
 
-enum { BFLOAT, HALF, BYTES, BYTES_UNSIGNED };
-static int bytes_of(int kind) { return kind >= BYTES ? 1 : 2; }
+enum { BFLOAT, HALF, TF32, BYTES, BYTES_UNSIGNED };
+static int bytes_of(int kind) { return kind >= BYTES ? 1 : kind == TF32 ? 4 : 2; }
 
 static long place_of(uint64_t d, int mn, int k, int by_lines_of_k, int size) {
   if (d >> 62 != 1) fail("a descriptor without the swizzle of 128 bytes");
@@ -316,8 +333,10 @@ static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int ki
   }
   if (kind == BYTES) return (int8_t)tlx_shared[at];
   if (kind == BYTES_UNSIGNED) return (uint8_t)tlx_shared[at];
-  uint16_t x;
-  memcpy(&x, tlx_shared + at, 2);
+  uint32_t bits;
+  memcpy(&bits, tlx_shared + at, 4);
+  if (kind == TF32) return from_tf32(bits);
+  uint16_t x = bits;
   return kind == HALF ? from_half(x) : from_bfloat(x);
 }
 /* The kinds of the elements of A and B; the sums are float, or i32 of bytes. */

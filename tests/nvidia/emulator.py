@@ -46,6 +46,7 @@ declare void @emu_cp_async(ptr, ptr, i32)
 declare void @emu_ldmatrix(ptr, ptr, i32)
 declare void @emu_mma_bf16(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f16(ptr, ptr, ptr, ptr)
+declare void @emu_mma_tf32(ptr, ptr, ptr, ptr)
 declare void @emu_mma_ss(ptr, ptr, ptr, ptr)
 declare void @emu_mma_uu(ptr, ptr, ptr, ptr)
 declare void @emu_mma_su(ptr, ptr, ptr, ptr)
@@ -94,6 +95,7 @@ def _wrappers() -> str:
         text += _structure(name, "i32", 4, "ptr %p", "", f"call void @emu_ldmatrix(ptr %out, ptr %p, i32 {flag})")
     text += _mma("m16n8k16.row.col.bf16", "i32", "float", (4, 2, 4), "bf16")
     text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
+    text += _mma("m16n8k8.row.col.tf32", "i32", "float", (4, 2, 4), "tf32")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
     text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
@@ -110,8 +112,8 @@ _ASSEMBLY: Final = re.compile(
     r"^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "
     r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
 )
-_PRODUCT: Final = re.compile(r"n(\d+)k\d+\.\w+\.(\w+)\.(\w+) \{[^}]*\}, \S+ \S+ 1(?:, 1, 1, (\d), (\d))?;")
-_KINDS: Final = ("bf16", "f16", "s8", "u8")  # in emulator.c's order
+_PRODUCT: Final = re.compile(r"n(\d+)k\d+\.\w+\.(\w+)\.(\w+) \{[^}]*\}, \S+ \S+ 1(?:, 1, 1)?(?:, (\d), (\d))?;")
+_KINDS: Final = ("bf16", "f16", "tf32", "s8", "u8")  # in emulator.c's order
 
 
 def _without_assembly(line: str) -> str:

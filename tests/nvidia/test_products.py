@@ -145,6 +145,39 @@ def test_bytes_of_groups(run: Run, name: str, types: tuple[Any, Any], size: tupl
     np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
 
 
+@pytest.mark.parametrize("layouts", ["nt", "nn", "tt"])
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+def test_floats_without_their_last_bits(run: Run, processor: str, layouts: str) -> None:
+    m, n, k = 140, 130, 74
+    x, y = normal((m, k), np.float32), normal((k, n), np.float32, 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    text = matmul(m, n, k, "float", "float", layouts)
+    program = lowered(text, processor, "tf32", multiprocessors=4)
+    assert ("wgmma" if processor == "sm_90a" else "mma.m16n8k8.row.col.tf32") in program
+    assert "tf32" not in lowered(text, processor)
+    kept = [(a.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32).astype(np.float64) for a in (x, y)]
+    kind, result = {"processor": processor, "float_products": "tf32", "multiprocessors": 4}, np.zeros((m, n), np.float32)
+    *_, c = run(text, *stored, result, **kind)
+    np.testing.assert_allclose(c, kept[0] @ kept[1], rtol=1e-4, atol=1e-4)
+
+
+def test_batches_of_bytes(run: Run) -> None:
+    """The second operands, whose rows follow each other along K, are transposed before; the first are one for all."""
+    batch, m, n, k = 3, 40, 48, 70
+    count = batch * m * n
+    operands = tensor("a", "x", "i8", (m, k)) + tensor("b", "y", "i8", (batch, k, n))
+    body = f"""{operands}{broadcast("all", "a", "i8", (batch, m, k), (1, 2))}{typed("ta", "all", "i8", (batch, m, k))}
+{typed("z", "zero", "i32", (batch, m, n)).replace("%zero", "zeroinitializer")}
+  %p = call <{count} x i32> @llvm.tensor.smma(token %z, token %ta, token %b)
+  store <{count} x i32> %p, ptr %c
+"""
+    x, y = integers((m, k), np.int8), integers((batch, k, n), np.int8, 1)
+    text = function(["x", "y", "c"], body)
+    assert "f_0_matmul_b" in [launch.kernel for launch in table_of(lowered(text))[0].launches]
+    *_, c = run(text, x, y, np.zeros((batch, m, n), np.int32))
+    np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+
+
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
 def test_doubles_of_either_order(run: Run, processor: str) -> None:
     m, n, k = 70, 90, 40

@@ -344,6 +344,7 @@ class GridUnit:
         shared_bytes: Bytes of shared memory that a block may have.
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
+        tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
         costs: Costs of products.
         scalar_shapes: Tiles of other products; `warp_rows` x `warp_columns` is a thread's part.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
@@ -357,6 +358,7 @@ class GridUnit:
     shared_bytes: int
     group: int
     products: tuple[FragmentProduct | GroupProduct, ...]
+    tf32_products: tuple[FragmentProduct | GroupProduct, ...]
     costs: GridCosts
     scalar_shapes: tuple[BlockShape, ...]
     device: Callable[[], Device]

@@ -10,6 +10,8 @@ of the target's grid (`tlx.target.grid_unit`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
@@ -74,6 +76,8 @@ class _Kernels:
     """The kernels of a module, by what they compute."""
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
+        if context.options.float_products == "tf32":
+            grid = replace(grid, products=grid.tf32_products + grid.products)
         self.module, self.grid, self.context = module, grid, context
         self.known: dict[tuple[Problem, Iterations], tuple[GridFacts, ...]] = {}
 
