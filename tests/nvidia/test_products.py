@@ -161,21 +161,20 @@ def test_floats_without_their_last_bits(run: Run, processor: str, layouts: str) 
     np.testing.assert_allclose(c, kept[0] @ kept[1], rtol=1e-4, atol=1e-4)
 
 
-def test_batches_of_bytes(run: Run) -> None:
-    """The second operands, whose rows follow each other along K, are transposed before; the first are one for all."""
-    batch, m, n, k = 3, 40, 48, 70
-    count = batch * m * n
-    operands = tensor("a", "x", "i8", (m, k)) + tensor("b", "y", "i8", (batch, k, n))
-    body = f"""{operands}{broadcast("all", "a", "i8", (batch, m, k), (1, 2))}{typed("ta", "all", "i8", (batch, m, k))}
-{typed("z", "zero", "i32", (batch, m, n)).replace("%zero", "zeroinitializer")}
-  %p = call <{count} x i32> @llvm.tensor.smma(token %z, token %ta, token %b)
-  store <{count} x i32> %p, ptr %c
+def test_batches_of_transposed_operands(run: Run) -> None:
+    """Rows of second operands follow each other along K: a kernel transposes them before."""
+    outer, inner, m, n, k = 3, 2, 40, 48, 70
+    count = outer * inner * m * n
+    body = f"""{tensor("a", "x", "float", (outer, inner, m, k))}{tensor("b", "y", "float", (outer, inner, k, n))}
+  %p = call <{count} x float> @llvm.tensor.matmul(token %a, token %b)
+  store <{count} x float> %p, ptr %c
 """
-    x, y = integers((m, k), np.int8), integers((batch, k, n), np.int8, 1)
+    x, y = integers((outer, inner, m, k), np.float32), integers((outer, inner, k, n), np.float32, 1)
     text = function(["x", "y", "c"], body)
-    assert "f_0_matmul_b" in [launch.kernel for launch in table_of(lowered(text))[0].launches]
-    *_, c = run(text, x, y, np.zeros((batch, m, n), np.int32))
-    np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+    launches = table_of(lowered(text, float_products="tf32"))[0].launches
+    assert [launch.kernel for launch in launches] == ["f_0_matmul_b", "f_0_matmul"]
+    *_, c = run(text, x, y, np.zeros((outer, inner, m, n), np.float32), float_products="tf32")
+    np.testing.assert_array_equal(c, x @ y)
 
 
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
