@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
-from tlx.ir.values import Text, Value, const_int
+from tlx.ir.types import FLOAT, I64, VOID, PointerType, StructType
+from tlx.ir.values import Value, const_int
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
@@ -113,7 +113,9 @@ def _shapes(depth: int) -> tuple[BlockShape, ...]:
 
 def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, size: int) -> GroupProduct:
     """A product of elements of some bytes."""
-    return GroupProduct(lhs, rhs, accumulator, 64, 32 // size, _RATE // size, _shapes(128 // size), WarpgroupOperations())
+    return GroupProduct(
+        lhs, rhs, accumulator, 64, 32 // size, _RATE // size, _shapes(128 // size), WarpgroupOperations()
+    )
 
 
 BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)

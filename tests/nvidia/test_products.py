@@ -156,8 +156,8 @@ def test_floats_without_their_last_bits(run: Run, processor: str, layouts: str) 
     assert ("wgmma" if processor == "sm_90a" else "mma.m16n8k8.row.col.tf32") in program
     assert "tf32" not in lowered(text, processor)
     kept = [(a.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32).astype(np.float64) for a in (x, y)]
-    kind, result = {"processor": processor, "float_products": "tf32", "multiprocessors": 4}, np.zeros((m, n), np.float32)
-    *_, c = run(text, *stored, result, **kind)
+    result = np.zeros((m, n), np.float32)
+    *_, c = run(text, *stored, result, processor=processor, float_products="tf32", multiprocessors=4)
     np.testing.assert_allclose(c, kept[0] @ kept[1], rtol=1e-4, atol=1e-4)
 
 

@@ -217,7 +217,7 @@ class Options:
             "setting": Setting(
                 "--float-products",
                 str,
-                "Multiply floats as they are, or as TF32, without their last 13 bits, where the target has units for it.",
+                "Multiply floats as they are, or without their last 13 bits (TF32) where the target has units for it.",
                 choices=FLOAT_PRODUCTS,
             )
         },

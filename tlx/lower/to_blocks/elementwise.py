@@ -96,7 +96,8 @@ class Transposition:
         """The copy, if it transposes.
 
         Args:
-            source, destination: The matrix in memory.
+            source: The matrix in memory, before.
+            destination: The matrix, after.
             alignments: Those of their addresses.
             warp: Threads of a warp.
         """

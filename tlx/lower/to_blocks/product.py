@@ -80,7 +80,7 @@ class ProductPlan:
 
 
 def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
-    """Choose the product of fragments, the tile, and how many blocks share a tile's positions of K: the fastest ones."""
+    """Choose the fastest tile and number of blocks that share its positions of K."""
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
     unit = _unit(grid, gemm)
@@ -201,7 +201,8 @@ class _TransposedOperand:
             return None
         number, per_chunk = (1 if is_lhs else 2), CHUNK // size
         pitch = -(-gemm.k // per_chunk) * per_chunk
-        after = replace(view, row_stride=pitch, col_stride=1) if is_lhs else replace(view, row_stride=1, col_stride=pitch)
+        strides = (pitch, 1) if is_lhs else (1, pitch)
+        after = MatrixView(view.element, view.rows, view.cols, *strides)
         copied = replace(gemm, a=after) if is_lhs else replace(gemm, b=after)
         across = gemm.m if is_lhs else gemm.n
         return cls(number, view, after, iterations, copied, iterations.with_dense(number, across * pitch * size))

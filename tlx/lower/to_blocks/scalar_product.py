@@ -24,8 +24,8 @@ from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
 
 _CHUNK: Final = 4
-"""Adjacent rows or columns of a thread. Its next ones are so far away that threads side by side read other banks. As many
-elements are copied at once."""
+"""Adjacent rows or columns of a thread, and elements that are copied at once. A thread's next rows are so far away that
+threads side by side read other banks."""
 _PADDING: Final = _CHUNK
 """Elements after each row of an operand in shared memory: stores of a transposed operand then meet other banks."""
 _BUFFERS: Final = 2
@@ -166,7 +166,7 @@ class ScalarSums:
         return _CHUNK if fits else 1
 
     def _places(self, operand: _Operand) -> list[tuple[Value, Value]]:
-        """The positions along K and across of the elements of a stage that the thread copies, the first ones of each."""
+        """Where the elements of a stage that the thread copies begin: positions along K and across."""
         kernel, depth, b = self.kernel, self.shape.depth, self.kernel.b
         places: list[tuple[Value, Value]] = []
         for first in range(0, operand.extent * depth // operand.at_once, self.shape.warps):
