@@ -115,8 +115,10 @@ def bytes_product(name: str, m: int, n: int, k: int, layouts: str) -> str:
         ("umma", (np.uint8, np.uint8), (64, 64, 256), "nt"),
         ("usmma", (np.uint8, np.int8), (33, 50, 100), "tn"),
         ("summa", (np.int8, np.uint8), (130, 70, 96), "tt"),
+        ("smma", (np.int8, np.int8), (40, 1, 72), "nn"),
+        ("smma", (np.int8, np.int8), (1, 40, 72), "tn"),
     ],
-    ids=["signed", "unsigned", "unsigned-signed", "signed-unsigned"],
+    ids=["signed", "unsigned", "unsigned-signed", "signed-unsigned", "column", "row"],
 )
 def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
     m, n, k = size

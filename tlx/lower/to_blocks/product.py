@@ -162,7 +162,7 @@ def product_grid_kernels(
     unit = _unit(grid, gemm)
     copies: list[_TransposedOperand] = []
     for is_lhs in (True, False):
-        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, is_lhs=is_lhs)
+        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid.warp, is_lhs=is_lhs)
         if copy is not None:
             copies.append(copy)
             gemm, iterations = copy.gemm, copy.iterations
@@ -177,21 +177,22 @@ class _TransposedOperand:
 
     Attributes:
         number: Position among the kernel's pointers.
-        before, after: The matrix as the program has it, and in the workspace.
+        transposition: From the program's matrix to that in the workspace.
+        bytes: Bytes of a copy.
         given: The loops with the program's operand.
         gemm, iterations: The product and the loops with the copy.
     """
 
     number: int
-    before: MatrixView
-    after: MatrixView
+    transposition: Transposition
+    bytes: int
     given: Iterations
     gemm: Gemm
     iterations: Iterations
 
     @classmethod
     def of(
-        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, *, is_lhs: bool
+        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, warp: int, *, is_lhs: bool
     ) -> _TransposedOperand | None:
         """The operand, unless the unit takes it as it is, or it is part of several products."""
         view = gemm.a if is_lhs else gemm.b
@@ -203,20 +204,18 @@ class _TransposedOperand:
         pitch = -(-gemm.k // per_chunk) * per_chunk
         strides = (pitch, 1) if is_lhs else (1, pitch)
         after = MatrixView(view.element, view.rows, view.cols, *strides)
+        transposition = Transposition.of(view, after, (iterations.alignments[number], CHUNK), warp)
+        if transposition is None:  # a vector
+            return None
         copied = replace(gemm, a=after) if is_lhs else replace(gemm, b=after)
-        across = gemm.m if is_lhs else gemm.n
-        return cls(number, view, after, iterations, copied, iterations.with_dense(number, across * pitch * size))
+        matrix_bytes = (gemm.m if is_lhs else gemm.n) * pitch * size
+        with_copy = iterations.with_dense(number, matrix_bytes)
+        return cls(number, transposition, matrix_bytes, iterations, copied, with_copy)
 
     @property
-    def matrix_bytes(self) -> int:
-        """Bytes of a copy."""
-        lines = self.after.rows if self.number == 1 else self.after.cols
-        return lines * self.after.pitch * bytes_of(self.after.element)
-
-    @property
-    def bytes(self) -> int:
+    def all_bytes(self) -> int:
         """Bytes of the copies for all iterations."""
-        return prod(self.given.moving(self.number).trips) * self.matrix_bytes
+        return prod(self.given.moving(self.number).trips) * self.bytes
 
 
 @dataclass(eq=False)
@@ -244,7 +243,7 @@ class _ProductKernels:
         self.offsets, workspace = dict[int, int](), parts_bytes
         for copy in self.copies:
             self.offsets[copy.number] = workspace
-            workspace += copy.bytes
+            workspace += copy.all_bytes
         copies = tuple(self._transposed(copy, workspace) for copy in self.copies)
         if plan.splits == 1:
             kernel = self._kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
@@ -261,11 +260,10 @@ class _ProductKernels:
     def _transposed(self, copy: _TransposedOperand, workspace: int) -> GridFacts:
         """The kernel that transposes an operand into the workspace."""
         name, iterations = f"{self.name}.{'ab'[copy.number - 1]}", copy.given.moving(copy.number)
-        alignments = iterations.alignments[copy.number], CHUNK
-        transposition = Transposition.of(copy.before, copy.after, alignments, self.grid.warp)
-        kernel = self._new(name, iterations.with_workspace(1, copy.matrix_bytes), blocks_of(transposition, self.grid))
-        source, to = kernel.pointers[copy.number], kernel.b.gep(I8, kernel.pointers[-1], self.offsets[copy.number])
-        transposition.emit(kernel, source, to)
+        blocks = blocks_of(copy.transposition, self.grid)
+        kernel = self._new(name, iterations.with_workspace(1, copy.bytes), blocks)
+        to = kernel.b.gep(I8, kernel.pointers[-1], self.offsets[copy.number])
+        copy.transposition.emit(kernel, kernel.pointers[copy.number], to)
         return kernel.finish(self.grid.threads, 0, 1, workspace)
 
     def _kernel(self, name: str, iterations: Iterations, bands: int = 1) -> GridKernel:
