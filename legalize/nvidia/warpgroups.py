@@ -121,4 +121,5 @@ def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, siz
 BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)
 F16_GROUP: Final = _product(("half", "f"), ("half", "f"), "float", 2)
 TF32_GROUP: Final = _product(("float", "f"), ("float", "f"), "float", 4)
-BYTE_GROUPS: Final = tuple(_product(("i8", lhs), ("i8", rhs), "i32", 1) for lhs in SIGNS for rhs in SIGNS)
+BYTE_GROUPS: Final = tuple(_product(("i8", sign), ("i8", sign), "i32", 1) for sign in SIGNS)
+"""Of different signs they need PTX 8.4, where LLVM writes 8.0."""

@@ -132,10 +132,10 @@ def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int
     ("name", "types", "size", "layouts"),
     [
         ("smma", (np.int8, np.int8), (200, 140, 400), "nt"),
-        ("usmma", (np.uint8, np.int8), (130, 130, 210), "nn"),
-        ("summa", (np.int8, np.uint8), (100, 260, 264), "tt"),
+        ("umma", (np.uint8, np.uint8), (130, 130, 210), "nn"),
+        ("smma", (np.int8, np.int8), (100, 260, 264), "tt"),
     ],
-    ids=["signed", "unsigned-signed", "signed-unsigned"],
+    ids=["signed", "unsigned", "transposed"],
 )
 def test_bytes_of_groups(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
     m, n, k = size

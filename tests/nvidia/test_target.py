@@ -41,7 +41,8 @@ PROGRAMS = {
     "edges": matmul(1500, 1100, 70, "half", "float", "tn"),
     "double": matmul(100, 60, 40, "double", "double", "nt"),
     "few-tiles": matmul(100, 120, 8192, "bfloat", "float"),
-    "bytes": bytes_product("usmma", 1024, 1024, 512, "nn"),
+    "bytes": bytes_product("smma", 1024, 1024, 512, "nn"),
+    "mixed-bytes": bytes_product("usmma", 1024, 1024, 512, "nt"),
     "convolution": convolved("bfloat", (8, 64, 58, 58), (64, 64, 3, 3), (0, 2, 3, 1))[0],
     "channels-first": convolved("half", (2, 24, 19, 19), (32, 24, 3, 3), (0, 1, 2, 3), 2)[0],
 }
