@@ -82,7 +82,7 @@ def test_llvm_19_writes_ptx(processor: str) -> None:
     ("name", "instruction"),
     [
         ("double", "mma.sync.aligned.m8n8k4.row.col.f64"),
-        ("bytes", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"),
+        ("mixed-bytes", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"),
         ("convolution", "mma.sync.aligned.m16n8k16.row.col.f32.bf16"),
     ],
 )
