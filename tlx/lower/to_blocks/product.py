@@ -51,6 +51,8 @@ _PADDING: Final = 8
 _BANDS: Final = 8
 """Blocks that add up the parts of a tile."""
 _MOST_SPLITS: Final = 16
+_MOST_AT_ONCE: Final = 4
+"""Blocks that a multiprocessor runs at once at most, as far as they have shared memory."""
 _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
 _OVERLAP: Final = 0.25
@@ -89,10 +91,14 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
         for shape in (unit.shapes if unit is not None else grid.scalar_shapes)
     ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
-    shared = [replace(plan, splits=splits) for plan in plans for splits in _splits(plan, gemm)]
-    best = min(shared, key=lambda plan: _cycles(grid, plan, product))
-    stages = min(best.shape.stages, _stages(best, gemm) // best.splits)  # less memory: more blocks at once
-    return replace(best, shape=replace(best.shape, stages=stages))
+    shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
+    return min(shared, key=lambda plan: _cycles(grid, plan, product))
+
+
+def _shared(plan: ProductPlan, splits: int, gemm: Gemm) -> ProductPlan:
+    """The plan with blocks that share a tile's positions of K, which need no more stages than they have."""
+    stages = min(plan.shape.stages, _stages(plan, gemm) // splits)
+    return replace(plan, splits=splits, shape=replace(plan.shape, stages=stages))
 
 
 def _unit(grid: GridUnit, gemm: Gemm) -> FragmentProduct | GroupProduct | None:
@@ -107,18 +113,19 @@ def _splits(plan: ProductPlan, gemm: Gemm) -> list[int]:
 
 
 def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
-    """The time of the kernels, if each multiprocessor runs its blocks one after the other."""
+    """The time of the kernels, if each multiprocessor runs its blocks one after the other, but starts some at once."""
     gemm, shape, costs = product.gemm, plan.shape, grid.costs
     size = bytes_of(gemm.a.element)
     copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
     stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    cycles = costs.block + _stages(plan, gemm) // plan.splits * stage
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
+    starts, cycles = -(-rounds // at_once) * costs.block, _stages(plan, gemm) // plan.splits * stage
     if plan.splits == 1:
-        return rounds * cycles
+        return starts + rounds * cycles
     parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
-    return _GAIN * rounds * (cycles + parts) + costs.kernel
+    return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel
 
 
 def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:
