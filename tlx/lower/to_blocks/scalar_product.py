@@ -29,6 +29,8 @@ threads side by side read other banks."""
 _PADDING: Final = _CHUNK
 """Elements after each row of an operand in shared memory: stores of a transposed operand then meet other banks."""
 _BUFFERS: Final = 2
+_ACROSS: Final = 8
+"""Threads of a warp beside each other."""
 
 
 def operand_bytes(shape: BlockShape, accumulator: Type) -> int:
@@ -94,7 +96,7 @@ class ScalarSums:
         pitches = [operand.extent + _PADDING for operand in self.operands]
         starts = (0, shape.depth * pitches[0])
         buffer = shape.depth * sum(pitches)
-        down, across = kernel.divided(kernel.thread, shape.columns // width)
+        down, across = self._place_of_thread()
         chunks = min(height, _CHUNK), min(width, _CHUNK)
         firsts = b.mul(down, chunks[0]), b.mul(across, chunks[1])
         places = _offsets(height, shape.rows), _offsets(width, shape.columns)
@@ -126,6 +128,15 @@ class ScalarSums:
             for j in range(width):
                 total = stage.results[1 + i * width + j]
                 b.store(total, b.gep(self.accumulator, base, places[1][j]), size)
+
+    def _place_of_thread(self) -> tuple[Value, Value]:
+        """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""
+        kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp
+        warp, lane = kernel.divided(kernel.thread, lanes)
+        warp_row, warp_column = kernel.divided(warp, self.shape.columns // self.shape.warp_columns // _ACROSS)
+        lane_row, lane_column = kernel.divided(lane, _ACROSS)
+        row = b.add(b.mul(warp_row, lanes // _ACROSS), lane_row)
+        return row, b.add(b.mul(warp_column, _ACROSS), lane_column)
 
     def _line(self, address: Value, places: Sequence[int]) -> list[Value]:
         """The elements at some distances from an address, of which chunks are adjacent."""
