@@ -53,6 +53,8 @@ _BANDS: Final = 8
 _MOST_SPLITS: Final = 16
 _MOST_AT_ONCE: Final = 4
 """Blocks that a multiprocessor runs at once at most, as far as they have shared memory."""
+_SERIAL: Final = 0.25
+"""The share of a block's start that takes time besides the other blocks of the multiprocessor."""
 _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
 _OVERLAP: Final = 0.25
@@ -121,7 +123,8 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
     at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
-    starts, cycles = -(-rounds // at_once) * costs.block, _stages(plan, gemm) // plan.splits * stage
+    starts = (-(-rounds // at_once) + _SERIAL * rounds) * costs.block
+    cycles = _stages(plan, gemm) // plan.splits * stage
     if plan.splits == 1:
         return starts + rounds * cycles
     parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
