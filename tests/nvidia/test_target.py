@@ -98,6 +98,12 @@ def test_a_convolution_is_one_product_of_all_images() -> None:
     assert table.temporaries == ()
 
 
+def test_a_convolution_of_many_channels_copies_no_windows() -> None:
+    text = convolved("bfloat", (32, 512, 9, 9), (512, 512, 3, 3), (0, 2, 3, 1))[0]
+    (table,) = table_of(lowered(text, "sm_90a"))
+    assert all("matmul" in launch.kernel for launch in table.launches)
+
+
 def test_the_launch_table_lists_kernels_and_temporaries() -> None:
     text = lowered(EXAMPLES["softmax"].replace("512000", "8000").replace("512", "8"))  # too small to be fused
     (table,) = table_of(text)
