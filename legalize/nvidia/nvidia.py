@@ -43,7 +43,7 @@ _GRID: Final = GridUnit(
     tf32_products=(TF32,),
     costs=GridCosts(scalar_rate=64, copied_bytes=40, shared_bytes=128, memory_bytes=12, block=1500, kernel=5000),
     scalar_shapes=(
-        BlockShape(128, 128, 8, 8, 8, 1, resident=2),
+        BlockShape(128, 128, 16, 8, 8, 1, resident=2),
         BlockShape(64, 64, 16, 4, 4, 1),
         BlockShape(32, 32, 32, 2, 2, 1),
     ),
