@@ -12,8 +12,14 @@ from tests.nvidia.programs import broadcast, function, integers, normal, reducti
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., list[Any]]
-DTYPES: dict[str, Any] = {"float": np.float32, "half": np.float16, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
-DTYPES |= {"i8": np.int8, "double": np.float64}
+DTYPES: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "half": np.float16,
+    "bfloat": ml_dtypes.bfloat16,
+    "i8": np.int8,
+    "i32": np.int32,
+}
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (33, 17), (5, 1000)], ids=str)
