@@ -29,7 +29,7 @@ threads side by side read other banks."""
 _PADDING: Final = _CHUNK
 """Elements after each row of an operand in shared memory: stores of a transposed operand then meet other banks."""
 _BUFFERS: Final = 2
-_ACROSS: Final = 16
+_ACROSS: Final = 8
 """Threads of a warp beside each other."""
 
 
